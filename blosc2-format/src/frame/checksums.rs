@@ -4,15 +4,12 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Layout;
 use super::offset::Offset;
-use super::offsets::{Offsets, room_for};
-use super::outline::{Metalayer, Outline};
+use super::offsets::room_for;
 use super::rules;
-use super::section::MAX_METALAYERS;
 use crate::chunk::{Chunk, Decoder, Encoder, Params};
-use crate::report::{Rule, Severity};
-use crate::{Error, FormatError, Limits};
+use crate::report::Rule;
+use crate::{Error, Limits};
 
 /// The name of the variable-length metalayer with the checksums.
 pub(crate) const NAME: &str = "blosc2.crc32c";
@@ -28,15 +25,15 @@ const HELD_LEN: u64 = 4 + size_of::<Sum>() as u64;
 pub(crate) struct Checksums {
     pub(super) chunks: Vec<Sum>,
     /// The fault that was found when they were read.
-    fault: Option<Fault>,
+    pub(super) fault: Option<Fault>,
 }
 
 /// The checksum of a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
-    crc: u32,
+    pub(super) crc: u32,
     /// Whether the chunk was compared with it.
-    is_verified: AtomicBool,
+    pub(super) is_verified: AtomicBool,
 }
 
 impl PartialEq for Sum {
@@ -89,7 +86,7 @@ impl PartialEq for Checksums {
 }
 
 impl Checksums {
-    fn sum(&self, number: u64) -> Option<&Sum> {
+    pub(super) fn sum(&self, number: u64) -> Option<&Sum> {
         self.chunks.get(usize::try_from(number).ok()?)
     }
 
@@ -149,16 +146,15 @@ impl Checksums {
         Ok(Self { chunks, fault })
     }
 
-    /// Returns the metalayer for `count` chunks, with zeros for the length of the frame and the checksum of the
-    /// metadata. The end of the chunk is its content, which is not compressed.
-    pub(super) fn to_metalayer(&self, count: usize) -> Result<Metalayer, Error> {
+    /// Returns the content of the metalayer for `count` chunks, with zeros for the length of the frame
+    /// and the checksum of the metadata. It is a chunk that ends with the uncompressed data.
+    pub(super) fn to_content(&self, count: usize) -> Result<Vec<u8>, Error> {
         let mut data = room_for(HEAD_LEN + 4 * count)?;
         data.extend(head_of(4 * count));
         data.extend(self.chunks.iter().flat_map(|sum| sum.crc.to_le_bytes()));
         // Another program can have changed the number of chunks.
         data.resize(HEAD_LEN + 4 * count, 0);
-        let content = Encoder::new(Params { level: 0, ..Params::default() })?.encode(&data)?;
-        Ok(Metalayer { name: NAME.into(), content })
+        Encoder::new(Params { level: 0, ..Params::default() })?.encode(&data)
     }
 
     /// Returns whether a program that writes no checksums has changed the frame.
@@ -178,9 +174,10 @@ impl Checksums {
 }
 
 /// What a wrong checksum means.
-const CAUSES: &str = ": it is damaged, or was changed by a program that writes no checksums (to accept the change, set them again)";
+pub(super) const CAUSES: &str = ": it is damaged, or was changed by a program that writes no checksums (to accept \
+    the change, set them again)";
 /// What another length of the frame means.
-const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
+pub(super) const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
 
 /// Returns the bytes before `len` bytes of checksums: a msgpack array of the version, the length of
 /// the frame, the checksum of the metadata, and the bytes.
@@ -207,164 +204,8 @@ pub(crate) fn of_metadata<'a>(
     })
 }
 
-impl Outline {
-    /// Returns whether the frame has checksums.
-    pub fn has_checksums(&self) -> bool {
-        self.checksums.is_some()
-    }
-
-    /// Sets the [checksums](checksum) of all chunks, or removes them if `chunks` is `None`. From then
-    /// on each change updates them, and [`trailer`](Self::trailer) contains them.
-    ///
-    /// # Errors
-    /// [`Error::Argument`]: the number of checksums is not the number of chunks, or the trailer has
-    /// 16 metalayers already.
-    pub fn set_checksums(&mut self, chunks: Option<Vec<u32>>) -> Result<(), Error> {
-        let Some(chunks) = chunks else {
-            self.checksums = None;
-            return Ok(());
-        };
-        if chunks.len() as u64 != self.nchunks() {
-            let (found, count) = (chunks.len(), self.nchunks());
-            return Err(Error::Argument(format!("{found} checksums for {count} chunks")));
-        }
-        if self.vlmetalayers.len() >= MAX_METALAYERS {
-            let what = format!("checksums need one of the {MAX_METALAYERS} metalayers");
-            return Err(Error::Argument(what));
-        }
-        let chunks = chunks.into_iter().map(Sum::from).collect();
-        self.checksums = Some(Checksums { chunks, fault: None });
-        Ok(())
-    }
-
-    /// Checks that the header and the metalayers match their checksum, if the frame has checksums.
-    ///
-    /// If another program has changed the length of the frame or the number of chunks, this is not an
-    /// error: the checksums of the chunks show which of them have changed.
-    ///
-    /// # Errors
-    /// [`Error::Format`]: the checksum differs, or the checksums cannot be read.
-    pub fn verify_metadata(&self) -> Result<(), Error> {
-        let fault = self.checksums.as_ref().and_then(Checksums::fault);
-        match fault.filter(|fault| fault.rule.severity == Severity::Error) {
-            None => Ok(()),
-            Some(Fault { rule, at, expected, found }) => {
-                Err(FormatError::of(rule, *at, expected, found).into())
-            }
-        }
-    }
-
-    /// Returns whether the frame has checksums, and the chunk at index `number` was not
-    /// [compared](Self::verify) with its checksum yet.
-    pub fn is_unverified(&self, number: u64) -> bool {
-        let Some(checksums) = &self.checksums else { return false };
-        !checksums.sum(number).is_some_and(|sum| sum.is_verified.load(Ordering::Relaxed))
-    }
-
-    /// Compares the chunk at index `number`, which is at `offset`, with its checksum, if the frame
-    /// has checksums and this was not done yet. `stored` is the stored chunk; for a special offset
-    /// it has no effect.
-    ///
-    /// # Errors
-    /// [`Error::Format`]: the checksums differ, or there is none for this chunk.
-    pub fn verify(&self, number: u64, offset: Offset, stored: &[u8]) -> Result<(), Error> {
-        if !self.is_unverified(number) {
-            return Ok(());
-        }
-        let Some((expected, found)) = self.mismatch(number, offset, stored) else { return Ok(()) };
-        let at = match (offset, self.header.layout) {
-            (Offset::At(place), Layout::Contiguous) => self.header_len().saturating_add(place),
-            _ => 0,
-        };
-        Err(FormatError::of(&rules::CHUNK_CHECKSUM, at, expected, found).into())
-    }
-
-    /// Compares a chunk with its checksum. Returns the expected and the found checksum if they
-    /// differ.
-    pub(super) fn mismatch(
-        &self,
-        number: u64,
-        offset: Offset,
-        stored: &[u8],
-    ) -> Option<(String, String)> {
-        let sum = self.checksums.as_ref()?.sum(number);
-        let found = checksum(offset, stored);
-        let expected = match sum {
-            Some(sum) if sum.crc == found => {
-                sum.is_verified.store(true, Ordering::Relaxed);
-                return None;
-            }
-            Some(sum) => format_args!("{:#010x}{CAUSES}", sum.crc).to_string(),
-            None => format_args!("a checksum{CHANGED}").to_string(),
-        };
-        Some((expected, format_args!("{found:#010x}").to_string()))
-    }
-
-    /// Returns the checksums before a change, one for each chunk.
-    fn sums(&mut self) -> Option<&mut Vec<Sum>> {
-        let count = usize::try_from(self.offsets.len()).unwrap_or(usize::MAX);
-        let chunks = &mut self.checksums.as_mut()?.chunks;
-        // Another program can have changed the number of chunks. A missing checksum fits no chunk, with a probability of
-        // 1 - 2^-32.
-        chunks.resize_with(count, Sum::default);
-        Some(chunks)
-    }
-
-    /// Returns the checksum of a chunk, if the frame has checksums.
-    pub(super) fn sum_of(&self, offset: Offset, stored: &[u8]) -> Sum {
-        let checksum = self.checksums.as_ref().map(|_| checksum(offset, stored));
-        checksum.map(Sum::from).unwrap_or_default()
-    }
-
-    /// Inserts a chunk into the index.
-    pub(super) fn insert_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
-        if let Some(sums) = self.sums() {
-            sums.insert(number as usize, sum);
-        }
-        self.offsets.insert(number, offset);
-    }
-
-    /// Replaces a chunk in the index.
-    pub(super) fn set_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
-        if let Some(sums) = self.sums() {
-            sums[number as usize] = sum;
-        }
-        self.offsets.set(number, offset);
-    }
-
-    /// Removes a chunk from the index.
-    pub(super) fn remove_entry(&mut self, number: u64) {
-        if let Some(sums) = self.sums() {
-            sums.remove(number as usize);
-        }
-        self.offsets.remove(number);
-    }
-
-    /// Reorders the chunks in the index.
-    pub(super) fn reorder_entries(&mut self, order: &[usize]) {
-        if let Some(sums) = self.sums() {
-            *sums = order.iter().map(|&number| sums[number].clone()).collect();
-        }
-        self.offsets.reorder(order);
-    }
-
-    /// Returns the checksum of a chunk before a change.
-    pub(super) fn kept_sum(&mut self, number: u64) -> Sum {
-        let sum = self.sums().and_then(|sums| sums.get(number as usize)).cloned();
-        sum.unwrap_or_default()
-    }
-
-    /// Replaces the whole index.
-    pub(super) fn set_entries(&mut self, offsets: Offsets, sums: Vec<Sum>) {
-        self.offsets = offsets;
-        if let Some(checksums) = &mut self.checksums {
-            checksums.chunks = sums;
-        }
-    }
-}
-
-/// Sets the length of the frame and the checksum of its metadata in the metalayer with `count` checksums at the end of
-/// `section`.
+/// Sets the length of the frame and the checksum of its metadata in the metalayer with `count`
+/// checksums at the end of `section`.
 pub(super) fn complete(section: &mut [u8], count: usize, frame_len: u64, crc: u32) {
     let at = section.len() - HEAD_LEN - 4 * count;
     section[at + FRAME_LEN_AT..][..8].copy_from_slice(&frame_len.to_be_bytes());

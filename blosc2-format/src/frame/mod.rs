@@ -22,6 +22,7 @@ pub(crate) mod field;
 mod files;
 mod header;
 pub(crate) mod index;
+mod integrity;
 pub mod journal;
 pub(crate) mod offset;
 mod offsets;

@@ -108,6 +108,11 @@ impl Outline {
         self.offsets.is_loaded()
     }
 
+    /// Returns whether the frame has [checksums](super::checksum).
+    pub fn has_checksums(&self) -> bool {
+        self.checksums.is_some()
+    }
+
     /// Records that the changes are stored. In a directory, later changes can then overwrite the
     /// files of removed chunks.
     pub fn committed(&mut self) {
@@ -495,10 +500,11 @@ impl Outline {
     /// [`Error::Io`]: there is not enough memory for the [checksums](Self::set_checksums).
     pub fn trailer(&self, index_len: usize) -> Result<Vec<u8>, Error> {
         let count = usize::try_from(self.nchunks()).unwrap_or(usize::MAX);
-        let sums = self.checksums.as_ref().map(|checksums| checksums.to_metalayer(count));
+        let sums = self.checksums.as_ref().map(|checksums| checksums.to_content(count));
         let sums = sums.transpose()?;
+        let layer = sums.as_ref().map(|content| (checksums::NAME, &content[..]));
         let mut out = vec![0x94, 1];
-        let metalayers: Vec<_> = pairs(&self.vlmetalayers).chain(sums.as_ref().map(pair)).collect();
+        let metalayers: Vec<_> = pairs(&self.vlmetalayers).chain(layer).collect();
         section::write(&mut out, 1, &metalayers);
         if sums.is_some() {
             let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);

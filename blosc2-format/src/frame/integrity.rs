@@ -1,0 +1,164 @@
+//! Verification of the checksums of an outline, and their changes.
+
+use std::sync::atomic::Ordering;
+
+use super::Layout;
+use super::checksums::{CAUSES, CHANGED, Checksums, Fault, Sum, checksum};
+use super::offset::Offset;
+use super::offsets::Offsets;
+use super::outline::Outline;
+use super::rules;
+use super::section::MAX_METALAYERS;
+use crate::report::Severity;
+use crate::{Error, FormatError};
+
+impl Outline {
+    /// Sets the [checksums](checksum) of all chunks, or removes them if `chunks` is `None`. From then
+    /// on each change updates them, and [`trailer`](Self::trailer) contains them.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: the number of checksums is not the number of chunks, or the trailer has
+    /// 16 metalayers already.
+    pub fn set_checksums(&mut self, chunks: Option<Vec<u32>>) -> Result<(), Error> {
+        let Some(chunks) = chunks else {
+            self.checksums = None;
+            return Ok(());
+        };
+        if chunks.len() as u64 != self.nchunks() {
+            let (found, count) = (chunks.len(), self.nchunks());
+            return Err(Error::Argument(format!("{found} checksums for {count} chunks")));
+        }
+        if self.vlmetalayers.len() >= MAX_METALAYERS {
+            let what = format!("checksums need one of the {MAX_METALAYERS} metalayers");
+            return Err(Error::Argument(what));
+        }
+        let chunks = chunks.into_iter().map(Sum::from).collect();
+        self.checksums = Some(Checksums { chunks, fault: None });
+        Ok(())
+    }
+
+    /// Checks that the header and the metalayers match their checksum, if the frame has checksums.
+    ///
+    /// If another program has changed the length of the frame or the number of chunks, this is not an
+    /// error: the checksums of the chunks show which of them have changed.
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the checksum differs, or the checksums cannot be read.
+    pub fn verify_metadata(&self) -> Result<(), Error> {
+        let fault = self.checksums.as_ref().and_then(Checksums::fault);
+        match fault.filter(|fault| fault.rule.severity == Severity::Error) {
+            None => Ok(()),
+            Some(Fault { rule, at, expected, found }) => {
+                Err(FormatError::of(rule, *at, expected, found).into())
+            }
+        }
+    }
+
+    /// Returns whether the frame has checksums, and the chunk at index `number` was not
+    /// [compared](Self::verify) with its checksum yet.
+    pub fn is_unverified(&self, number: u64) -> bool {
+        let Some(checksums) = &self.checksums else { return false };
+        !checksums.sum(number).is_some_and(|sum| sum.is_verified.load(Ordering::Relaxed))
+    }
+
+    /// Compares the chunk at index `number`, which is at `offset`, with its checksum, if the frame
+    /// has checksums and this was not done yet. `stored` is the stored chunk; for a special offset
+    /// it has no effect.
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the checksums differ, or there is none for this chunk.
+    pub fn verify(&self, number: u64, offset: Offset, stored: &[u8]) -> Result<(), Error> {
+        if !self.is_unverified(number) {
+            return Ok(());
+        }
+        let Some((expected, found)) = self.mismatch(number, offset, stored) else { return Ok(()) };
+        let at = match (offset, self.header.layout) {
+            (Offset::At(place), Layout::Contiguous) => self.header_len().saturating_add(place),
+            _ => 0,
+        };
+        Err(FormatError::of(&rules::CHUNK_CHECKSUM, at, expected, found).into())
+    }
+
+    /// Compares a chunk with its checksum. Returns the expected and the found checksum if they
+    /// differ.
+    pub(super) fn mismatch(
+        &self,
+        number: u64,
+        offset: Offset,
+        stored: &[u8],
+    ) -> Option<(String, String)> {
+        let sum = self.checksums.as_ref()?.sum(number);
+        let found = checksum(offset, stored);
+        let expected = match sum {
+            Some(sum) if sum.crc == found => {
+                sum.is_verified.store(true, Ordering::Relaxed);
+                return None;
+            }
+            Some(sum) => format_args!("{:#010x}{CAUSES}", sum.crc).to_string(),
+            None => format_args!("a checksum{CHANGED}").to_string(),
+        };
+        Some((expected, format_args!("{found:#010x}").to_string()))
+    }
+
+    /// Returns the checksums before a change, one for each chunk.
+    fn sums(&mut self) -> Option<&mut Vec<Sum>> {
+        let count = usize::try_from(self.offsets.len()).unwrap_or(usize::MAX);
+        let chunks = &mut self.checksums.as_mut()?.chunks;
+        // Another program can have changed the number of chunks. A missing checksum fits no chunk,
+        // with a probability of 1 - 2^-32.
+        chunks.resize_with(count, Sum::default);
+        Some(chunks)
+    }
+
+    /// Returns the checksum of a chunk, if the frame has checksums.
+    pub(super) fn sum_of(&self, offset: Offset, stored: &[u8]) -> Sum {
+        let checksum = self.checksums.as_ref().map(|_| checksum(offset, stored));
+        checksum.map(Sum::from).unwrap_or_default()
+    }
+
+    /// Inserts a chunk into the index.
+    pub(super) fn insert_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
+        if let Some(sums) = self.sums() {
+            sums.insert(number as usize, sum);
+        }
+        self.offsets.insert(number, offset);
+    }
+
+    /// Replaces a chunk in the index.
+    pub(super) fn set_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
+        if let Some(sums) = self.sums() {
+            sums[number as usize] = sum;
+        }
+        self.offsets.set(number, offset);
+    }
+
+    /// Removes a chunk from the index.
+    pub(super) fn remove_entry(&mut self, number: u64) {
+        if let Some(sums) = self.sums() {
+            sums.remove(number as usize);
+        }
+        self.offsets.remove(number);
+    }
+
+    /// Reorders the chunks in the index.
+    pub(super) fn reorder_entries(&mut self, order: &[usize]) {
+        if let Some(sums) = self.sums() {
+            *sums = order.iter().map(|&number| sums[number].clone()).collect();
+        }
+        self.offsets.reorder(order);
+    }
+
+    /// Returns the checksum of a chunk before a change.
+    pub(super) fn kept_sum(&mut self, number: u64) -> Sum {
+        let sum = self.sums().and_then(|sums| sums.get(number as usize)).cloned();
+        sum.unwrap_or_default()
+    }
+
+    /// Replaces the whole index.
+    pub(super) fn set_entries(&mut self, offsets: Offsets, sums: Vec<Sum>) {
+        self.offsets = offsets;
+        if let Some(checksums) = &mut self.checksums {
+            checksums.chunks = sums;
+        }
+    }
+}
