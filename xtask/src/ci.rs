@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bench, bindings, demo, hazards, imports, integrations, package, peers, run, sanitize,
-    test, vendor, words,
+    api, bench, bindings, demo, hazards, imports, integrations, package, run, sanitize, test,
+    vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -29,15 +29,14 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 8] = [
+const AFTER: [Step; 7] = [
     ("examples", demo::examples),
     ("comparison", bench::quick),
     ("package", package::package),
-    ("peers", peers::peers),
     ("object storage", integrations::object_store_quick),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
-    ("sanitize", || on_linux(|| sanitize::sanitize(false))),
+    ("address sanitizer", || on_linux(sanitize::quick)),
 ];
 
 /// Runs all steps and stops at the first failure.

@@ -10,6 +10,8 @@ use crate::run;
 pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
 /// `cargo xtask test --long`: the full number of repeats. Without the variable it is a tenth of that.
 pub(crate) const LONG: &str = "100";
+/// The number of repeats without the variable.
+pub(crate) const NORMAL: &str = "10";
 /// Between edits, and when the same tests run again in another configuration.
 pub(crate) const FEW: &str = "2";
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::run;
-use crate::runner::{LONG, REPEATS, in_memory};
+use crate::runner::{FEW, LONG, NORMAL, REPEATS, in_memory};
 
 /// The duration of the concurrency tests in seconds: in the long run, and otherwise.
 const SOAK: [&str; 2] = ["30", "3"];
@@ -78,10 +78,17 @@ impl Sanitizer {
     }
 }
 
+/// Runs the tests of chunks, arrays and damaged files under the address sanitizer, as a check of each change.
+pub(crate) fn quick() -> Result<()> {
+    address(QUICK_PROGRAMS, FEW).context("the address sanitizer found something, or a test failed")
+}
+
 /// Runs the tests under both sanitizers. With `long`, uses all repeats of random data.
 pub(crate) fn sanitize(long: bool) -> Result<()> {
     let start = Instant::now();
-    address(long).context("the address sanitizer found something, or a test failed")?;
+    let programs = [PROGRAMS, if long { MORE_PROGRAMS } else { "" }].join(" ");
+    address(&programs, if long { LONG } else { NORMAL })
+        .context("the address sanitizer found something, or a test failed")?;
     println!("sanitize: address is good, {:.0} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
     thread(long).context("the thread sanitizer found something, or a test failed")?;
@@ -93,6 +100,8 @@ pub(crate) fn sanitize(long: bool) -> Result<()> {
 pub(crate) const PACKAGES: [&str; 6] =
     ["-p", "blosc2", "-p", "blosc2-store", "-p", "blosc2-workspace"];
 
+/// The tests of a quick run.
+const QUICK_PROGRAMS: &str = "--test arrays --test chunks --test hostile_input";
 /// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
 const PROGRAMS: &str = "--test arrays --test chunks --test compute --test frames --test hostile_input \
     --test processes --test super_chunks";
@@ -116,25 +125,19 @@ const OTHERS: [&str; 11] = [
 ];
 
 /// The tests of [`PROGRAMS`] without those of [`OTHERS`] and without ignored ones, which need Python or much memory.
-fn address(long: bool) -> Result<()> {
+fn address(programs: &str, repeats: &str) -> Result<()> {
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests request more memory than is available, and expect an error.
     // Some tests start ten thousand threads, and an alternate signal stack for each takes a tenth of the time.
     let options = "detect_leaks=1 allocator_may_return_null=1 use_sigaltstack=0";
     let mut args: Vec<&str> = ["test", "--no-fail-fast"].to_vec();
     args.extend(PACKAGES);
-    args.extend(PROGRAMS.split_whitespace());
-    if long {
-        args.extend(MORE_PROGRAMS.split_whitespace());
-    }
+    args.extend(programs.split_whitespace());
     args.extend(["--", "--quiet"]);
     args.extend(OTHERS.iter().flat_map(|part| ["--skip", part]));
     let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
-    if long {
-        command.env(REPEATS, LONG);
-    }
-    run::run(in_memory(&mut command))
+    run::run(in_memory(command.env(REPEATS, repeats)))
 }
 
 /// Tests of user-defined codecs and filters that start threads for each case, which takes up to half a minute each

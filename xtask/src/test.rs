@@ -4,8 +4,8 @@
 //! environment variables by which C-Blosc2 overrides parameters; loading plugins; `blosc2` on an installed libblosc2
 //! (the feature `system`, with the library of the Python wheel); and the first example under valgrind.
 //!
-//! The rounds on the default build select `--workspace` and then the tests to run: a selection of packages would have
-//! other features, and nearly everything would be compiled again.
+//! The rounds on the default build select tests of the default members of the workspace: a selection of packages would
+//! have other features, and nearly everything would be compiled again.
 
 use std::fs;
 use std::process::Command;
@@ -158,12 +158,12 @@ const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_NTHREADS", "64"),
 ];
 
-/// Runs the tests of compression and decompression, through each entry point, with these variables set. The long run
+/// Runs the tests of compression and decompression of chunks and super-chunks with these variables set. The long run
 /// adds the tests that call C in the same way.
 fn environment(venv: &Venv, extent: Extent) -> Result<()> {
-    const PROGRAMS: &str = "--workspace --bins --test cli --test arrays --test chunks --test processes \
-        --test python --test super_chunks";
-    const MORE_PROGRAMS: &str = "--lib --test containers --test frames --test hostile_input";
+    const PROGRAMS: &str = "--test chunks --test processes --test super_chunks";
+    const MORE_PROGRAMS: &str = "--lib --bins --test cli --test python --test arrays --test containers \
+        --test frames --test hostile_input";
     // Tests of the formats in Rust, of calls in C, and of metadata and files, which do not depend on the variables. The
     // filter matches parts of names, so these module names are not part of any other name.
     const OTHERS: [&str; 14] = [
