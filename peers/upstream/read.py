@@ -8,6 +8,7 @@ of Python contains. Data is represented by its hash. `error` is there instead of
 
 import hashlib
 import json
+import multiprocessing
 import os
 import struct
 import sys
@@ -18,6 +19,8 @@ from blosc2 import blosc2_ext
 
 # The rows of a table and the items of an array of objects that are compared.
 ROWS = 2000
+# The names of the copies that are complete.
+SUFFIXES = ("b2d", "b2frame", "b2z", "frame")
 # Metalayers that identify containers other than arrays.
 CONTAINERS = {"b2embed", "batcharray", "listarray", "vlarray"}
 
@@ -184,21 +187,25 @@ def read_container(path):
     return container(blosc2.open(path, mode="r"))
 
 
+def line(path):
+    """The line about one copy."""
+    result = {"file": os.path.basename(path)}
+    suffix = path.rpartition(".")[2]
+    if suffix in ("b2frame", "frame"):
+        result["frame"] = attempt(read_frame, path)
+        if CONTAINERS & set(result["frame"].get("meta", ())) and suffix == "b2frame":
+            result["object"] = attempt(read_container, path)
+    else:
+        result["object"] = attempt(read_container, path)
+    return json.dumps(result)
+
+
 def main(folder):
-    blosc2.set_nthreads(1)
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        line = {"file": name}
-        suffix = name.rpartition(".")[2]
-        if suffix in ("b2frame", "frame"):
-            line["frame"] = attempt(read_frame, path)
-            if CONTAINERS & set(line["frame"].get("meta", ())) and suffix == "b2frame":
-                line["object"] = attempt(read_container, path)
-        elif suffix in ("b2z", "b2d"):
-            line["object"] = attempt(read_container, path)
-        else:
-            continue
-        print(json.dumps(line), flush=True)
+    names = sorted(name for name in os.listdir(folder) if name.rpartition(".")[2] in SUFFIXES)
+    with multiprocessing.Pool(initializer=blosc2.set_nthreads, initargs=(1,)) as pool:
+        for text in pool.imap(line, (os.path.join(folder, name) for name in names), 16):
+            print(text)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -115,6 +115,9 @@ enum Task {
     Upstream {
         /// Run only this suite
         only: Option<upstream::Part>,
+        /// Do not run the tests of Python, but compare the files that they made last time
+        #[arg(long, requires = "only")]
+        again: bool,
     },
     /// Run all checks that a change has to pass
     Ci,
@@ -146,7 +149,7 @@ fn main() -> ExitCode {
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),
-        Task::Upstream { only } => upstream::upstream(only),
+        Task::Upstream { only, again } => upstream::upstream(only, again),
         Task::Ci => ci::ci(),
     })
 }

@@ -24,27 +24,24 @@ pub(crate) enum Part {
     Python,
 }
 
-/// Runs the suites, or one of them, and writes their results to the report.
-pub(crate) fn upstream(only: Option<Part>) -> Result<()> {
+/// Runs the suites, or one of them, and writes their results to the report. `again`: only compares the files that the
+/// tests of Python made last time.
+pub(crate) fn upstream(only: Option<Part>, again: bool) -> Result<()> {
     let mut steps = Steps::new("upstream");
     steps.step("sources", || vendor::vendor(false))?;
-    let parts = [
-        (Part::C, "c", c::programs as fn() -> Result<String>),
-        (Part::Python, "python", python::suite),
-    ];
-    for (part, name, suite) in parts {
-        if only.is_none_or(|only| only == part) {
-            let results = steps.step(name, suite)?;
-            println!("{results}");
-            write(name, &results)?;
-        }
+    if only.is_none_or(|only| only == Part::C) {
+        write("c", &steps.step("c", c::programs)?)?;
+    }
+    if only.is_none_or(|only| only == Part::Python) {
+        write("python", &steps.step("python", || python::suite(again))?)?;
     }
     steps.finish();
     Ok(())
 }
 
-/// Replaces the results of a suite in the report.
+/// Prints the results of a suite, and replaces them in the report.
 fn write(name: &str, results: &str) -> Result<()> {
+    println!("{results}");
     let path = run::root().join("UPSTREAM.md");
     let text = fs::read_to_string(&path).context("UPSTREAM.md cannot be read")?;
     let text = replaced(&text, name, results)

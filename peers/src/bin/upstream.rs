@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, BufRead};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 use blosc2::super_chunk::Metalayers;
 use blosc2::{NDArray, SChunk, Value};
@@ -33,28 +34,57 @@ struct Outcome {
 }
 
 fn main() -> Result<()> {
-    let folder = std::env::args_os().nth(1).ok_or("no folder")?;
-    let mut outcome = Outcome::default();
+    let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("no folder")?);
+    let lines = io::stdin().lock().lines().collect::<io::Result<Vec<_>>>()?;
     std::panic::set_hook(Box::new(|_| {}));
-    for line in io::stdin().lock().lines() {
-        let line: Json = serde_json::from_str(&line?)?;
-        let name = line["file"].as_str().ok_or("no file")?;
-        let path = Path::new(&folder).join(name);
-        if let Some(expected) = line.get("frame") {
-            outcome.add(name, "frames", "C", expected, || in_c(&path));
-            outcome.add(name, "frames", "Rust", expected, || in_rust(&path));
+    let threads = thread::available_parallelism()?.get();
+    let outcomes = thread::scope(|scope| {
+        let part = |first: usize| {
+            let (folder, lines) = (&folder, &lines);
+            scope.spawn(move || {
+                let mut outcome = Outcome::default();
+                for line in lines.iter().skip(first).step_by(threads) {
+                    outcome.compare(folder, line).map_err(|error| format!("{line}: {error}"))?;
+                }
+                Ok(outcome)
+            })
+        };
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        parts
+            .into_iter()
+            .map(|part| part.join().unwrap_or_else(|_| Err("a thread has panicked".to_owned())))
+            .collect::<std::result::Result<Vec<_>, String>>()
+    })?;
+    let mut all = Outcome::default();
+    for outcome in outcomes {
+        for (what, number) in outcome.counts {
+            *all.counts.entry(what).or_default() += number;
         }
-        if let Some(expected) = line.get("object") {
-            outcome.add(name, "containers", "store", expected, || {
-                container(Object::open(&path)?, expected)
-            });
-        }
+        all.differences.extend(outcome.differences);
     }
-    println!("{}", json!({"counts": outcome.counts, "differences": outcome.differences}));
+    all.differences.sort();
+    println!("{}", json!({"counts": all.counts, "differences": all.differences}));
     Ok(())
 }
 
 impl Outcome {
+    /// Reads a copy, and compares it with the line about it.
+    fn compare(&mut self, folder: &Path, line: &str) -> Result<()> {
+        let line: Json = serde_json::from_str(line)?;
+        let name = line["file"].as_str().ok_or("no file")?;
+        let path = folder.join(name);
+        if let Some(expected) = line.get("frame") {
+            self.add(name, "frames", "C", expected, || in_c(&path));
+            self.add(name, "frames", "Rust", expected, || in_rust(&path));
+        }
+        if let Some(expected) = line.get("object") {
+            self.add(name, "containers", "store", expected, || {
+                container(Object::open(&path)?, expected)
+            });
+        }
+        Ok(())
+    }
+
     fn count(&mut self, what: String) {
         *self.counts.entry(what).or_default() += 1;
     }

@@ -17,7 +17,7 @@ use crate::hazards::{in_parallel, wait};
 use crate::python::{CMAKE, LIBCLANG, Venv};
 use crate::run;
 
-/// A run that takes longer than this hangs. The longest takes 20 seconds on two idle processors.
+/// A run that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// The function through which the library reads its environment, without the filter of `blosc2-sys`. A program that
@@ -44,6 +44,7 @@ const DIFFERENCES: [(&str, &str); 5] = [
 /// A source that is not run, with the reason.
 type Reason = (&'static str, &'static str);
 
+/// All sources that are not run. The tests of the vector instructions of this processor are run.
 const LEFT_OUT: [Reason; 7] = [
     ("tests/test_shuffle_roundtrip_altivec", "for POWER processors"),
     ("tests/test_shuffle_roundtrip_neon", "for Arm processors"),
@@ -54,7 +55,7 @@ const LEFT_OUT: [Reason; 7] = [
     ("examples/b2nd/example_print_meta", "needs a file; not part of upstream's build"),
 ];
 
-/// The folders with programs, each with the prefix of their names, and the test that upstream's build uses them as.
+/// The folders with programs, each with the prefix of their names.
 const GROUPS: [(&str, &str); 13] = [
     ("tests", "test_"),
     ("tests/b2nd", "test_"),

@@ -25,23 +25,28 @@ const LEFT_OUT: [(&str, &str); 1] = [(
     "it reads a file that the source distribution does not contain",
 )];
 
+/// The file with the outcomes of the tests, in the format of JUnit.
+const RESULTS: &str = "results.xml";
+
 /// The suite's own choice of tests leaves these out.
 const DESELECTED: &str =
     "The suite itself deselects its tests that are marked `network`, `heavy` or `tui`.";
 
-/// Runs the suite, compares what it made, and returns the report.
-pub(super) fn suite() -> Result<String> {
+/// Runs the suite, compares what it made, and returns the report. `again`: only compares what it made last time.
+pub(super) fn suite(again: bool) -> Result<String> {
     ensure!(cfg!(unix), "this part is for Unix only: the plugin identifies files by their paths");
     let requirements = [&[BLOSC2][..], &OBJECT_STORE, &UPSTREAM].concat();
     let venv = Venv::with_all(&requirements)?;
     let folder = run::root().join("target").join("upstream").join("python");
-    run::empty(&folder)?;
-    let archive = vendor::source_distribution("blosc2", VERSION, SHA256, &[])?;
-    let source = folder.join("source");
-    vendor::extract(&archive, &format!("blosc2-{VERSION}"), &source)?;
-
     let copies = folder.join("copies");
-    let tests = tests(&venv, &folder, &source, &copies)?;
+    if !again {
+        run::empty(&folder)?;
+        let archive = vendor::source_distribution("blosc2", VERSION, SHA256, &[])?;
+        let source = folder.join("source");
+        vendor::extract(&archive, &format!("blosc2-{VERSION}"), &source)?;
+        run_tests(&venv, &folder, &source, &copies)?;
+    }
+    let tests = outcomes(&folder)?;
     println!("upstream: reading the copies with Python");
     let expected = folder.join("expected.jsonl");
     let script = scripts().join("read.py");
@@ -68,25 +73,24 @@ fn scripts() -> std::path::PathBuf {
     run::root().join("peers").join("upstream")
 }
 
-/// Runs the tests, and returns how many had each outcome.
-fn tests(
-    venv: &Venv,
-    folder: &Path,
-    source: &Path,
-    copies: &Path,
-) -> Result<BTreeMap<&'static str, usize>> {
-    let results = folder.join("results.xml");
-    let mut command = Command::new(&venv.python);
-    command
+/// Runs the tests. Failed tests are counted in the results.
+fn run_tests(venv: &Venv, folder: &Path, source: &Path, copies: &Path) -> Result<()> {
+    let status = Command::new(&venv.python)
         .args(["-m", "pytest", "-q", "-p", "record", "-p", "no:cacheprovider", "tests"])
         .args(LEFT_OUT.iter().flat_map(|(test, _)| ["--deselect", test]))
         .arg(format!("--basetemp={}", folder.join("tmp").display()))
-        .arg(format!("--junitxml={}", results.display()))
+        .arg(format!("--junitxml={}", folder.join(RESULTS).display()))
         .current_dir(source)
         .env("PYTHONPATH", scripts())
-        .env("RECORD_TO", copies);
-    run::run(&mut command)?;
-    let text = fs::read_to_string(&results).context("pytest wrote no results")?;
+        .env("RECORD_TO", copies)
+        .status()?;
+    ensure!(matches!(status.code(), Some(0 | 1)), "pytest failed ({status})");
+    Ok(())
+}
+
+/// The number of tests with each outcome.
+fn outcomes(folder: &Path) -> Result<BTreeMap<&'static str, usize>> {
+    let text = fs::read_to_string(folder.join(RESULTS)).context("pytest wrote no results")?;
     let number = |name: &str| -> Result<usize> {
         let (_, rest) = text
             .split_once(&format!(" {name}=\""))
@@ -99,7 +103,7 @@ fn tests(
         .collect()
 }
 
-/// The report. Fails if there are differences.
+/// The report. Fails if a test failed, or if there are differences.
 fn report(tests: &BTreeMap<&str, usize>, compared: &Value) -> Result<String> {
     let list = compared["differences"].as_array().context("no differences")?;
     if !list.is_empty() {
@@ -110,15 +114,17 @@ fn report(tests: &BTreeMap<&str, usize>, compared: &Value) -> Result<String> {
             list.join("\n")
         );
     }
+    let failed = tests["failures"] + tests["errors"];
+    ensure!(failed == 0, "{failed} tests of Python failed: see target/upstream/python/{RESULTS}");
     let passed = tests["tests"] - tests["skipped"];
     let mut text = format!(
-        "Tests: {passed} passed, {} were skipped by themselves or are expected failures, {} failed. {DESELECTED}\n\n",
+        "Tests: {passed} passed, {} were skipped by themselves or are expected failures, 0 failed. {DESELECTED}\n\n",
         tests["skipped"],
-        tests["failures"] + tests["errors"],
     );
     for (test, reason) in LEFT_OUT {
         let _ = writeln!(text, "- not run: `{test}`: {reason}");
     }
+    text.push('\n');
     text += "| compared | by | outcome | number |\n|---|---|---|--:|\n";
     let counts = compared["counts"].as_object().context("no counts")?;
     for (what, number) in counts {
