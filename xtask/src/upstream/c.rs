@@ -473,7 +473,7 @@ fn execute(
 }
 
 /// The outcome of a run, from its status and its output. Upstream has two ways to count cases; a program without either
-/// is one case.
+/// is one case. The last count applies: child processes that a test has forked print theirs too.
 fn outcome(status: Option<ExitStatus>, text: &str) -> Result<Outcome> {
     let (mut cases, mut failed) = (0, 0);
     for line in text.lines() {
@@ -483,10 +483,9 @@ fn outcome(status: Option<ExitStatus>, text: &str) -> Result<Outcome> {
                 .filter_map(|part| part.parse().ok())
                 .collect();
             let [total, _, bad] = numbers[..] else { bail!("unknown results: {line}") };
-            cases += total;
-            failed += bad;
+            (cases, failed) = (total, bad);
         } else if let Some((_, number)) = line.split_once("Tests run: ") {
-            cases += number
+            cases = number
                 .trim()
                 .parse::<usize>()
                 .with_context(|| format!("unknown number: {line}"))?;
@@ -525,6 +524,8 @@ mod tests {
         assert_eq!(counts(outcome_of("exit 2", results)), (12, 2));
         assert_eq!(counts(outcome_of("exit 0", " ALL TESTS PASSED\tTests run: 5\n")), (5, 0));
         assert_eq!(counts(outcome_of("exit 1", "F (wrong)\n\tTests run: 3\n")), (3, 1));
+        let forked = "\tTests run: 2\n..\tTests run: 2\n";
+        assert_eq!(counts(outcome_of("exit 0", forked)), (2, 0));
         assert_eq!(counts(outcome_of("exit 0", "")), (1, 0));
         let killed = outcome_of("kill -9 $$", "last line\n");
         assert_eq!(counts(killed.clone()), (1, 1));
