@@ -198,6 +198,11 @@ fn objects_of(
         }
     }
 
+    // Functions for upstream's tests only (`cargo xtask upstream`), which inject faults.
+    if env::var_os("BLOSC2_SYS_TESTING").is_some() {
+        build.define("BLOSC_TESTING", None);
+    }
+
     let compiler = build.get_compiler();
     if compiler.is_like_msvc() {
         build.define("_CRT_SECURE_NO_WARNINGS", None);

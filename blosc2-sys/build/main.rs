@@ -17,6 +17,7 @@ fn main() {
     for name in [
         "BLOSC2_SYS_BINDINGS_ONLY",
         "BLOSC2_SYS_SOURCE_DIR",
+        "BLOSC2_SYS_TESTING",
         "BLOSC2_SYS_UNHARDENED",
         "BLOSC2_SYS_USE_PKG_CONFIG",
         "DOCS_RS",

@@ -105,7 +105,7 @@ pub(crate) fn hazards() -> Result<()> {
 }
 
 /// Maps all items, on one thread per processor, and keeps their order.
-fn in_parallel<T: Sync, R: Send>(
+pub(crate) fn in_parallel<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
@@ -242,7 +242,7 @@ fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
 }
 
 /// Waits for a process to end. After `limit`, kills it and returns `None`.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitStatus>> {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitStatus>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {

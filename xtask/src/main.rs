@@ -20,6 +20,7 @@ mod runner;
 mod sanitize;
 mod steps;
 mod test;
+mod upstream;
 mod vendor;
 mod words;
 
@@ -110,6 +111,14 @@ enum Task {
         /// Test only this part
         only: Option<integrations::Part>,
     },
+    /// Run the test suites of C-Blosc2 and python-blosc2 against this project, and write UPSTREAM.md
+    Upstream {
+        /// Run only this suite
+        only: Option<upstream::Part>,
+        /// Do not run the tests of Python, but compare the files that they made last time
+        #[arg(long, requires = "only")]
+        again: bool,
+    },
     /// Run all checks that a change has to pass
     Ci,
 }
@@ -140,6 +149,7 @@ fn main() -> ExitCode {
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),
+        Task::Upstream { only, again } => upstream::upstream(only, again),
         Task::Ci => ci::ci(),
     })
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask peers`: other implementations of Blosc and this one read each other's chunks.
 
 use std::env;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -9,8 +10,13 @@ use crate::{run, vendor};
 /// Runs the tests of `peers/`, which is a separate package.
 pub(crate) fn peers() -> Result<()> {
     vendor::vendor(false)?;
+    run::run(&mut command(&["test"]))
+}
+
+/// A command of cargo for `peers/`.
+pub(crate) fn command(args: &[&str]) -> Command {
     let folder = run::root().join("peers");
-    let mut command = run::cargo(["test"]);
+    let mut command = run::cargo(args);
     // With the target directory of the workspace, which has most of its dependencies. The crates of this workspace are
     // not members there: with the variable for the debug information of members they would be compiled again.
     command.current_dir(folder).env("CARGO_TARGET_DIR", run::root().join("target"));
@@ -19,5 +25,5 @@ pub(crate) fn peers() -> Result<()> {
             command.arg("--config").arg(format!("profile.dev.package.{name}.debug={debug:?}"));
         }
     }
-    run::run(&mut command)
+    command
 }

@@ -15,10 +15,12 @@ use crate::run;
 pub(crate) const BLOSC2: &str = "blosc2==4.14.1";
 /// The library with which bindgen reads C headers.
 pub(crate) const LIBCLANG: &str = "libclang==18.1.1";
+/// What builds the library of the codec ZFP.
+pub(crate) const CMAKE: &str = "cmake==4.4.4";
 
 /// What `cargo xtask bench` needs too: HDF5 with the Blosc2 filter, the library that makes the plots, and the cmake that
 /// builds a crate of `peers/bench`.
-pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", "cmake==4.4.4"];
+pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", CMAKE];
 
 /// What the tests of `blosc2-object-store` need too: an S3 server, and clients for it and for HTTP.
 pub(crate) const OBJECT_STORE: [&str; 4] =
@@ -30,12 +32,32 @@ pub(crate) const ZARR: [&str; 3] = ["zarr==3.1.6", "numcodecs==0.16.6", "imageco
 /// What the tests of `blosc2-hdf5` need too.
 pub(crate) const HDF5: [&str; 4] = [H5PY, HDF5PLUGIN, "tables==3.11.1", "b2h5py==0.5.1"];
 
+/// What the test suite of python-blosc2 needs too, in addition to [`OBJECT_STORE`].
+pub(crate) const UPSTREAM: [&str; 10] = [
+    H5PY,
+    HDF5PLUGIN,
+    HDF5[2],
+    ZARR[0],
+    "pytest==9.2.0",
+    "pytest-asyncio==1.5.0",
+    "pytest-xdist==3.8.0",
+    "psutil==7.2.2",
+    "pandas==3.1.1",
+    "pyarrow==26.0.1",
+];
+
 const H5PY: &str = "h5py==3.16.0";
 const HDF5PLUGIN: &str = "hdf5plugin==7.1.0";
 
 /// All requirements that an environment may contain.
 fn known() -> impl Iterator<Item = &'static str> {
-    [BLOSC2, LIBCLANG].into_iter().chain(BENCH).chain(OBJECT_STORE).chain(ZARR).chain(HDF5)
+    [BLOSC2, LIBCLANG]
+        .into_iter()
+        .chain(BENCH)
+        .chain(OBJECT_STORE)
+        .chain(ZARR)
+        .chain(HDF5)
+        .chain(UPSTREAM)
 }
 
 /// The file in the environment that lists the installed requirements, one per line.

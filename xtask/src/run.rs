@@ -42,8 +42,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs the command quietly and returns what it printed; its output is shown only when it fails.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
+    read_from(command, Stdio::null())
+}
+
+/// Like [`read`], with this standard input.
+pub(crate) fn read_from(command: &mut Command, input: Stdio) -> Result<String> {
     let output = command
-        .stdin(Stdio::null())
+        .stdin(input)
         .output()
         .with_context(|| format!("`{}` cannot be started", name(command)))?;
     finish(command, output)

@@ -118,7 +118,8 @@ fn fill(root: &Path) -> Result<()> {
     let archive = source_archive()?;
     let staged = temporary(root)?;
     let fresh = staged.path().join(FOLDER);
-    extract(&archive, &fresh).with_context(|| format!("{} cannot be read", archive.display()))?;
+    extract(&archive, PACKAGE_FOLDER, &fresh)
+        .with_context(|| format!("{} cannot be read", archive.display()))?;
     match inspect(&fresh)? {
         State::Good => {}
         State::Empty => bail!("{} holds no {PACKAGE_FOLDER}", archive.display()),
@@ -348,12 +349,29 @@ fn kill(child: &mut Child) {
 const PROBES: [&str; 10] =
     ["OPENMP", "NATIVE", "BMI2", "SSE2", "SSSE3", "AVX2", "AVX512", "CPP11", "CPP14", "CPP20"];
 
-/// The verified source distribution: from the cache, or else by pip.
+/// The verified source distribution of the package that bundles the sources.
 fn source_archive() -> Result<PathBuf> {
-    let file = format!("{PACKAGE}-{PACKAGE_VERSION}.tar.gz");
+    let probes = PROBES.map(|feature| (format!("HDF5PLUGIN_{feature}"), "False"));
+    source_distribution(PACKAGE, PACKAGE_VERSION, PACKAGE_SHA256, &probes).with_context(|| {
+        format!(
+            "{FOLDER} can be got neither by git nor by pip: check the network, or put the source \
+             distribution into {}, or run `git submodule update --init {FOLDER}` where that works",
+            cache_folder().display()
+        )
+    })
+}
+
+/// The verified source distribution of a Python package: from the cache, or else by pip with these environment variables.
+pub(crate) fn source_distribution(
+    package: &str,
+    version: &str,
+    hash: &str,
+    variables: &[(String, &str)],
+) -> Result<PathBuf> {
+    let file = format!("{package}-{version}.tar.gz");
     let cache = cache_folder();
     let cached = cache.join(&file);
-    if cached.is_file() && sha256(&cached)? == PACKAGE_SHA256 {
+    if cached.is_file() && sha256(&cached)? == hash {
         println!("vendor: taking the sources from {}", cached.display());
         return Ok(cached);
     }
@@ -361,28 +379,18 @@ fn source_archive() -> Result<PathBuf> {
     fs::create_dir_all(&cache)
         .with_context(|| format!("the cache {} cannot be made", cache.display()))?;
     let download = tempfile::tempdir_in(&cache).context("the cache cannot be written")?;
-    println!(
-        "vendor: pip download {PACKAGE} {PACKAGE_VERSION}, which bundles the same sources (about \
-         20 seconds)"
-    );
+    println!("vendor: pip download {package} {version} (about 20 seconds)");
     run::read(
         Command::new(python)
             .args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check"])
-            .args(["--no-binary", PACKAGE, &format!("{PACKAGE}=={PACKAGE_VERSION}"), "-d"])
+            .args(["--no-binary", package, &format!("{package}=={version}"), "-d"])
             .arg(download.path())
-            .envs(PROBES.map(|feature| (format!("HDF5PLUGIN_{feature}"), "False"))),
-    )
-    .with_context(|| {
-        format!(
-            "{FOLDER} can be got neither by git nor by pip: check the network, or put {file} into \
-             {}, or run `git submodule update --init {FOLDER}` where that works",
-            cache.display()
-        )
-    })?;
+            .envs(variables.iter().map(|(name, value)| (name, value))),
+    )?;
     let fresh = download.path().join(&file);
     let got = sha256(&fresh)?;
-    if got != PACKAGE_SHA256 {
-        bail!("pip brought another {file} (sha256 {got}, expected {PACKAGE_SHA256}): not used");
+    if got != hash {
+        bail!("pip brought another {file} (sha256 {got}, expected {hash}): not used");
     }
     fs::rename(&fresh, &cached)
         .with_context(|| format!("{} cannot be written", cached.display()))?;
@@ -405,15 +413,15 @@ fn sha256(path: &Path) -> Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Unpacks only the folder of the C library.
-fn extract(archive: &Path, to: &Path) -> Result<()> {
+/// Unpacks only this folder of an archive.
+pub(crate) fn extract(archive: &Path, folder: &str, to: &Path) -> Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive)?));
     // If a time stamp were in the future, cargo would compile everything each time.
     archive.set_preserve_mtime(false);
     for entry in archive.entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
-        let Ok(inner) = path.strip_prefix(PACKAGE_FOLDER) else {
+        let Ok(inner) = path.strip_prefix(folder) else {
             // The folder is contiguous in the archive, and most other files follow it.
             if to.exists() {
                 break;
