@@ -36,10 +36,14 @@ pub(crate) enum Fault {
     Read(usize),
 }
 
-/// What has failed.
+/// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failed {
-    /// The sync of the names in a folder.
+pub(crate) enum Call {
+    /// It needs space.
+    Growth,
+    /// It removes a file or a folder.
+    Removal,
+    /// It syncs the names in a folder.
     Names,
     Other,
 }
@@ -55,7 +59,7 @@ pub(crate) struct Recorded {
     /// The number of reads.
     pub(crate) reads: usize,
     /// The last call that failed.
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<Call>,
 }
 
 struct Session {
@@ -67,7 +71,7 @@ struct Session {
     nodes: HashMap<u64, usize>,
     changes: usize,
     reads: usize,
-    failed: Option<Failed>,
+    failed: Option<Call>,
     fault: Fault,
 }
 
@@ -127,19 +131,19 @@ impl Session {
         self.ops.push(op);
     }
 
-    /// Counts a change, and returns the error with which it fails. `grows` is whether it needs space.
-    fn change(&mut self, grows: bool) -> Option<c_int> {
+    /// Counts a change, and returns the error with which it fails.
+    fn change(&mut self, call: Call) -> Option<c_int> {
         let number = self.changes;
         self.changes += 1;
         let error = match self.fault {
             Fault::Once(at, error) if number == at => Some(error),
             Fault::Dead(at, error) if number >= at => Some(error),
-            Fault::Full(at) if number >= at && grows => Some(libc::ENOSPC),
+            Fault::Full(at) if number >= at && call == Call::Growth => Some(libc::ENOSPC),
             Fault::Torn(at) if number == at + 1 => Some(libc::ENOSPC),
             _ => None,
         };
         if error.is_some() {
-            self.failed = Some(Failed::Other);
+            self.failed = Some(call);
         }
         error
     }
@@ -210,7 +214,8 @@ unsafe fn open_at(dirfd: c_int, path: *const c_char, flags: c_int, mode: mode_t)
         if !creates && !cuts {
             return None;
         }
-        Some((folder, name.to_owned(), there.filter(|_| cuts), session.change(creates)))
+        let call = if creates { Call::Growth } else { Call::Other };
+        Some((folder, name.to_owned(), there.filter(|_| cuts), session.change(call)))
     });
     if let Some((_, _, _, Some(error))) = changes {
         return failed(error);
@@ -243,7 +248,8 @@ unsafe fn write_at(fd: c_int, bytes: *const c_void, len: size_t, at: Option<off6
         // SAFETY: it changes nothing.
         let position = || unsafe { libc::syscall(libc::SYS_lseek, fd, 0, libc::SEEK_CUR) };
         let at = at.unwrap_or_else(position) as u64;
-        let error = session.change(at + len as u64 > session.size(node));
+        let grows = at + len as u64 > session.size(node);
+        let error = session.change(if grows { Call::Growth } else { Call::Other });
         Some((node, at, session.len(len), error))
     });
     if let Some((_, _, _, Some(error))) = planned {
@@ -278,10 +284,8 @@ fn read_fails(fd: c_int) -> bool {
 fn sync(fd: c_int, number: c_long) -> c_int {
     let known = with(|session| {
         let node = node_of(session, fd)?;
-        let error = session.change(false);
-        if error.is_some() && matches!(session.now.nodes[node], Node::Folder(_)) {
-            session.failed = Some(Failed::Names);
-        }
+        let is_folder = matches!(session.now.nodes[node], Node::Folder(_));
+        let error = session.change(if is_folder { Call::Names } else { Call::Other });
         Some((node, error))
     });
     match known {
@@ -298,11 +302,11 @@ fn sync(fd: c_int, number: c_long) -> c_int {
 
 /// Makes a change of the names of files: `plan` returns what it changes.
 fn change(
-    grows: bool,
+    kind: Call,
     plan: impl FnOnce(&Session) -> Option<Op>,
     call: impl FnOnce() -> c_long,
 ) -> c_int {
-    let planned = with(|session| Some((plan(session)?, session.change(grows))));
+    let planned = with(|session| Some((plan(session)?, session.change(kind))));
     if let Some((_, Some(error))) = planned {
         return failed(error);
     }
@@ -331,7 +335,7 @@ unsafe fn rename_at(
     };
     // SAFETY: the arguments are those of the caller.
     let call = || unsafe { libc::syscall(libc::SYS_renameat2, from.0, from.1, to.0, to.1, flags) };
-    change(false, plan, call)
+    change(Call::Other, plan, call)
 }
 
 /// # Safety
@@ -345,7 +349,8 @@ unsafe fn unlink_at(dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
         Some(Op::Unlink { folder, name: name.to_owned() })
     };
     // SAFETY: the arguments are those of the caller.
-    change(false, plan, || unsafe { libc::syscall(libc::SYS_unlinkat, dirfd, path, flags) })
+    let call = || unsafe { libc::syscall(libc::SYS_unlinkat, dirfd, path, flags) };
+    change(Call::Removal, plan, call)
 }
 
 /// # Safety
@@ -443,7 +448,7 @@ pub(crate) extern "C" fn ftruncate64(fd: c_int, len: off64_t) -> c_int {
     let plan =
         |session: &Session| Some(Op::SetLen { node: node_of(session, fd)?, len: len as u64 });
     // SAFETY: the arguments are those of the caller.
-    change(false, plan, || unsafe { libc::syscall(libc::SYS_ftruncate, fd, len) })
+    change(Call::Other, plan, || unsafe { libc::syscall(libc::SYS_ftruncate, fd, len) })
 }
 
 #[unsafe(no_mangle)]
@@ -511,7 +516,7 @@ pub(crate) unsafe extern "C" fn linkat(
     };
     // SAFETY: the arguments are those of the caller.
     let call = || unsafe { libc::syscall(libc::SYS_linkat, from_dir, from, to_dir, to, flags) };
-    change(true, plan, call)
+    change(Call::Growth, plan, call)
 }
 
 /// # Safety
@@ -549,7 +554,7 @@ pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_in
         if session.now.entry(folder, name).is_some() {
             return None;
         }
-        Some((folder, name.to_owned(), session.change(true)))
+        Some((folder, name.to_owned(), session.change(Call::Growth)))
     });
     if let Some((_, _, Some(error))) = planned {
         return failed(error);

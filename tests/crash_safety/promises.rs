@@ -12,7 +12,7 @@ use blosc2::{ErrorKind, OpenOptions, Result};
 use blosc2_format::{Options, file};
 use blosc2_sys as sys;
 
-use crate::calls::{Failed, Fault, Recorded, record};
+use crate::calls::{Call, Fault, Recorded, record};
 use crate::common::{Rng, repeats};
 use crate::model::{self, Left};
 use crate::operations::{Content, Handle, Kind, Level, Operation, Setting, content, read};
@@ -163,6 +163,21 @@ fn brief(content: &Content) -> String {
         format!("{name}: {} bytes {:08x}", bytes.len(), sum)
     };
     content.iter().map(entry).collect::<Vec<_>>().join("; ")
+}
+
+/// The files that operations write before they rename them.
+fn temporary(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with(".blosc2-") || name.ends_with(".new") {
+            found.push(entry.path());
+        } else if entry.file_type().unwrap().is_dir() {
+            found.extend(temporary(&entry.path()));
+        }
+    }
+    found
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -343,13 +358,16 @@ fn fails(case: &mut Case, fault: Fault) {
     let is_dead = matches!(fault, Fault::Dead(..));
     let is_reopened = case.operation.opens && matches!(fault, Fault::Read(_));
     let is_kept = matches!(handle, Handle::Lists(_));
-    let is_open = is_dead || is_reopened || is_kept || recorded.failed == Some(Failed::Names);
+    let is_open = is_dead || is_reopened || is_kept || recorded.failed == Some(Call::Names);
     let expected = match is_open {
         true => vec![&before, &after],
         false => vec![&before],
     };
     if !is_dead {
         case.check(&path, &expected, &what);
+        if recorded.failed != Some(Call::Removal) {
+            assert_eq!(temporary(&folder), Vec::<PathBuf>::new(), "{what}");
+        }
     }
     if !matches!(handle, Handle::Path | Handle::Lists(_)) {
         match content(&handle) {

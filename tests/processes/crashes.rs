@@ -12,11 +12,10 @@ use blosc2::repair::{Rebuilt, Repaired, repair, repair_to};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::directory::{self, INDEX};
-use blosc2_format::frame::Frame;
-use blosc2_format::{Limits, Options, frame};
+use blosc2_format::{Options, frame};
 use blosc2_sys as sys;
 
-use crate::common::{Rng, run_python};
+use crate::common::Rng;
 
 /// Bytes that outlive the handle, and a writer that dies at a step.
 #[derive(Debug, Clone, Default)]
