@@ -126,9 +126,10 @@ impl Session {
         Some((at, name))
     }
 
-    fn push(&mut self, op: Op) {
+    fn push(&mut self, op: Op) -> Option<()> {
         self.now.apply(&op);
         self.ops.push(op);
+        Some(())
     }
 
     /// Counts a change, and returns the error with which it fails.
@@ -223,16 +224,13 @@ unsafe fn open_at(dirfd: c_int, path: *const c_char, flags: c_int, mode: mode_t)
     // SAFETY: the arguments are those of the caller.
     let fd = unsafe { libc::syscall(libc::SYS_openat, dirfd, path, flags, mode) } as c_int;
     if let Some((folder, name, cut, None)) = changes.filter(|_| fd >= 0) {
-        with(|session| {
-            match cut {
-                Some(node) => session.push(Op::SetLen { node, len: 0 }),
-                None => {
-                    let node = session.now.add(Node::File(Vec::new()));
-                    session.nodes.insert(inode(fd)?, node);
-                    session.push(Op::Link { folder, name, node });
-                }
+        with(|session| match cut {
+            Some(node) => session.push(Op::SetLen { node, len: 0 }),
+            None => {
+                let node = session.now.add(Node::File(Vec::new()));
+                session.nodes.insert(inode(fd)?, node);
+                session.push(Op::Link { folder, name, node })
             }
-            Some(())
         });
     }
     fd
@@ -266,7 +264,7 @@ unsafe fn write_at(fd: c_int, bytes: *const c_void, len: size_t, at: Option<off6
     if let Some((node, at, ..)) = planned.filter(|_| written > 0) {
         // SAFETY: the caller promises that there are as many bytes.
         let bytes = unsafe { slice::from_raw_parts(bytes.cast::<u8>(), written as usize) };
-        with(|session| Some(session.push(Op::Write { node, at, bytes: bytes.to_vec() })));
+        with(|session| session.push(Op::Write { node, at, bytes: bytes.to_vec() }));
     }
     written as ssize_t
 }
@@ -292,7 +290,7 @@ fn sync(fd: c_int, number: c_long) -> c_int {
         Some((_, Some(error))) => failed(error),
         // The model does not need the disk.
         Some((node, None)) => {
-            with(|session| Some(session.push(Op::Sync { node })));
+            with(|session| session.push(Op::Sync { node }));
             0
         }
         // SAFETY: the arguments are those of the caller.
@@ -312,7 +310,7 @@ fn change(
     }
     let result = call() as c_int;
     if let Some((op, None)) = planned.filter(|_| result == 0) {
-        with(|session| Some(session.push(op)));
+        with(|session| session.push(op));
     }
     result
 }
@@ -571,7 +569,7 @@ pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_in
         with(|session| {
             let node = session.now.add(Node::folder());
             session.nodes.insert(inode, node);
-            Some(session.push(Op::Link { folder, name, node }))
+            session.push(Op::Link { folder, name, node })
         });
     }
     made
