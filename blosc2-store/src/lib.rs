@@ -44,9 +44,9 @@
 //! - [`Io`](blosc2::ErrorKind::Io): the file cannot be written.
 //!
 //! # What changes survive
-//! `blosc2`'s guide has a table of what a change of a super-chunk
-//! [survives](blosc2::guide::files#what-changes-survive): the death of the program, a power failure, a full disk. For
-//! the containers of this crate:
+//! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a table
+//! of what a change of a super-chunk survives: the death of the program, a power failure, a full disk. For the
+//! containers of this crate:
 //!
 //! | container | change | what it survives |
 //! |---|---|---|
