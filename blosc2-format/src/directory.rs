@@ -198,8 +198,9 @@ impl FolderMut for Disk {
             Ok(file) => write(file).inspect_err(|_| drop(fs::remove_file(&path)))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let new = self.0.join(format!("{name}.new"));
-                write(File::create(&new)?)?;
-                fs::rename(new, path)?;
+                let replaced = File::create(&new).and_then(write);
+                let replaced = replaced.and_then(|()| fs::rename(&new, path));
+                replaced.inspect_err(|_| drop(fs::remove_file(&new)))?;
             }
             Err(error) => return Err(error),
         }

@@ -1,8 +1,9 @@
 //! Zip archives whose uncompressed members are read in place.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -230,7 +231,7 @@ fn of_zip(error: zip::result::ZipError) -> Error {
 
 /// Packs all files of a folder, uncompressed, the largest first and `last` last.
 ///
-/// The zip file appears when it is complete. With `permissions` it replaces the file that had them.
+/// The zip file appears when it is complete and on disk. With `permissions` it replaces the file that had them.
 pub(crate) fn pack(
     folder: &Path,
     last: &str,
@@ -251,7 +252,8 @@ pub(crate) fn pack(
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder_of(path)).map_err(io)?;
-    let mut zip = ZipWriter::new(BufWriter::new(file.as_file_mut()));
+    let fault = RefCell::new(Ok(()));
+    let mut zip = ZipWriter::new(Faultless::new(file.as_file_mut(), &fault));
     for (len, member) in members {
         let name = member.strip_prefix(folder).unwrap_or(&member).to_string_lossy();
         let name = name.replace(std::path::MAIN_SEPARATOR, "/");
@@ -261,14 +263,91 @@ pub(crate) fn pack(
         zip.start_file(name, options).map_err(|error| io(error.into()))?;
         let mut source = File::open(&member).map_err(io)?;
         io::copy(&mut source, &mut zip).map_err(io)?;
+        if fault.borrow().is_err() {
+            break;
+        }
     }
-    let written = zip.finish().map_err(|error| io(error.into()))?;
-    written.into_inner().map_err(|error| io(error.into_error()))?.sync_all().map_err(io)?;
-    let Some(permissions) = replaced else {
-        return file.persist_noclobber(path).map(drop).map_err(|error| io(error.error));
+    zip.finish().and_then(|mut written| Ok(written.flush()?)).map_err(|error| io(error.into()))?;
+    fault.into_inner().map_err(io)?;
+    file.as_file().sync_all().map_err(io)?;
+    let persisted = match replaced {
+        None => file.persist_noclobber(path),
+        Some(permissions) => {
+            file.as_file().set_permissions(permissions).map_err(io)?;
+            file.persist(path)
+        }
     };
-    file.as_file().set_permissions(permissions).map_err(io)?;
-    file.persist(path).map(drop).map_err(|error| io(error.error))
+    persisted.map_err(|error| io(error.error))?;
+    sync_folder(folder_of(path)).map_err(io)
+}
+
+/// A writer for the zip library, whose own writer panics in debug builds and prints a message if a write fails. After the
+/// first error it only keeps its position.
+struct Faultless<'a> {
+    file: BufWriter<&'a mut File>,
+    position: u64,
+    end: u64,
+    fault: &'a RefCell<io::Result<()>>,
+}
+
+impl<'a> Faultless<'a> {
+    fn new(file: &'a mut File, fault: &'a RefCell<io::Result<()>>) -> Self {
+        Self { file: BufWriter::new(file), position: 0, end: 0, fault }
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut BufWriter<&'a mut File>) -> io::Result<()>) {
+        let mut fault = self.fault.borrow_mut();
+        if fault.is_ok() {
+            *fault = work(&mut self.file);
+        }
+    }
+}
+
+impl Write for Faultless<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(|file| file.write_all(bytes));
+        self.position += bytes.len() as u64;
+        self.end = self.end.max(self.position);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt(BufWriter::flush);
+        Ok(())
+    }
+}
+
+impl Seek for Faultless<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(offset) => self.end.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+        };
+        let position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        if position != self.position {
+            self.attempt(|file| file.seek(SeekFrom::Start(position)).map(drop));
+            self.position = position;
+        }
+        Ok(position)
+    }
+}
+
+/// Syncs the names in a folder to disk, on systems that support it.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Syncs a folder and everything in it to disk.
+pub(crate) fn sync_all(folder: &Path) -> io::Result<()> {
+    for entry in WalkDir::new(folder).contents_first(true) {
+        let entry = entry?;
+        match entry.file_type().is_dir() {
+            true => sync_folder(entry.path())?,
+            false => File::open(entry.path())?.sync_all()?,
+        }
+    }
+    Ok(())
 }
 
 /// Prefix of the names of temporary files and folders.

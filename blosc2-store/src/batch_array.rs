@@ -368,10 +368,10 @@ impl BatchArray {
     }
 
     fn change(&mut self, edit: &Edit<'_>) -> Result<()> {
-        let changed = self.schunk.locked(|schunk| change(schunk, edit));
+        let changed = self.schunk.transaction(|schunk| change(schunk, edit));
         let (known, result) = match changed {
             Ok(known) => (Ok(known), Ok(())),
-            // A failed edit may have changed the file.
+            // A failed edit may be stored nevertheless.
             Err(error) => (Known::read(&self.schunk), Err(error)),
         };
         if let Ok(known) = known {
@@ -412,8 +412,7 @@ enum Edit<'a> {
     Remove(usize),
 }
 
-/// Changes the batches. While chunks and stored lengths differ, the lengths are marked as unknown, so that
-/// neither this crate nor Python uses the old ones.
+/// Changes the batches and the stored lengths, in a transaction.
 fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     let Known { mut items_per_block, starts } = Known::read(schunk)?;
     let before = match starts.get() {
@@ -448,20 +447,14 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
         Edit::Remove(_) => Vec::new(),
     };
     let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-    if after != before {
-        schunk.vlmeta_mut().set(LENGTHS, &lengths_value(Value::None)?)?;
+    match *edit {
+        Edit::Append(_) => drop(schunk.append_blocks(&blocks)?),
+        Edit::Insert(index, _) => drop(schunk.insert_blocks(index, &blocks)?),
+        Edit::Set(index, _) => schunk.update_blocks(index, &blocks)?,
+        Edit::Remove(index) => drop(schunk.delete(index)?),
     }
-    let changed = match *edit {
-        Edit::Append(_) => schunk.append_blocks(&blocks).map(drop),
-        Edit::Insert(index, _) => schunk.insert_blocks(index, &blocks).map(drop),
-        Edit::Set(index, _) => schunk.update_blocks(index, &blocks),
-        Edit::Remove(index) => schunk.delete(index).map(drop),
-    };
     if after != before {
-        let kept = keep_lengths(schunk, if changed.is_ok() { &after } else { &before });
-        changed.and(kept)?;
-    } else {
-        changed?;
+        keep_lengths(schunk, &after)?;
     }
     Ok(Known { items_per_block, starts: starts.into() })
 }

@@ -98,7 +98,7 @@ impl EmbedStore {
 
     fn empty(schunk: SChunk) -> Result<Self> {
         let mut store = Self { schunk, entries: Vec::new() };
-        store.write_map()?;
+        store.write_map(Vec::new())?;
         Ok(store)
     }
 
@@ -223,9 +223,8 @@ impl EmbedStore {
         let mut writer = self.schunk.writer(CHUNKSIZE)?;
         writer.write_all(&frame)?;
         writer.finish()?;
-        self.entries.retain(|(name, _)| name != key);
-        self.entries.push((key.to_owned(), Entry::Frame { offset, length }));
-        self.write_map()
+        let entry = (key.to_owned(), Entry::Frame { offset, length });
+        self.write_map(self.without(key).chain([entry]).collect())
     }
 
     /// Removes an entry. Its bytes stay in the file.
@@ -237,12 +236,17 @@ impl EmbedStore {
         if !self.contains(key) {
             return Err(self.missing(CHANGE, key));
         }
-        self.entries.retain(|(name, _)| name != key);
-        self.write_map()
+        self.write_map(self.without(key).collect())
     }
 
-    fn write_map(&mut self) -> Result<()> {
-        let map = self.entries.iter().map(|(key, entry)| {
+    /// The entries with other keys.
+    fn without(&self, key: &str) -> impl Iterator<Item = (String, Entry)> {
+        self.entries.iter().filter(move |(name, _)| name != key).cloned()
+    }
+
+    /// Replaces the entries, in the file first.
+    fn write_map(&mut self, entries: Vec<(String, Entry)>) -> Result<()> {
+        let map = entries.iter().map(|(key, entry)| {
             let entry = match entry {
                 Entry::Frame { offset, length } => {
                     Value::from([("offset", (*offset).into()), ("length", (*length).into())])
@@ -254,7 +258,9 @@ impl EmbedStore {
         let map = Value::Map(map.collect());
         let end = self.schunk.nbytes().into();
         let content = Value::from([("embed_map", map), ("current_offset", end)]);
-        self.schunk.vlmeta_mut().set_value(MAP, &content)
+        self.schunk.vlmeta_mut().set_value(MAP, &content)?;
+        self.entries = entries;
+        Ok(())
     }
 
     /// Returns the super-chunk that holds all entries.

@@ -42,6 +42,20 @@
 //! - [`Busy`](blosc2::ErrorKind::Busy): another handle of this program is using the file; see
 //!   [access to a file](blosc2::OpenOptions#access-to-a-file-by-several-handles);
 //! - [`Io`](blosc2::ErrorKind::Io): the file cannot be written.
+//!
+//! # What changes survive
+//! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a table
+//! of what a change of a super-chunk survives: the death of the program, a power failure, a full disk. For the
+//! containers of this crate:
+//!
+//! | container | change | what it survives |
+//! |---|---|---|
+//! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
+//! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options |
+//! | [`TreeStore`] in a directory | `create`, and `insert`, `create_array`, `remove` and the attributes, for one entry each | as for `durable`. A group is removed entry by entry |
+//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as for the default, until its `sync` |
+//! | [`TreeStore`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
+//! | [`TreeStore`] | `pack`, `unpack` | as for `durable` |
 #![forbid(unsafe_code)]
 
 mod archive;

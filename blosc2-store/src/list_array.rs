@@ -375,9 +375,14 @@ impl ListArray {
     /// Fails with the errors of [changing a container](crate#changing-a-container). The rows stay buffered then.
     pub fn flush(&mut self) -> Result<()> {
         if let (Some(Rows::Batches(batches)), false) = (&mut self.rows, self.pending.is_empty()) {
-            batches.append_values(&self.pending)?;
-            self.pending.clear();
-            self.stored = self.count()?;
+            let before = batches.len();
+            let appended = batches.append_values(&self.pending);
+            // A batch may be stored although the call has failed.
+            if appended.is_ok() || batches.len() > before {
+                self.pending.clear();
+                self.stored = self.count()?;
+            }
+            appended?;
         }
         Ok(())
     }

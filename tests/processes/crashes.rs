@@ -1,4 +1,5 @@
-//! Writers that die at every write, and damaged files: the results of readers and of `repair`.
+//! Storages that cannot set their length, whose writer dies at every write, and damaged files: the results of readers
+//! and of `repair`. `tests/crash_safety` covers files.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -11,11 +12,10 @@ use blosc2::repair::{Rebuilt, Repaired, repair, repair_to};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::directory::{self, INDEX};
-use blosc2_format::frame::Frame;
-use blosc2_format::{Limits, Options, frame};
+use blosc2_format::{Options, frame};
 use blosc2_sys as sys;
 
-use crate::common::{Rng, run_python};
+use crate::common::Rng;
 
 /// Bytes that outlive the handle, and a writer that dies at a step.
 #[derive(Debug, Clone, Default)]
@@ -230,24 +230,6 @@ fn content(schunk: &SChunk) -> blosc2::Result<Content> {
     Ok(Content { chunks: chunks.collect::<Result<_, _>>()?, note: schunk.vlmeta().get("note")? })
 }
 
-/// The content by the Rust implementation of the format.
-fn content_by_rust(bytes: &[u8]) -> Result<Content, blosc2_format::Error> {
-    let mut frame = Frame::open(bytes, &Limits::default())?;
-    let mut content = Content { chunks: Vec::new(), note: frame.vlmetalayer("note")? };
-    let mut data = Vec::new();
-    for number in 0..frame.nchunks() {
-        frame.decode_chunk(number, &mut data)?;
-        content.chunks.push(to_items(&data));
-    }
-    Ok(content)
-}
-
-fn to_items(bytes: &[u8]) -> Vec<u32> {
-    let (items, rest) = bytes.as_chunks();
-    assert_eq!(rest, [0; 0]);
-    items.iter().map(|&item| u32::from_le_bytes(item)).collect()
-}
-
 /// The chunks by the C library.
 fn chunks_by_c(path: &Path) -> Option<Vec<Vec<u32>>> {
     let path = CString::new(path.to_str().unwrap()).unwrap();
@@ -273,25 +255,6 @@ fn chunks_by_c(path: &Path) -> Option<Vec<Vec<u32>>> {
     // SAFETY: the super-chunk is live, and nobody uses it after this.
     unsafe { sys::blosc2_schunk_free(schunk) };
     chunks
-}
-
-/// What Python reads in files, by checksums.
-const PYTHON: &str = r#"
-import sys
-import blosc2
-import numpy as np
-for name in sys.argv[1:]:
-    try:
-        schunk = blosc2.open(name, mode="r")
-        data = np.frombuffer(schunk[:] if schunk.nchunks else b"", dtype="u4").astype("u8")
-        print(name, (data * np.arange(1, len(data) + 1, dtype="u8")).sum())
-    except RuntimeError:
-        print(name, "refused")
-"#;
-
-fn checksum(content: &Content) -> u64 {
-    let items = content.chunks.iter().flatten().zip(1u64..);
-    items.fold(0, |sum, (&item, at)| sum.wrapping_add(at.wrapping_mul(item.into())))
 }
 
 /// A change, the frame before it, and the earlier change that its handle has made.
@@ -352,79 +315,6 @@ impl Case {
 /// How many bytes of a step are written: none, some, all.
 fn torn(len: usize) -> BTreeSet<usize> {
     BTreeSet::from([0, 1.min(len), len / 3, len / 2, len.saturating_sub(1), len])
-}
-
-#[test]
-#[ignore = "needs Python; cargo xtask test runs it"]
-fn a_writer_that_dies_at_any_write_leaves_the_frame_before_or_after_it_or_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.b2frame");
-    let (mut seen, mut for_python, mut expected) = (BTreeSet::new(), Vec::new(), String::new());
-    for (number, case) in cases().iter().enumerate() {
-        let (_, sizes) = case.run(true, None);
-        for (step, len) in sizes.into_iter().enumerate() {
-            for torn in torn(len) {
-                let what = format!("change {number}, step {step}, {torn} bytes of {len}");
-                let (bytes, _) = case.run(true, Some((step, torn)));
-                let opened = SChunk::from_cframe(bytes.clone()).and_then(|schunk| content(&schunk));
-                let found = match opened {
-                    Ok(found) => case.which(&found, &what),
-                    Err(error) => {
-                        assert_eq!(error.kind(), ErrorKind::Unfinished, "{what}: {error}");
-                        "error"
-                    }
-                };
-                let by_rust = content_by_rust(&bytes);
-                let by_rust = by_rust.map_or("error", |found| case.which(&found, &what));
-                assert_eq!(by_rust, found, "{what}");
-                fs::write(&path, &bytes).unwrap();
-                let content = if found == "after" { &case.after } else { &case.before };
-                let by_c = chunks_by_c(&path);
-                assert!(by_c.is_none() == (found == "error"), "{what}: C finds {}", by_c.is_some());
-                assert!(by_c.is_none_or(|chunks| chunks == content.chunks), "{what}: C");
-                if number % 16 == 3 && !content.chunks.is_empty() {
-                    let name = format!("{}.b2frame", for_python.len());
-                    fs::write(folder.path().join(&name), &bytes).unwrap();
-                    let line = match found {
-                        "error" => format!("{name} refused\n"),
-                        _ => format!("{name} {}\n", checksum(content)),
-                    };
-                    expected.push_str(&line);
-                    for_python.push(name);
-                }
-
-                // A storage is not repaired: a file is.
-                let repaired = repair(&path).unwrap();
-                let good = SChunk::open(&path).and_then(|schunk| self::content(&schunk)).unwrap();
-                let after = case.which(&good, &what);
-                let recovered =
-                    OpenOptions::new().write(true).recover(true).from_cframe(bytes.clone());
-                assert!(
-                    recovered.and_then(|schunk| self::content(&schunk)).unwrap() == good,
-                    "{what}"
-                );
-                match (&repaired, found) {
-                    (Repaired::Sound, "before" | "after") => {
-                        assert!(fs::read(&path).unwrap() == bytes && after == found, "{what}");
-                    }
-                    (Repaired::RolledBack, "error") => assert_eq!(after, "before", "{what}"),
-                    (Repaired::Completed, "error") => assert_eq!(after, "after", "{what}"),
-                    _ => panic!("{what}: {found}, {repaired:?}"),
-                }
-                seen.insert((found, repaired.to_string()));
-                let mut schunk = SChunk::open_rw(&path).unwrap();
-                schunk.append(&[1u32; ITEMS]).unwrap();
-                drop(schunk);
-                assert!(frame::check(&fs::read(&path).unwrap(), &all()).unwrap().is_good());
-            }
-        }
-    }
-    let found: BTreeSet<_> = seen.iter().map(|(found, _)| *found).collect();
-    assert_eq!(found, BTreeSet::from(["after", "before", "error"]));
-    assert_eq!(seen.len(), 4, "{seen:?}");
-    assert!(for_python.len() > 100, "{}", for_python.len());
-    let names: Vec<&str> = for_python.iter().map(String::as_str).collect();
-    assert_eq!(run_python(PYTHON, folder.path(), &names).replace('\r', ""), expected);
 }
 
 fn all() -> Options {
@@ -711,66 +601,6 @@ fn without_lock(path: &Path) -> directory::Memory {
     let mut files = files(path);
     assert!(files.0.remove(directory::LOCK).is_some());
     files
-}
-
-fn put(path: &Path, files: &directory::Memory) {
-    if path.exists() {
-        fs::remove_dir_all(path).unwrap();
-    }
-    fs::create_dir(path).unwrap();
-    for (name, bytes) in &files.0 {
-        fs::write(path.join(name), bytes).unwrap();
-    }
-}
-
-/// A change of a directory writes new files, then a new index that replaces the old one, and then removes unused files.
-/// This tests every intermediate state, with incomplete files.
-#[test]
-fn a_directory_has_its_old_index_or_its_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, state) = (folder.path().join("a"), folder.path().join("state"));
-    let options = OpenOptions::new().create_new(true).directory(true).cparams(params());
-    let mut schunk = options.open(&path).unwrap();
-    let mut before = Content::default();
-    for (number, change) in changes().into_iter().enumerate() {
-        let old = files(&path);
-        change.apply(&mut schunk).unwrap();
-        let new = files(&path);
-        let after = change.after(&before);
-        let mut states = Vec::new();
-        let mut now = old.clone();
-        let added = new.0.iter().filter(|(name, _)| !old.0.contains_key(*name));
-        let index = (&format!("{INDEX}.new"), &new.0[INDEX]);
-        for (name, bytes) in added.chain([index]) {
-            for len in torn(bytes.len()) {
-                now.0.insert(name.clone(), bytes[..len].to_vec());
-                states.push((now.clone(), &before));
-            }
-        }
-        let index = now.0.remove(index.0).unwrap();
-        now.0.insert(INDEX.into(), index);
-        states.push((now, &after));
-        states.push((new, &after));
-        for (at, (files_then, expected)) in states.iter().enumerate() {
-            // Each state of the last changes through the file system, of the others some.
-            if (at + number) % 3 > 0 && number < 80 {
-                continue;
-            }
-            put(&state, files_then);
-            let what = format!("change {number}, state {at}");
-            assert_eq!(content(&SChunk::open(&state).unwrap()).unwrap(), **expected, "{what}");
-            assert_eq!(chunks_by_c(&state).as_ref(), Some(&expected.chunks), "{what}");
-            assert_eq!(repair(&state).unwrap(), Repaired::Sound, "{what}");
-            assert_eq!(files(&state), *files_then, "{what}");
-            // Remaining files do not disturb the next change.
-            let mut again = SChunk::open_rw(&state).unwrap();
-            change.apply(&mut again).ok();
-            again.append(&[1u32; ITEMS]).unwrap();
-            drop(again);
-            assert!(directory::check(&files(&state), &all()).unwrap().is_good(), "{what}");
-        }
-        before = after;
-    }
 }
 
 #[test]

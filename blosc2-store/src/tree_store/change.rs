@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use super::place::{Place, Stamp, folder_beside};
+use super::place::{Place, Stamp, folder_beside, put_folder};
 use super::{ATTRIBUTES, ENDINGS, INDEX, REGISTRY, TreeStore, attributes_key};
-use crate::archive::{self, files_of, folder_of};
+use crate::archive::{self, files_of, folder_of, sync_folder};
 use crate::key;
 use crate::object::Object;
 
@@ -99,14 +99,9 @@ impl TreeStore {
     }
 
     fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
-        let is_temporary = matches!(self.place, Place::Unpacked { .. });
-        let put = self.put(key, ending, |path| match is_temporary {
-            // No other program reads the temporary folder, so the file need not be synced to disk.
-            true => {
-                let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
-                schunk.save_in(file, &blosc2::SaveOptions::new())
-            }
-            false => schunk.save(path),
+        let put = self.put(key, ending, |path| {
+            let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
+            schunk.save_in(file, &blosc2::SaveOptions::new())
         });
         put.map(drop)
     }
@@ -132,30 +127,64 @@ impl TreeStore {
             );
             return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         }
+        if self.is_durable() {
+            // The array may have been changed after it was created.
+            fs::File::open(&new).and_then(|file| file.sync_all()).map_err(io(CHANGE, &new))?;
+        }
         fs::rename(&new, &path).map_err(io(CHANGE, &path))?;
         self.changed = true;
-        let old = self.leaves.insert(key.to_owned(), name.clone());
-        self.remove_files(key, old.as_deref(), Some(&name))?;
-        if self.embedded.remove(key) || self.embed.contains(key) {
+        // Only then may the old file be removed.
+        self.sync_names(&name)?;
+        let old = self.leaves.get(key).cloned();
+        let removed = self.remove_files(key, old.as_deref(), Some(&name)).inspect_err(|_| {
+            if old.is_some_and(|old| old != name) && fs::remove_file(&path).is_ok() {
+                let _ = self.sync_names(&name);
+            }
+        })?;
+        self.leaves.insert(key.to_owned(), name.clone());
+        if removed {
+            self.sync_names(&name)?;
+        }
+        if self.embed.contains(key) {
             self.embed.remove(key)?;
         }
+        self.embedded.remove(key);
         Ok(name)
     }
 
-    /// Removes the files of a key with any extension, except `kept`.
-    fn remove_files(&self, key: &str, name: Option<&str>, kept: Option<&str>) -> Result<()> {
+    /// Whether each change is on disk before the call returns. The files in the temporary folder of a zip file need not
+    /// be.
+    fn is_durable(&self) -> bool {
+        matches!(self.place, Place::Folder { .. })
+    }
+
+    /// Syncs the names of a file and of the folders above it to disk.
+    fn sync_names(&self, name: &str) -> Result<()> {
+        let folder = self.folder_for_changes()?;
+        if !self.is_durable() {
+            return Ok(());
+        }
+        for above in Path::new(name).ancestors().skip(1) {
+            let above = folder.join(above);
+            sync_folder(&above).map_err(io(CHANGE, &above))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a key with any extension, except `kept`. Returns whether there were any.
+    fn remove_files(&self, key: &str, name: Option<&str>, kept: Option<&str>) -> Result<bool> {
         let stem = key.trim_start_matches('/');
         let names = ENDINGS.iter().map(|ending| format!("{stem}.{ending}"));
+        let mut any = false;
         for name in names.chain(name.map(str::to_owned)).filter(|name| Some(&**name) != kept) {
             let path = self.real(&name)?;
             match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(io(CHANGE, &path)(error));
-                }
-                _ => {}
+                Ok(()) => any = true,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(io(CHANGE, &path)(error)),
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// The path of a file, after checking that no symbolic link is in it.
@@ -237,17 +266,20 @@ impl TreeStore {
             self.real(name)?;
         }
         self.changed = true;
-        let objects = self.objects.len();
-        self.objects.retain(|each, _| !goes(each));
-        if self.objects.len() < objects {
-            let listed = self.objects.iter();
+        let mut objects = self.objects.clone();
+        objects.retain(|each, _| !goes(each));
+        if objects.len() < self.objects.len() {
+            let listed = objects.iter();
             let listed = listed.map(|(key, is)| (Value::from(key.as_str()), is.clone()));
             let listed = Value::Map(listed.collect());
             self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
+            self.objects = objects;
         }
         for key in gone {
-            if let Some(name) = self.leaves.remove(&key) {
+            if let Some(name) = self.leaves.get(&key).cloned() {
                 self.remove_files(&key, Some(&name), None)?;
+                self.leaves.remove(&key);
+                self.sync_names(&name)?;
                 // Remove folders that are empty now.
                 let above = Path::new(&name).ancestors().skip(1);
                 for above in above.filter(|above| !above.as_os_str().is_empty()) {
@@ -256,9 +288,10 @@ impl TreeStore {
                     }
                 }
             }
-            if self.embedded.remove(&key) || self.embed.contains(&key) {
+            if self.embed.contains(&key) {
                 self.embed.remove(&key)?;
             }
+            self.embedded.remove(&key);
         }
         Ok(())
     }
@@ -319,13 +352,14 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes the changes: creates the zip file or replaces it atomically, or syncs the file `embed.b2e` of a directory
-    /// to disk. The store can be changed and finished again.
+    /// Writes the changes of a zip file: creates the file or replaces it atomically, and syncs it to disk. The changes of
+    /// a directory are already on disk, except those that were made through the objects of [`edit`](Self::edit) and
+    /// [`create_array`](Self::create_array). The store can be changed and finished again.
     ///
     /// # Errors
     /// If it fails, the old zip file is not changed, and the changes are not lost: the call can be repeated.
     ///
-    /// - [`ErrorKind::Io`]: the zip file cannot be written, or `embed.b2e` cannot be synced;
+    /// - [`ErrorKind::Io`]: the zip file cannot be written;
     /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another handle or program has
     ///   changed the zip file since it was opened;
     /// - [`ErrorKind::AlreadyExists`]: a file was created at the path of a new store after [`create`](Self::create).
@@ -351,7 +385,6 @@ impl TreeStore {
                 archive::pack(folder.path(), INDEX, target, permissions)?;
                 *replaced = Some(Stamp::of(target).map_err(io(CHANGE, target))?);
             }
-            Place::Folder { writable: true, .. } => self.embed.schunk_mut().sync()?,
             Place::Archive(_) | Place::Folder { .. } => return Ok(()),
         }
         self.changed = false;
@@ -392,22 +425,19 @@ impl TreeStore {
             let detail = "it already exists";
             return Err(Error::new(ErrorKind::AlreadyExists, COPY, detail).at(path));
         }
-        let copy = folder_beside(path)?;
-        match &self.place {
-            Place::Archive(archive) => archive.unpack(copy.path())?,
+        put_folder(&folder_beside(path)?, path, COPY, |copy| match &self.place {
+            Place::Archive(archive) => archive.unpack(copy),
             place => {
                 let folder = place.folder().unwrap_or(&self.path);
                 for file in files_of(folder) {
                     let file = file.map_err(io(COPY, folder))?;
-                    let target = copy.path().join(file.strip_prefix(folder).unwrap_or(&file));
+                    let target = copy.join(file.strip_prefix(folder).unwrap_or(&file));
                     fs::create_dir_all(folder_of(&target)).map_err(io(COPY, &target))?;
                     fs::copy(&file, &target).map_err(io(COPY, &target))?;
                 }
+                Ok(())
             }
-        }
-        // An empty folder reserves the name until the rename replaces it.
-        fs::create_dir(path).map_err(io(COPY, path))?;
-        fs::rename(copy.path(), path).map_err(io(COPY, path))
+        })
     }
 
     fn folder_for_changes(&self) -> Result<&Path> {

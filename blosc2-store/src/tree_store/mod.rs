@@ -15,7 +15,7 @@ use crate::archive::{self, Archive, files_of};
 use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::EmbedStore;
 use crate::key;
-use place::{Place, Stamp, folder_beside};
+use place::{Place, Stamp, folder_beside, put_folder};
 
 /// The file with the embedded store of small entries, which every store has.
 const INDEX: &str = "embed.b2e";
@@ -182,21 +182,19 @@ impl TreeStore {
             let detail = "it already exists";
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail).at(path));
         }
-        let place = match path.extension().is_some_and(|ending| ending == "b2z") {
-            true => {
-                let (folder, target) = (Arc::new(folder_beside(path)?), path.to_owned());
-                Place::Unpacked { folder, target, replaced: None }
-            }
-            false => {
-                fs::create_dir(path).map_err(|error| Error::of_io(MAKE, error).at(path))?;
-                Place::Folder { folder: path.to_owned(), writable: true }
-            }
-        };
-        let index = place.folder().unwrap_or(path).join(INDEX);
-        let embed = EmbedStore::create_as("b2tree", &index)?;
-        let mut store = Self::new(path, place, Vec::new(), embed)?;
-        store.changed = true;
-        Ok(store)
+        let folder = folder_beside(path)?;
+        if path.extension().is_some_and(|ending| ending == "b2z") {
+            let embed = EmbedStore::create_as("b2tree", &folder.path().join(INDEX))?;
+            let (folder, target) = (Arc::new(folder), path.to_owned());
+            let place = Place::Unpacked { folder, target, replaced: None };
+            let mut store = Self::new(path, place, Vec::new(), embed)?;
+            store.changed = true;
+            return Ok(store);
+        }
+        put_folder(&folder, path, MAKE, |new| {
+            EmbedStore::create_as("b2tree", &new.join(INDEX)).map(drop)
+        })?;
+        Self::in_folder(path, Place::Folder { folder: path.to_owned(), writable: true })
     }
 
     fn in_archive(source: archive::Source, path: &Path) -> Result<Self> {
@@ -223,7 +221,12 @@ impl TreeStore {
                 let detail = format!("its `{INDEX}` is a symbolic link, which is not changed");
                 return Err(Error::new(ErrorKind::Unsupported, OPEN, detail).at(path));
             }
-            true => EmbedStore::open_rw(&index),
+            // Entries in files are durable too. A temporary folder is packed in the end.
+            true => {
+                let options = OpenOptions::new().write(true);
+                let options = options.durable(matches!(place, Place::Folder { .. }));
+                options.open(&index).and_then(EmbedStore::from_schunk)
+            }
             false => EmbedStore::open(&index),
         };
         let mut names = Vec::new();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use blosc2::{Error, Result};
+use blosc2::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
-use crate::archive::{Archive, TEMPORARY, folder_of};
+use crate::archive::{Archive, TEMPORARY, folder_of, sync_all, sync_folder};
 
 #[derive(Debug, Clone)]
 pub(super) enum Place {
@@ -72,4 +72,27 @@ impl Stamp {
 pub(super) fn folder_beside(path: &Path) -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder_of(path));
     folder.map_err(|error| Error::of_io("create a folder", error).at(path))
+}
+
+/// Creates a folder at `path`, which `fill` fills in the folder `beside` it. It appears when it is complete and on disk.
+pub(super) fn put_folder(
+    beside: &TempDir,
+    path: &Path,
+    doing: &'static str,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let failed = |error| Error::of_io(doing, error).at(path);
+    // Unlike a temporary folder, it has the permissions of any new folder.
+    let new = beside.path().join("new");
+    fs::create_dir(&new).map_err(failed)?;
+    fill(&new)?;
+    sync_all(&new).map_err(failed)?;
+    // It replaces nothing but an empty folder.
+    fs::rename(&new, path).map_err(|error| match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
+            Error::new(ErrorKind::AlreadyExists, doing, "it already exists").at(path)
+        }
+        _ => failed(error),
+    })?;
+    sync_folder(folder_of(path)).map_err(failed)
 }

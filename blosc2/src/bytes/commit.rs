@@ -102,21 +102,24 @@ pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<b
         let _ = undo.set_size(storage, change.old_len);
         return Err(untouched(error));
     }
-    let Err(error) = write(storage, change, &undo) else { return Ok(undo.can_cut) };
-    if storage.size().is_ok_and(|size| size < change.old_len) {
-        // The journal was cut off, after the whole change was written: only the mark must be removed.
-        let unmarked = storage.write_all_at(MARK_AT, &[0]).and_then(|()| sync(storage, change));
-        return match unmarked {
+    if let Err(error) = write(storage, change, &undo) {
+        // After step 5 the whole change is written, and the bytes that are cut off cannot be restored.
+        let cuts = undo.has_journal || change.new_len < change.old_len;
+        let is_cut = cuts && storage.size().is_ok_and(|size| size == change.new_len);
+        if !is_cut {
+            return Err(Failed { error, restored: undo.run(storage, change).is_ok() });
+        }
+        return match unmark(storage, change) {
             Ok(()) => Ok(undo.can_cut),
             Err(_) => Err(Failed { error, restored: false }),
         };
     }
-    Err(Failed { error, restored: undo.run(storage).is_ok() })
+    Ok(undo.can_cut)
 }
 
 /// Steps 2 to 6.
 fn write(storage: &mut dyn Storage, change: &Change<'_>, undo: &Undo<'_>) -> io::Result<()> {
-    let mark = mark(undo.journal_end.is_some());
+    let mark = undo.mark();
     storage.write_all_at(MARK_AT, &[mark])?;
     sync(storage, change)?;
     for &(offset, bytes) in change.writes {
@@ -126,6 +129,11 @@ fn write(storage: &mut dyn Storage, change: &Change<'_>, undo: &Undo<'_>) -> io:
     sync(storage, change)?;
     undo.set_size(storage, change.new_len)?;
     sync(storage, change)?;
+    unmark(storage, change)
+}
+
+/// Step 6.
+fn unmark(storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
     storage.write_all_at(MARK_AT, &[0])?;
     sync(storage, change)
 }
@@ -160,8 +168,8 @@ struct Undo<'a> {
     records: Vec<(u64, Cow<'a, [u8]>)>,
     /// Whether the storage can set its length.
     can_cut: bool,
-    /// The end of the journal, if there is one.
-    journal_end: Option<u64>,
+    /// Whether the journal is written.
+    has_journal: bool,
 }
 
 impl<'a> Undo<'a> {
@@ -204,7 +212,7 @@ impl<'a> Undo<'a> {
             };
             records.push((start, bytes));
         }
-        Ok(Self { old_len, records, can_cut, journal_end: None })
+        Ok(Self { old_len, records, can_cut, has_journal: false })
     }
 
     /// Step 1.
@@ -215,7 +223,7 @@ impl<'a> Undo<'a> {
         let start = change.old_len.max(change.new_len);
         let journal = journal::encode(start, change.old_len, &self.records);
         storage.write_all_at(start, &journal)?;
-        self.journal_end = Some(start + journal.len() as u64);
+        self.has_journal = true;
         if change.safety == Safety::PowerLoss { storage.sync() } else { Ok(()) }
     }
 
@@ -224,23 +232,24 @@ impl<'a> Undo<'a> {
     }
 
     /// Restores the old bytes, in an order that allows recovery if it is interrupted.
-    fn run(&self, storage: &mut dyn Storage) -> io::Result<()> {
-        // The journal may already be cut off.
-        let mark = mark(self.journal_end == Some(storage.size()?));
+    fn run(&self, storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
+        let mark = self.mark();
         if self.old_len > 0 {
             storage.write_all_at(MARK_AT, &[mark])?;
         }
         for (offset, bytes) in &self.records {
             write_marked(storage, *offset, bytes, mark)?;
         }
+        sync(storage, change)?;
         self.set_size(storage, self.old_len)?;
-        if self.old_len > 0 { storage.write_all_at(MARK_AT, &[0]) } else { Ok(()) }
+        sync(storage, change)?;
+        if self.old_len > 0 { unmark(storage, change) } else { Ok(()) }
     }
-}
 
-/// Returns the mark of a frame with or without a journal after it.
-fn mark(has_journal: bool) -> u8 {
-    if has_journal { UNFINISHED } else { UNFINISHED_WITHOUT_JOURNAL }
+    /// Returns the mark of a frame with or without a journal after it.
+    fn mark(&self) -> u8 {
+        if self.has_journal { UNFINISHED } else { UNFINISHED_WITHOUT_JOURNAL }
+    }
 }
 
 /// Returns the bytes from `start` to `end`, if the sorted `runs` contain all of them.

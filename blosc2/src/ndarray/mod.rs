@@ -767,12 +767,17 @@ impl NDArray {
                 return Err(Error::new(ErrorKind::InvalidData, doing, detail));
             }
             (*geometry, *version) = (now, seen);
-            let result = work(Change { schunk, geometry, readers, writers })?;
-            // The change is complete, whether or not it can be read.
+            let result = work(Change { schunk, geometry, readers, writers });
+            // The change is complete, whether or not it can be read. One that has failed may be stored nevertheless.
             if let Ok(reading) = schunk.reading() {
+                if result.is_err()
+                    && let Ok((now, _)) = parse(&reading, schunk)
+                {
+                    *geometry = now;
+                }
                 *version = reading.version();
             }
-            Ok(result)
+            result
         });
         // Old blocks may have been read to build the new chunks.
         if let Some(cache) = &mut self.readers.cache {

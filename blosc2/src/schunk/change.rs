@@ -463,12 +463,12 @@ impl SChunk {
         }
         state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
-        let result = work(state, broken).map_err(at)?;
-        // Other handles see a transaction when it is committed.
+        let result = work(state, broken);
+        // Other handles see a transaction when it is committed. A change that has failed may be stored nevertheless.
         if state.transaction.is_none() {
             state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         }
-        Ok(result)
+        result.map_err(at)
     }
 
     /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.

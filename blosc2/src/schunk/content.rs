@@ -210,7 +210,10 @@ impl SChunkWriter<'_> {
     /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored chunks of different
     ///   sizes.
     pub fn finish(mut self) -> Result<()> {
-        self.store(true)
+        let stored = self.store(true);
+        // What could not be written is not written by the destructor either.
+        self.rest.clear();
+        stored
     }
 
     /// Writes the data that fills chunks, or all data. Written data is removed from the rest, also after an error.

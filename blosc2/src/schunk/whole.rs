@@ -236,7 +236,7 @@ impl SChunk {
             .save_to(Box::new(frame), &Progress::default())
             .and_then(|_| undo.sync_all().map_err(io));
         if let Err(error) = saved {
-            let _ = undo.set_len(start);
+            let _ = undo.set_len(start).and_then(|()| undo.sync_all());
             return Err(error.at(path));
         }
         pass.changed();

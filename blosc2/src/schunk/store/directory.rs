@@ -192,9 +192,17 @@ impl<F: Files> Store for Directory<F> {
         let Around { header, index, trailer } = around_of(outline, doing)?;
         // The old index is valid until the new one replaces it.
         let bytes = [&header, &index[..], &trailer].concat();
-        self.put(INDEX, &bytes, doing)?;
-        let known = self.fingerprint(&bytes[..]);
-        self.known = known.map_err(|error| Error::of_io(doing, error))?;
+        let known = self.fingerprint(&bytes[..]).map_err(|error| Error::of_io(doing, error))?;
+        if let Err(error) = self.put(INDEX, &bytes, doing) {
+            let index = self.files.open(INDEX).and_then(|index| self.fingerprint(&index));
+            if known != self.known && index.is_ok_and(|index| index == known) {
+                // Only the sync of its name failed. A sync that failed may not be repeated, but a write may.
+                self.put(INDEX, &bytes, doing)?;
+            } else {
+                return Err(error);
+            }
+        }
+        self.known = known;
         Ok(())
     }
 
