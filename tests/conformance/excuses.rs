@@ -1,68 +1,100 @@
-//! Why a side cannot write or read some objects. The matrix tries each case and fails if an excuse is no longer true.
+//! Why a side cannot write or read some objects. The matrix tries every case, and fails if an excuse is not true.
 
-use crate::object::{
-    DELTA, Kind, LZ4HC, NDCELL, NDLZ, NDMEAN, Object, Part, Place, Side,
-};
 use crate::containers::Container;
+use crate::object::{
+    BITSHUFFLE, DELTA, Kind, LZ4HC, NDCELL, NDLZ, NDMEAN, Object, Part, Place, Side,
+};
+
+/// The reason of an empty cell, or of a part of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Excuse {
+    /// The case cannot succeed.
+    Always(&'static str),
+    /// It depends on the data whether the case succeeds.
+    Sometimes(&'static str),
+}
+
+use Excuse::{Always, Sometimes};
 
 /// The reason why a side cannot write an object.
-pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<&'static str> {
+pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
     let params = &object.params;
-    match side {
-        Side::Blosc2 => match &object.kind {
-            Kind::Npy(_) => Some(NPY),
-            Kind::Container(Container::Dict { .. }) => Some("`blosc2-store` writes stores as TreeStore, not as DictStore."),
-            Kind::Container(Container::Table { .. }) => Some("`blosc2-store` reads tables and does not write them."),
-            _ => None,
-        },
-        Side::Format => match &object.kind {
-            Kind::Container(_) => Some(FORMAT_CONTAINER),
-            Kind::Npy(_) => None,
-            _ if params.blosc1 => Some("`blosc2-format` reads chunks of Blosc1 and does not write them."),
-            _ if params.dictionary => Some("`blosc2-format` reads dictionaries and does not create them."),
-            _ if needs_array_plugins(object) => Some(PLUGINS),
-            _ if object.place == Place::Memory => Some("In memory, `blosc2-format` has no form of a super-chunk other than the frame."),
-            _ => None,
-        },
-        Side::Python => match &object.kind {
-            Kind::Chunk(Part::Special { .. }) => Some("Python has no function for a single special chunk."),
-            _ => None,
-        },
-        Side::C => match &object.kind {
-            Kind::Npy(_) => Some(NPY),
-            Kind::Container(_) => Some(C_CONTAINER),
-            _ => None,
-        },
+    match (side, &object.kind) {
+        (Side::Blosc2 | Side::C, Kind::Npy(_)) => Some(Always(NPY)),
+        (Side::Format, Kind::Npy(_)) => None,
+        (Side::Format, Kind::Container(_)) => Some(Always(FORMAT_CONTAINER)),
+        (Side::C, Kind::Container(_)) => Some(Always(C_CONTAINER)),
+        (Side::Blosc2, Kind::Container(Container::Dict { .. })) => Some(Always(
+            "`blosc2-store` writes stores as TreeStore. It reads DictStores and does not write \
+             them.",
+        )),
+        (Side::Blosc2, Kind::Container(Container::Table { .. })) => {
+            Some(Always("`blosc2-store` reads tables and does not write them."))
+        }
+        (Side::Format, _) if params.blosc1 => {
+            Some(Always("`blosc2-format` reads chunks of Blosc1 and does not write them."))
+        }
+        (Side::Format, _) if params.dictionary => {
+            Some(Always("`blosc2-format` reads dictionaries and does not create them."))
+        }
+        (Side::Format, _) if needs_array_plugins(object) => Some(Always(PLUGINS)),
+        (Side::Format, _) if object.place == Place::Memory => Some(Always(
+            "In memory, `blosc2-format` has no form of a super-chunk other than the frame.",
+        )),
+        (Side::Format, _) if params.codec == LZ4HC => Some(Sometimes(
+            "`blosc2-format` reads LZ4HC and has no encoder for it. It writes only chunks whose \
+             data is stored uncompressed or is special.",
+        )),
+        (Side::Python, Kind::Chunk(Part::Special { .. })) => {
+            Some(Always("Python has no function for a single special chunk."))
+        }
+        (Side::Python | Side::C, Kind::Parts(parts)) if are_variable_with_zeros(parts) => {
+            Some(Sometimes(
+                "C-Blosc2 does not append some variable-length chunks of zeros: special chunks have \
+                 the length of the others.",
+            ))
+        }
+        _ => None,
     }
 }
 
 /// The reason why a side cannot read what another has written.
-pub(crate) fn cannot_read(side: Side, object: &Object, _writer: Side) -> Option<&'static str> {
-    match side {
-        Side::Blosc2 => match &object.kind {
-            Kind::Npy(_) => Some(NPY),
-            _ => None,
-        },
-        Side::Format => match &object.kind {
-            Kind::Container(_) => Some(FORMAT_CONTAINER),
-            _ if needs_array_plugins(object) => Some(PLUGINS),
-            _ => None,
-        },
-        Side::Python => None,
-        Side::C => match &object.kind {
-            Kind::Npy(_) => Some(NPY),
-            Kind::Container(_) => Some(C_CONTAINER),
-            _ => None,
-        },
+pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option<Excuse> {
+    let params = &object.params;
+    if matches!(writer, Side::Python | Side::C) && exports_large_items(object) {
+        return Some(Always(
+            "If C-Blosc2 exports separate chunks in memory with items of more than 255 bytes, the \
+             frame has a typesize of 1.",
+        ));
     }
-}
-
-/// The reason why a side may be unable to write an object, depending on the data.
-pub(crate) fn may_not_write(side: Side, object: &Object) -> Option<&'static str> {
-    let has_no_encoder = side == Side::Format && object.params.codec == LZ4HC;
-    has_no_encoder.then_some(
-        "`blosc2-format` has no encoder of LZ4HC. It writes only chunks that are not compressed.",
-    )
+    if writer == Side::Python && params.filters.len() > 2 {
+        return Some(Sometimes(
+            "With more than two filters, C-Blosc2 3.3.2 compresses other data; the sources that \
+             `blosc2-sys` compiles are patched.",
+        ));
+    }
+    if writer == Side::Python && has_incomplete_item(object) {
+        return Some(Sometimes(
+            "If the length of a chunk is not a multiple of the items, C-Blosc2 3.3.2 loses the end \
+             of blocks that it splits; the sources that `blosc2-sys` compiles are patched.",
+        ));
+    }
+    match (reader, &object.kind) {
+        (Side::Blosc2 | Side::C, Kind::Npy(_)) => Some(Always(NPY)),
+        (Side::Format, Kind::Container(_)) => Some(Always(FORMAT_CONTAINER)),
+        (Side::C, Kind::Container(_)) => Some(Always(C_CONTAINER)),
+        // A chunk that is stored uncompressed needs no plugin.
+        (Side::Format, _) if needs_array_plugins(object) => Some(Sometimes(PLUGINS)),
+        (Side::Python, _)
+            if params.blosc1 && params.has(BITSHUFFLE) && has_incomplete_item(object) =>
+        {
+            Some(Sometimes(
+                "Of bitshuffled chunks of Blosc1, C-Blosc2 3.3.2 loses the bytes after the last \
+                 whole item; the sources that `blosc2-sys` compiles are patched.",
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// Facts that a side cannot find.
@@ -78,7 +110,38 @@ fn needs_array_plugins(object: &Object) -> bool {
     object.params.codec == NDLZ || object.params.has(NDCELL) || object.params.has(NDMEAN)
 }
 
+/// Whether variable-length chunks include one of zeros.
+fn are_variable_with_zeros(parts: &[Part]) -> bool {
+    let chunks = parts.iter().filter_map(|part| match part {
+        Part::Data(bytes) => Some(bytes),
+        _ => None,
+    });
+    let first = chunks.clone().next().map_or(0, Vec::len);
+    chunks.clone().any(|chunk| chunk.len() > first)
+        && chunks.clone().any(|chunk| chunk.iter().all(|&byte| byte == 0))
+}
+
+fn exports_large_items(object: &Object) -> bool {
+    let has_chunks = match &object.kind {
+        Kind::Parts(parts) => !parts.is_empty(),
+        Kind::Array(array) => !array.shape.contains(&0),
+        _ => false,
+    };
+    object.place == Place::Memory && object.params.typesize > 255 && has_chunks
+}
+
+fn has_incomplete_item(object: &Object) -> bool {
+    let typesize = object.params.typesize;
+    match &object.kind {
+        Kind::Chunk(Part::Data(bytes)) => bytes.len() % typesize != 0,
+        _ => false,
+    }
+}
+
 const NPY: &str = "The C library and `blosc2` have no functions for `.npy` files.";
-const FORMAT_CONTAINER: &str = "`blosc2-format` reads and writes the frames of containers, not containers.";
-const C_CONTAINER: &str = "Python defines these containers. The C library has no functions for them.";
-const PLUGINS: &str = "`blosc2-format` does not contain NDLZ, NDCELL and NDMEAN.";
+const FORMAT_CONTAINER: &str =
+    "`blosc2-format` reads and writes the frames of containers, not containers.";
+const C_CONTAINER: &str =
+    "Python defines these containers. The C library has no functions for them.";
+const PLUGINS: &str = "`blosc2-format` does not contain NDLZ, NDCELL and NDMEAN. It reads chunks \
+     that are stored uncompressed.";

@@ -29,6 +29,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value as Json;
 
+use excuses::Excuse;
 use object::{Facts, Object, SIDES, Side};
 use report::Cell;
 use table::Table;
@@ -235,24 +236,27 @@ fn judge(
     wrote: &Outcome<()>,
     found: Option<&Outcome<Facts>>,
 ) -> Outcome<Option<&'static str>> {
-    if let Some(reason) = excuses::cannot_write(writer, object) {
-        return match wrote {
-            Ok(()) => Err(format!("it was written, in spite of the reason: {reason}")),
-            Err(_) => Ok(Some(reason)),
-        };
+    match (excuses::cannot_write(writer, object), wrote) {
+        (Some(Excuse::Always(reason)), Ok(())) => {
+            return Err(format!("it was written, in spite of the reason: {reason}"));
+        }
+        (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => {
+            return Ok(Some(reason));
+        }
+        (None, Err(error)) => return Err(format!("not written: {error}")),
+        (None | Some(Excuse::Sometimes(_)), Ok(())) => {}
     }
-    if let (Some(reason), Err(_)) = (excuses::may_not_write(writer, object), wrote) {
-        return Ok(Some(reason));
-    }
-    wrote.as_ref().map_err(|error| format!("not written: {error}"))?;
     let found = match found.ok_or("no answer")? {
         Ok(found) => compare(facts, found, excuses::unknown_facts(reader, object)),
         Err(error) => Err(error.clone()),
     };
     match (excuses::cannot_read(reader, object, writer), found) {
-        (Some(reason), Ok(())) => Err(format!("it was read, in spite of the reason: {reason}")),
-        (Some(reason), Err(_)) => Ok(Some(reason)),
-        (None, found) => found.map(|()| None),
+        (Some(Excuse::Always(reason)), Ok(())) => {
+            Err(format!("it was read, in spite of the reason: {reason}"))
+        }
+        (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => Ok(Some(reason)),
+        (None | Some(Excuse::Sometimes(_)), Ok(())) => Ok(None),
+        (None, Err(error)) => Err(error),
     }
 }
 

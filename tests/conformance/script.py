@@ -239,12 +239,20 @@ def write_dict(thing, path):
             store[key] = node
 
 
+def annotation(spec):
+    if isinstance(spec, S.ListSpec):
+        return list[spec.item_spec.python_type]
+    return str if isinstance(spec, S.DictionarySpec) else spec.python_type
+
+
 def write_table(thing, path):
     columns = thing["content"]["columns"]
-    fields = [(name, object, blosc2.field(eval(kind), default=None)) for name, kind, _ in columns]
+    specs = [(name, eval(kind)) for name, kind, _ in columns]
+    fields = [(name, annotation(spec), blosc2.field(spec, default=None)) for name, spec in specs]
     table = blosc2.CTable(dataclasses.make_dataclass("Row", fields), urlpath=path, mode="w", expected_size=1 << 12)
     values = {name: value_of(place) for name, _, place in columns}
-    table.extend(values)
+    if values[columns[0][0]]:
+        table.extend(values)
     if thing["content"]["deleted"]:
         table.delete(thing["content"]["deleted"])
     table.close()
