@@ -12,7 +12,7 @@ use blosc2_format::file::{File, Kind as FileKind};
 use blosc2_format::frame::{self, Metalayer};
 use blosc2_format::npy::Header;
 use blosc2_format::read_at::AtOffset;
-use blosc2_format::{Dtype, Limits};
+use blosc2_format::{Dtype, Limits, Options, Report, Severity};
 
 use crate::object::{
     Array, BEFORE, Facts, Kind, Made, Object, Part, Place, digest, digests, filters, found_layers,
@@ -229,6 +229,10 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
         }
         Place::File | Place::Directory => File::open(path, &limits)?,
     };
+    let report = check(object, path)?;
+    if let Some(finding) = report.findings.iter().find(|each| each.rule.severity > Severity::Note) {
+        bail!("a finding: {finding}");
+    }
     let info = file.info().clone();
     let is_directory = info.kind == FileKind::Directory;
     ensure!(is_directory == (object.place == Place::Directory), "it is a {}", info.kind);
@@ -268,6 +272,19 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     }
     found_layers("vlmeta", layers, &mut facts);
     Ok(facts)
+}
+
+/// Checks all of a file.
+fn check(object: &Object, path: &Path) -> Result<Report> {
+    let options = Options { content: true, ..Options::default() };
+    Ok(match object.place {
+        Place::Directory => directory::check(&Disk(path.to_owned()), &options)?,
+        Place::Offset => {
+            let reader = AtOffset::new(fs::File::open(path)?, BEFORE.len() as u64);
+            frame::check(&reader, &options)?
+        }
+        _ => frame::check(&fs::read(path)?, &options)?,
+    })
 }
 
 /// The kind of the first chunk, if it is special.

@@ -19,7 +19,7 @@ mod wrapper;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,8 +30,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value as Json;
 
 use excuses::Excuse;
-use object::{Facts, Object, SIDES, Side};
-use report::Cell;
+use object::{Facts, Kind, Object, SIDES, Side, ZLIB};
+use report::{Cells, SameBytes};
 use table::Table;
 
 /// The outcome of writing or reading.
@@ -97,8 +97,8 @@ fn run() -> Result<()> {
         return Ok(());
     }
     ensure!(cases >= LEAST, "{cases} cases, expected at least {LEAST}");
-    let version = python::version()?;
-    let report = report::report(&table, &cells, &version)?;
+    let versions = versions()?;
+    let report = report::report(&table, &cells, &matrix.same_bytes(&written)?, &versions)?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("CONFORMANCE.md");
     let old = fs::read_to_string(&path).unwrap_or_default();
     if old == report {
@@ -110,6 +110,17 @@ fn run() -> Result<()> {
         println!("conformance: CONFORMANCE.md is written");
     }
     Ok(())
+}
+
+/// A sentence with the versions of all programs.
+fn versions() -> Result<String> {
+    let python = python::version()?;
+    let (python, wheel) = python.split_once(' ').context("Python prints two versions")?;
+    let c = blosc2::library::c_version();
+    Ok(format!(
+        "B and C use C-Blosc2 {c}, F contains no C code, and P is python-blosc2 {python} with \
+         C-Blosc2 {wheel}."
+    ))
 }
 
 /// All objects, with their descriptions for Python.
@@ -204,13 +215,13 @@ impl<'t> Matrix<'t> {
         &self,
         written: &BTreeMap<Written, Outcome<()>>,
         read: &BTreeMap<(Written, Side), Outcome<Facts>>,
-    ) -> BTreeMap<(usize, Side, Side), Cell> {
-        let mut cells = BTreeMap::new();
+    ) -> Cells {
+        let mut cells = Cells::new();
         for (index, object) in self.objects.iter().enumerate() {
             let facts = object.facts();
             for writer in SIDES {
                 for reader in SIDES {
-                    let cell: &mut Cell = cells.entry((object.row, writer, reader)).or_default();
+                    let cell = cells.entry((object.row, writer, reader)).or_default();
                     let wrote = &written[&(index, writer)];
                     let found = read.get(&((index, writer), reader));
                     match judge(object, &facts, writer, reader, wrote, found) {
@@ -225,6 +236,39 @@ impl<'t> Matrix<'t> {
         }
         cells
     }
+
+    /// Compares the files of the other writers with those of `blosc2`.
+    fn same_bytes(&self, written: &BTreeMap<Written, Outcome<()>>) -> Result<SameBytes> {
+        let mut same = SameBytes::new();
+        for (index, object) in self.objects.iter().enumerate() {
+            let is_compared =
+                object.params.codec != ZLIB && !matches!(object.kind, Kind::Container(_));
+            if !is_compared || written[&(index, Side::Blosc2)].is_err() {
+                continue;
+            }
+            let ours = content(&object.path(self.folder, Side::Blosc2))?;
+            for writer in [Side::Format, Side::Python, Side::C] {
+                if written[&(index, writer)].is_ok() {
+                    let (equal, all) = same.entry((object.row, writer)).or_default();
+                    *all += 1;
+                    let is_same = content(&object.path(self.folder, writer))? == ours;
+                    *equal += usize::from(is_same);
+                }
+            }
+        }
+        Ok(same)
+    }
+}
+
+/// The files of an object, with their names if it is a directory.
+fn content(path: &Path) -> Result<Vec<(Option<PathBuf>, Vec<u8>)>> {
+    if path.is_file() {
+        return Ok(vec![(None, fs::read(path)?)]);
+    }
+    let files = common::listing(path).into_iter();
+    files
+        .map(|(file, _)| Ok((file.strip_prefix(path).ok().map(Path::to_path_buf), fs::read(file)?)))
+        .collect()
 }
 
 /// The outcome of a case: `None` if it is good, the reason if it is excused, or the failure.
