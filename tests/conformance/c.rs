@@ -77,9 +77,14 @@ impl Drop for Ctx {
 
 fn chunk(part: &Part, params: &Params) -> Result<Vec<u8>> {
     let nbytes = part.bytes().len();
-    // Each variable-length block has a length, a start and overhead of the codec.
-    let blocks = if let Part::Blocks(blocks) = part { blocks.len() } else { 0 };
-    let mut chunk = vec![0u8; nbytes + 64 + params.typesize + 64 * blocks];
+    // The room decides whether data is stored uncompressed.
+    let room = match part {
+        Part::Data(_) => nbytes + sys::BLOSC2_MAX_OVERHEAD as usize,
+        // Each block has a start, a length, and overhead of the codec.
+        Part::Blocks(blocks) => nbytes + 64 + 64 * blocks.len(),
+        Part::Special { .. } => 64 + params.typesize,
+    };
+    let mut chunk = vec![0u8; room];
     let (to, room) = (chunk.as_mut_ptr().cast::<c_void>(), chunk.len() as i32);
     let context = Ctx::compress(params)?;
     let c = cparams(params);
@@ -411,14 +416,14 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
         if let Some(ranges) = object.read_box() {
             let start: Vec<i64> = ranges.iter().map(|range| range.start as i64).collect();
             let stop: Vec<i64> = ranges.iter().map(|range| range.end as i64).collect();
-            let shape: Vec<i64> = start.iter().zip(&stop).map(|(start, stop)| stop - start).collect();
+            let shape: Vec<i64> =
+                start.iter().zip(&stop).map(|(start, stop)| stop - start).collect();
             ensure!(shape.len() == ndim, "{ndim} dimensions");
             let mut part = vec![0u8; shape.iter().product::<i64>() as usize * typesize];
             let (to, len) = (part.as_mut_ptr().cast(), part.len() as i64);
             let (start, stop, shape) = (start.as_ptr(), stop.as_ptr(), shape.as_ptr());
             // SAFETY: the target has the shape of the box, and each list has a number for each axis.
-            let code =
-                unsafe { sys::b2nd_get_slice_cbuffer(array, start, stop, to, shape, len) };
+            let code = unsafe { sys::b2nd_get_slice_cbuffer(array, start, stop, to, shape, len) };
             done(code, "get_slice_cbuffer")?;
             set("box", digest(&part));
         }
@@ -514,8 +519,7 @@ fn decompress_chunk(handle: &Handle, number: i64) -> Result<(Vec<u8>, Option<Spe
     let (mut chunk, mut is_owned) = (ptr::null_mut(), false);
     // SAFETY: the super-chunk is live. The lazy chunk has a header of 32 bytes, and is freed if C says so.
     let (nbytes, flags) = unsafe {
-        let len =
-            sys::blosc2_schunk_get_lazychunk(handle.sc(), number, &mut chunk, &mut is_owned);
+        let len = sys::blosc2_schunk_get_lazychunk(handle.sc(), number, &mut chunk, &mut is_owned);
         done(len, "get_lazychunk")?;
         let header = bytes(chunk, 32);
         let found = (i32::from_le_bytes(header[4..8].try_into()?), header[31]);
@@ -559,8 +563,7 @@ fn vlmetalayers(handle: &Handle) -> Result<Vec<(String, Vec<u8>)>> {
         let (mut content, mut len) = (ptr::null_mut(), 0);
         // SAFETY: all `nvlmetalayers` entries are set. C allocates a copy of the content, which is freed.
         unsafe {
-            let code =
-                sys::blosc2_vlmeta_get(handle.sc(), (*layer).name, &mut content, &mut len);
+            let code = sys::blosc2_vlmeta_get(handle.sc(), (*layer).name, &mut content, &mut len);
             done(code, "vlmeta_get")?;
             found.push((name((*layer).name), bytes(content, len as usize).to_vec()));
             libc::free(content.cast());

@@ -35,14 +35,35 @@ pub(crate) struct Column {
 #[derive(Debug, Clone)]
 pub(crate) enum Container {
     Objects(Vec<Value>),
-    Batches { batches: Vec<Vec<Value>>, per_block: Option<u64> },
+    Batches {
+        batches: Vec<Vec<Value>>,
+        per_block: Option<u64>,
+    },
     /// The name of the item type, and rows, which may be null.
-    Lists { item: &'static str, rows: Vec<Value> },
-    Tensor { dtype: &'static str, shape: Vec<u64>, items: Vec<u8> },
+    Lists {
+        item: &'static str,
+        rows: Vec<Value>,
+    },
+    Tensor {
+        dtype: &'static str,
+        shape: Vec<u64>,
+        items: Vec<u8>,
+    },
     Embed(Vec<(String, Node)>),
-    Tree { nodes: Vec<(String, Node)>, attributes: Vec<(String, Layer)>, archive: bool },
-    Dict { nodes: Vec<(String, Node)>, archive: bool },
-    Table { columns: Vec<Column>, deleted: Vec<usize>, archive: bool },
+    Tree {
+        nodes: Vec<(String, Node)>,
+        attributes: Vec<(String, Layer)>,
+        archive: bool,
+    },
+    Dict {
+        nodes: Vec<(String, Node)>,
+        archive: bool,
+    },
+    Table {
+        columns: Vec<Column>,
+        deleted: Vec<usize>,
+        archive: bool,
+    },
 }
 
 impl Container {
@@ -67,8 +88,14 @@ impl Container {
             Self::Batches { .. } => "b2b",
             Self::Tensor { .. } => "bl2",
             Self::Embed(_) => "b2e",
-            Self::Tree { archive, .. } | Self::Dict { archive, .. } | Self::Table { archive, .. } => {
-                if *archive { "b2z" } else { "b2d" }
+            Self::Tree { archive, .. }
+            | Self::Dict { archive, .. }
+            | Self::Table { archive, .. } => {
+                if *archive {
+                    "b2z"
+                } else {
+                    "b2d"
+                }
             }
         }
     }
@@ -112,9 +139,8 @@ impl Container {
             }
             Self::Dict { nodes: all, .. } => json!({ "nodes": nodes(all, blob) }),
             Self::Table { columns, deleted, .. } => {
-                let column = |column: &Column| {
-                    json!([column.name, column.kind, all(&column.values, blob)])
-                };
+                let column =
+                    |column: &Column| json!([column.name, column.kind, all(&column.values, blob)]);
                 let columns: Vec<Json> = columns.iter().map(column).collect();
                 json!({ "columns": columns, "deleted": deleted })
             }

@@ -106,7 +106,8 @@ fn run() -> Result<()> {
     } else if check {
         bail!("CONFORMANCE.md is stale: run `cargo xtask conformance` and commit the file");
     } else {
-        fs::write(&path, report).with_context(|| format!("{} cannot be written", path.display()))?;
+        fs::write(&path, report)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
         println!("conformance: CONFORMANCE.md is written");
     }
     Ok(())

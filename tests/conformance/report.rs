@@ -71,8 +71,8 @@ const REST: &str = r"
 - ZFP: the feature `zfp` is not part of the default build, and the codec is lossy without an exact model.
 - User-defined codecs and filters, prefilters and postfilters: `tests/chunks`.
 - Several threads: all writers use one thread, because blocks are stored in the order in which they finish.
-- Files that are changed after they were written: `tests/python/turns` lets Python and Rust change the same files in
-  turns, `tests/super_chunks/sequences` compares random changes with C.
+- Files that are changed after they were written: in `tests/python/turns.rs`, Python and Rust change the same files in
+  turns; `tests/super_chunks/sequences` compares random changes with C.
 - Files of older versions of Blosc: `tests/python/kept_files.rs`, `blosc2-format/tests/golden`.
 - Structures with gaps between their fields: `tests/python/arrays.rs`.
 - Carriers, which describe a computation or a reference instead of data: `tests/python/kept_files.rs`.

@@ -107,8 +107,7 @@ const SHAPES: [Shapes; 16] = [
 impl Table {
     /// Makes the table, always the same one.
     pub(crate) fn new() -> Self {
-        let mut table =
-            Self { rows: Vec::new(), objects: Vec::new(), section: "", rng: Rng(2026) };
+        let mut table = Self { rows: Vec::new(), objects: Vec::new(), section: "", rng: Rng(2026) };
         table.section = "Chunks";
         table.chunks();
         table.section = "Super-chunks";
@@ -286,13 +285,22 @@ impl Table {
             }),
             ("six filters", &[2, 4, 8], |typesize| {
                 let bytedelta = (BYTEDELTA, typesize as u8);
-                vec![(SHUFFLE, 0), (SHUFFLE, 2), bytedelta, (BITSHUFFLE, 0), (SHUFFLE, 3), bytedelta]
+                vec![
+                    (SHUFFLE, 0),
+                    (SHUFFLE, 2),
+                    bytedelta,
+                    (BITSHUFFLE, 0),
+                    (SHUFFLE, 3),
+                    bytedelta,
+                ]
             }),
             ("truncated precision: bits kept", &[4, 8], |_| vec![(TRUNC_PREC, 10), (SHUFFLE, 0)]),
             ("truncated precision: bits cleared", &[4, 8], |_| {
                 vec![(TRUNC_PREC, -7_i8 as u8), (BITSHUFFLE, 0)]
             }),
-            ("truncated integers: bits kept", &[1, 2, 4, 8], |_| vec![(INT_TRUNC, 5), (SHUFFLE, 0)]),
+            ("truncated integers: bits kept", &[1, 2, 4, 8], |_| {
+                vec![(INT_TRUNC, 5), (SHUFFLE, 0)]
+            }),
             ("truncated integers: bits cleared", &[1, 2, 4, 8], |_| {
                 vec![(INT_TRUNC, -3_i8 as u8), (SHUFFLE, 0)]
             }),
@@ -303,8 +311,7 @@ impl Table {
                 for (codec, _) in CODECS {
                     for blocks in [1, 20] {
                         let filters = filters(typesize);
-                        let is_lossy =
-                            matches!(filters.first(), Some((TRUNC_PREC | INT_TRUNC, _)));
+                        let is_lossy = matches!(filters.first(), Some((TRUNC_PREC | INT_TRUNC, _)));
                         let blocksize = match (blocks, is_lossy) {
                             (1, _) => 0,
                             (_, true) => 1024,
@@ -484,13 +491,26 @@ impl Table {
     }
 
     fn arrays(&mut self) {
+        let pipelines: [&[(u8, u8)]; 5] = [
+            &[(SHUFFLE, 0)],
+            &[(BITSHUFFLE, 0)],
+            &[],
+            &[(DELTA, 0), (SHUFFLE, 0)],
+            &[(SHUFFLE, 3), (BITSHUFFLE, 0)],
+        ];
+        let mut count = 0;
         for (name, dtypes) in DTYPES {
             self.row(format!("dtypes: {name}"));
             for &(dtype, typesize) in dtypes {
-                for place in PLACES {
-                    let params = Params::new(ZSTD, typesize, &[(SHUFFLE, 0)]);
+                for (step, place) in PLACES.into_iter().enumerate() {
+                    // Each dtype meets each storage, codec and pipeline, and each codec each pipeline.
+                    let turn = count / PLACES.len();
+                    let codec = CODECS[(turn + step) % CODECS.len()].0;
+                    let filters = pipelines[(2 * turn + step) % pipelines.len()];
+                    let params = Params::new(codec, typesize, filters).level(count as u8 % 10);
                     let shapes = (&[11, 7][..], &[4, 5][..], &[2, 3][..]);
                     self.array(params, place, dtype, shapes);
+                    count += 1;
                 }
             }
         }
@@ -610,8 +630,7 @@ impl Table {
                 let params = Params::new(ZSTD, 4, &[(SHUFFLE, 0)]);
                 let (meta, vlmeta) =
                     (layers(&mut self.rng, count, false), layers(&mut self.rng, count + 2, true));
-                let object =
-                    self.array(params, place, "<i4", (&[20, 30], &[7, 30], &[7, 11]));
+                let object = self.array(params, place, "<i4", (&[20, 30], &[7, 30], &[7, 11]));
                 (object.meta, object.vlmeta) = (meta, vlmeta);
             }
         }
@@ -772,8 +791,12 @@ impl Table {
         }
         for (archive, ending) in [(false, ".b2d"), (true, ".b2z")] {
             self.row(format!("CTable ({ending})"));
-            for (rows, deleted) in [(0, vec![]), (1, vec![]), (300, vec![]), (300, vec![0, 7, 299])] {
-                self.container(Container::Table { columns: columns(rows), deleted, archive }, Place::File);
+            for (rows, deleted) in [(0, vec![]), (1, vec![]), (300, vec![]), (300, vec![0, 7, 299])]
+            {
+                self.container(
+                    Container::Table { columns: columns(rows), deleted, archive },
+                    Place::File,
+                );
             }
         }
     }

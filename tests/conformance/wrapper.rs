@@ -248,4 +248,3 @@ pub(crate) fn layers(layers: Metalayers<'_>) -> Result<Vec<(String, Vec<u8>)>> {
     }
     Ok(found)
 }
-

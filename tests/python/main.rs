@@ -4,8 +4,10 @@
 mod common;
 
 mod arrays;
+mod defaults;
 mod dtypes;
 mod files;
 mod kept_files;
-mod matrix;
+mod metadata;
+mod turns;
 mod values;
