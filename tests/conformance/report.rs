@@ -56,7 +56,7 @@ with the object, and with what was found and expected.
 
 ## Cells
 
-The columns are named *writer* → *reader*. A cell contains the number of cases, all of which pass. A letter refers to the
+The columns are named *writer* → *reader*. A cell contains the number of its cases, and all pass. A letter refers to the
 reason why the cell is empty or why some objects are missing. Cases with a reason are run too: the command fails if such a
 case passes although the reason excludes it.
 
