@@ -249,7 +249,9 @@ impl<'t> Matrix<'t> {
             }
             let ours = content(&object.path(self.folder, Side::Blosc2))?;
             for writer in [Side::Format, Side::Python, Side::C] {
-                if written[&(index, writer)].is_ok() {
+                let excuse = excuses::cannot_read(Side::Blosc2, object, writer);
+                let is_defined = !matches!(excuse, Some(Excuse::Undefined(_)));
+                if is_defined && written[&(index, writer)].is_ok() {
                     let (equal, all) = same.entry((object.row, writer)).or_default();
                     *all += 1;
                     let is_same = content(&object.path(self.folder, writer))? == ours;
@@ -285,7 +287,8 @@ fn judge(
         (Some(Excuse::Always(reason)), Ok(())) => {
             return Err(format!("it was written, in spite of the reason: {reason}"));
         }
-        (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => {
+        (Some(Excuse::Undefined(reason)), _)
+        | (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => {
             return Ok(Some(reason));
         }
         (None, Err(error)) => return Err(format!("not written: {error}")),
@@ -299,7 +302,8 @@ fn judge(
         (Some(Excuse::Always(reason)), Ok(())) => {
             Err(format!("it was read, in spite of the reason: {reason}"))
         }
-        (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => Ok(Some(reason)),
+        (Some(Excuse::Undefined(reason)), _)
+        | (Some(Excuse::Always(reason) | Excuse::Sometimes(reason)), Err(_)) => Ok(Some(reason)),
         (None | Some(Excuse::Sometimes(_)), Ok(())) => Ok(None),
         (None, Err(error)) => Err(error),
     }

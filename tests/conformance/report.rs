@@ -57,8 +57,9 @@ with the object, and with what was found and expected.
 ## Cells
 
 The columns are named *writer* → *reader*. A cell contains the number of its cases, and all pass. A letter refers to the
-reason why the cell is empty or why some objects are missing. Cases with a reason are run too: the command fails if such a
-case passes although the reason excludes it.
+reason why the cell is empty or why some objects are missing. Cases with a reason are run too, and the command fails if
+such a case passes although it cannot. Where a fault of C-Blosc2 makes a result depend on uninitialized memory, the case
+is not counted.
 
 The last three columns compare files instead of contents: of how many objects the file of F, P or C has exactly the bytes
 of the file of B. Objects compressed with zlib are left out, because the programs contain different implementations of it.
