@@ -75,7 +75,7 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
              `blosc2-sys` compiles are patched.",
         ));
     }
-    if writer == Side::Python && has_incomplete_item(object) {
+    if writer == Side::Python && has_incomplete_item(object) && !is_below_an_item(object) {
         return Some(Undefined(
             "If the length of a chunk is not a multiple of the items, C-Blosc2 3.3.2 loses the end \
              of blocks that it splits; the sources that `blosc2-sys` compiles are patched.",
@@ -136,6 +136,23 @@ fn has_incomplete_item(object: &Object) -> bool {
     let typesize = object.params.typesize;
     match &object.kind {
         Kind::Chunk(Part::Data(bytes)) => bytes.len() % typesize != 0,
+        _ => false,
+    }
+}
+
+fn is_below_an_item(object: &Object) -> bool {
+    matches!(&object.kind, Kind::Chunk(Part::Data(bytes)) if bytes.len() < object.params.typesize)
+}
+
+/// Whether the library of Python compresses the index of an object in threads, which store blocks in any order.
+pub(crate) fn has_index_of_blocks(object: &Object) -> bool {
+    match &object.kind {
+        Kind::Parts(parts) => parts.len() > 2048,
+        Kind::Array(array) => {
+            let counts =
+                array.shape.iter().zip(&array.chunks).map(|(size, chunk)| size.div_ceil(*chunk));
+            counts.product::<u64>() > 2048
+        }
         _ => false,
     }
 }

@@ -63,6 +63,7 @@ is not counted.
 
 The last three columns compare files instead of contents: of how many objects the file of F, P or C has exactly the bytes
 of the file of B. Objects compressed with zlib are left out, because the programs contain different implementations of it.
+Of Python, objects with thousands of chunks are left out too, whose index its library compresses in several threads.
 Different bytes are not a fault: for example, programs may select different block sizes.
 ";
 
