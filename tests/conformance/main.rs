@@ -250,9 +250,9 @@ impl<'t> Matrix<'t> {
             let ours = content(&object.path(self.folder, Side::Blosc2))?;
             for writer in [Side::Format, Side::Python, Side::C] {
                 let excuse = excuses::cannot_read(Side::Blosc2, object, writer);
-                let is_defined = !matches!(excuse, Some(Excuse::Undefined(_)))
-                    && !(writer == Side::Python && excuses::has_index_of_blocks(object));
-                if is_defined && written[&(index, writer)].is_ok() {
+                let is_undefined = matches!(excuse, Some(Excuse::Undefined(_)))
+                    || writer == Side::Python && excuses::has_index_of_blocks(object);
+                if !is_undefined && written[&(index, writer)].is_ok() {
                     let (equal, all) = same.entry((object.row, writer)).or_default();
                     *all += 1;
                     let is_same = content(&object.path(self.folder, writer))? == ours;
