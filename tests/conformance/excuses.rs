@@ -71,13 +71,13 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
     }
     if writer == Side::Python && params.filters.len() > 2 {
         return Some(Undefined(
-            "With more than two filters, C-Blosc2 3.3.2 compresses other data; the sources that \
+            "With more than two filters, the C-Blosc2 of Python compresses other data; the sources that \
              `blosc2-sys` compiles are patched.",
         ));
     }
     if writer == Side::Python && has_incomplete_item(object) && !is_below_an_item(object) {
         return Some(Undefined(
-            "If the length of a chunk is not a multiple of the items, C-Blosc2 3.3.2 loses the end \
+            "If the length of a chunk is not a multiple of the items, the C-Blosc2 of Python loses the end \
              of blocks that it splits; the sources that `blosc2-sys` compiles are patched.",
         ));
     }
@@ -91,7 +91,7 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
             if params.blosc1 && params.has(BITSHUFFLE) && has_incomplete_item(object) =>
         {
             Some(Undefined(
-                "Of bitshuffled chunks of Blosc1, C-Blosc2 3.3.2 loses the bytes after the last \
+                "Of bitshuffled chunks of Blosc1, the C-Blosc2 of Python loses the bytes after the last \
                  whole item; the sources that `blosc2-sys` compiles are patched.",
             ))
         }
