@@ -1,15 +1,13 @@
-//! Real files: from upstream's sources, and written by Python.
+//! Real files, from upstream's sources.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use blosc2_format::{Error, Limits, Severity};
-use serde_json::Value;
-
-use crate::common::{assert_same, name, run_python, upstream_files};
+use crate::common::{assert_same, name, upstream_files};
 use crate::content::Content;
 use crate::{c, rust};
+use blosc2_format::{Error, Limits, Severity};
 
 /// Asserts that a file has no findings and is read as the C library reads it. Returns the content that C reads, and
 /// whether the file can be read without C.
@@ -83,39 +81,4 @@ fn chunks_in_upstreams_sources_are_read_as_c_reads_them() {
         true
     });
     assert_eq!(read, files.len());
-}
-
-/// Python's files against the manifest that `corpus.py` describes.
-#[test]
-#[ignore = "needs Python; cargo xtask test runs it"]
-fn files_that_python_wrote_are_read_as_c_and_python_read_them() {
-    let folder = tempfile::tempdir().unwrap();
-    run_python(include_str!("corpus.py"), folder.path(), &[]);
-    let manifest = fs::read(folder.path().join("manifest.json")).unwrap();
-    let cases: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
-    assert!(cases.len() >= 450, "{} files", cases.len());
-    let read = check_all(&cases, |case| {
-        let file = |key: &str| fs::read(folder.path().join(case[key].as_str().unwrap())).unwrap();
-        let what = case["file"].as_str().unwrap();
-        let (content, is_read) = check_file(&folder.path().join(what));
-
-        let lengths: Vec<usize> = content.chunks.iter().map(Vec::len).collect();
-        assert_eq!(case["lengths"], Value::from(lengths), "{what}");
-        if case["undefined"] != true {
-            assert_same(&content.chunks.concat(), &file("chunks"), what);
-        }
-        if case["data"].is_string() {
-            assert_same(content.array.as_ref().unwrap(), &file("data"), what);
-        }
-        for (key, layers) in [("meta", &content.meta), ("vlmeta", &content.vlmeta)] {
-            for (name, expected) in case[key].as_object().unwrap() {
-                let (_, found) = layers.iter().find(|layer| layer.0 == *name).unwrap();
-                let hex: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
-                assert_eq!(*expected, Value::from(hex), "{what}: {name}");
-            }
-        }
-        is_read
-    });
-    // NDLZ, NDCELL and NDMEAN are read by C alone.
-    assert_eq!(cases.len() - read, 4);
 }

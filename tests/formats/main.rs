@@ -1,5 +1,4 @@
-//! `blosc2-format` against the C library and Python: the same bytes read from every kind of file, and
-//! files that one writes read by the others.
+//! `blosc2-format` against the C library: the same bytes, findings and refusals.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -5,8 +5,10 @@ mod common;
 
 mod arrays;
 mod checksums;
+mod defaults;
 mod dtypes;
 mod files;
 mod kept_files;
-mod matrix;
+mod metadata;
+mod turns;
 mod values;

@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bench, bindings, demo, hazards, imports, integrations, package, run, sanitize, test,
-    vendor, words,
+    api, bench, bindings, conformance, demo, hazards, imports, integrations, package, run, sanitize,
+    test, vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -29,7 +29,8 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 7] = [
+const AFTER: [Step; 8] = [
+    ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
     ("comparison", bench::quick),
     ("package", package::package),
@@ -65,9 +66,12 @@ fn format() -> Result<()> {
 /// Runs clippy, and at the same time installs libclang for the bindings.
 fn clippy() -> Result<()> {
     let clippy = ["clippy", "--all-targets", "--", "-D", "warnings"];
+    // No default target, as it is no test of `cargo test`.
+    let matrix = ["clippy", "--test", "conformance", "--", "-D", "warnings"];
     thread::scope(|scope| {
         let libclang = scope.spawn(|| on_linux(|| Venv::with(LIBCLANG).map(drop)));
         run::run(&mut run::cargo(clippy))?;
+        run::run(&mut run::cargo(matrix))?;
         libclang.join().map_err(|_| anyhow!("getting libclang panicked"))?
     })
 }
@@ -116,6 +120,10 @@ fn no_codecs() -> Result<()> {
 
 fn check_api() -> Result<()> {
     on_linux(|| api::api(true))
+}
+
+fn check_conformance() -> Result<()> {
+    conformance::conformance(true, None)
 }
 
 fn check_bindings() -> Result<()> {

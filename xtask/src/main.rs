@@ -7,6 +7,7 @@ mod api;
 mod bench;
 mod bindings;
 mod ci;
+mod conformance;
 mod demo;
 mod hazards;
 mod imports;
@@ -88,6 +89,15 @@ enum Task {
         #[arg(long, conflicts_with_all = ["name", "only"])]
         publish: bool,
     },
+    /// Let C, Rust and Python write and read the same objects, and write the outcome to CONFORMANCE.md
+    Conformance {
+        /// Change nothing; fail if CONFORMANCE.md is not up to date
+        #[arg(long)]
+        check: bool,
+        /// Run only the rows whose names contain this, and write nothing
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Test every known fault of C-Blosc2: in the original sources, with our patches, and through the safe API
     Hazards,
     /// Run most tests that reach C under the address sanitizer, and concurrency tests under the thread sanitizer
@@ -141,6 +151,7 @@ fn main() -> ExitCode {
         Task::Bench { name: Some(name), .. } => bench::file(&name),
         Task::Bench { quick: true, .. } => bench::quick(),
         Task::Bench { only, publish, .. } => bench::compare(only.as_deref(), publish),
+        Task::Conformance { check, only } => conformance::conformance(check, only.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),
         Task::Miri => miri::miri(),

@@ -146,7 +146,7 @@ fn available_memory() -> Option<u64> {
 }
 
 /// Passes the paths of Python and of the library of its wheel to the tests.
-fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
+pub(crate) fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
     Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
 }
 

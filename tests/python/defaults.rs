@@ -6,8 +6,56 @@ use blosc2::array::CacheSizes;
 use blosc2::{CParams, Filter, NDArray, NDArrayBuilder, Special};
 use serde_json::{Value, json};
 
-use super::cases::{DTYPES, random_shape};
 use crate::common::{Rng, run_python};
+
+/// The dtypes, as they are stored, with the bytes of an item.
+const DTYPES: [(&str, usize); 45] = [
+    ("|b1", 1),
+    ("|i1", 1),
+    ("|u1", 1),
+    ("<i2", 2),
+    (">i2", 2),
+    ("<u2", 2),
+    ("<i4", 4),
+    (">i4", 4),
+    ("<u4", 4),
+    ("<i8", 8),
+    ("<u8", 8),
+    (">u8", 8),
+    ("<f2", 2),
+    (">f2", 2),
+    ("<f4", 4),
+    (">f4", 4),
+    ("<f8", 8),
+    (">f8", 8),
+    ("<f16", 16),
+    ("<c8", 8),
+    (">c8", 8),
+    ("<c16", 16),
+    ("<c32", 32),
+    ("|S1", 1),
+    ("|S10", 10),
+    ("|S300", 300),
+    ("<U1", 4),
+    ("<U10", 40),
+    (">U3", 12),
+    ("<U70", 280),
+    ("<M8[ns]", 8),
+    (">M8[us]", 8),
+    ("<M8[D]", 8),
+    ("<M8[25s]", 8),
+    ("<M8", 8),
+    ("<m8[ms]", 8),
+    ("<m8", 8),
+    ("|V1", 1),
+    ("|V5", 5),
+    ("[('a', '<i4'), ('b', '<f8')]", 12),
+    ("[('a', '>i4'), ('c', 'S3'), ('d', '<U2')]", 15),
+    ("[('p', [('x', '<f4'), ('y', '<f4', (3,))]), ('ok', '?')]", 17),
+    ("[(('Title A', 'a'), '<i4'), ('größe', 'u1')]", 5),
+    ("[('when', '<M8[ns]'), ('z', '<c16'), ('raw', 'V7')]", 31),
+    ("[('name', 'S290'), ('n', '<i2')]", 292),
+];
 
 /// Chunks and blocks of many shapes with other caches than there are, and parameters of new arrays.
 const DEFAULTS: &str = r#"
@@ -58,8 +106,34 @@ const CACHES: [CacheSizes; 7] = [
     CacheSizes { l1: 128 << 10, l2: 32 << 20, l3: 384 << 20 },
 ];
 
+/// A random shape of at most `most` items. Some axes have no items or one item.
+fn random_shape(rng: &mut Rng, most: u64) -> Vec<u64> {
+    let ndim = if rng.below(40) == 0 { 16 } else { *rng.pick(&[0, 1, 1, 2, 2, 3, 3, 4, 5]) };
+    let mut room = most.max(1);
+    let mut shape: Vec<u64> = (0..ndim)
+        .map(|_| {
+            let size = match rng.below(16) {
+                0 => 0,
+                1..4 => 1,
+                _ if ndim == 16 => 1 + rng.below(2),
+                4..7 => 1 + rng.below(4),
+                7..12 => 1 + rng.below(30),
+                _ => 1 + rng.below(room),
+            };
+            let size = size.min(room);
+            room /= size.max(1);
+            size
+        })
+        .collect();
+    // The large ones come first above.
+    for at in (1..shape.len()).rev() {
+        shape.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+    shape
+}
+
 fn for_python(params: &CParams, typesize: usize) -> Value {
-    let described = super::case::for_python(params, typesize);
+    let described = crate::turns::for_python(params, typesize);
     let filters = described["filters"].as_array().unwrap().iter();
     let filters = filters.zip(described["filters_meta"].as_array().unwrap());
     let filters: Vec<Value> = filters.map(|(code, meta)| json!([code, meta])).collect();

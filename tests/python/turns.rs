@@ -9,13 +9,11 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Filter, NDArray, OpenOptions, SChunk};
+use blosc2::{CParams, Filter, NDArray, OpenOptions, SChunk, SplitMode};
 use serde_json::{Value, json};
 
-use super::case::for_python;
-use super::metadata::Value as LayerValue;
-use super::script;
 use crate::common::{Kind, Model, Rng, assert_same, codecs, data, random_box, run_python};
+use crate::metadata::Value as LayerValue;
 
 const OBJECTS: usize = 80;
 const TURNS: usize = 5;
@@ -478,6 +476,39 @@ impl Change {
     }
 }
 
+/// The start of Python's script.
+const COMMON: &str = r#"
+import json, os
+import blosc2
+import numpy as np
+
+blosc2.set_nthreads(1)
+
+def cparams_of(case):
+    """The filters are in the last places, as they are by default."""
+    given = dict(case["cparams"])
+    empty = [0] * (6 - len(given["filters"]))
+    given["codec"] = blosc2.Codec(given["codec"])
+    given["splitmode"] = blosc2.SplitMode(given["splitmode"])
+    given["filters"] = [blosc2.Filter(code) for code in empty + given["filters"]]
+    given["filters_meta"] = empty + given["filters_meta"]
+    return given
+
+def equal(found, data):
+    """Equal as bytes; and, where NumPy can compare the items, equal to it."""
+    if found.shape != data.shape or found.dtype != data.dtype or found.tobytes() != data.tobytes():
+        return False
+    # Not every sixteen bytes are a number.
+    if data.dtype.kind == "V" or data.dtype.char in "gG":
+        return True
+    return np.array_equal(found, data, equal_nan=data.dtype.kind in "fcmM")
+
+with open("items", "rb") as items:
+    items = items.read()
+with open("cases.json") as cases:
+    cases = json.load(cases)
+"#;
+
 /// Python's turn.
 const TURN: &str = r#"
 def find(case, state):
@@ -575,12 +606,32 @@ for case in cases:
 print(right, "are as they should be")
 "#;
 
+/// Parameters as Python takes them.
+pub(crate) fn for_python(params: &CParams, typesize: usize) -> Value {
+    let split = match params.split {
+        SplitMode::Always => 1,
+        SplitMode::Never => 2,
+        SplitMode::Auto => 3,
+        _ => 4,
+    };
+    let meta = |filter: &Filter| match filter {
+        Filter::ByteDelta(0) => typesize as u8,
+        filter => filter.meta(),
+    };
+    json!({
+        "codec": params.codec.code(), "clevel": params.level, "splitmode": split,
+        "use_dict": params.dictionary, "nthreads": params.threads.count(),
+        "filters": params.filters.iter().map(|filter| filter.code()).collect::<Vec<_>>(),
+        "filters_meta": params.filters.iter().map(meta).collect::<Vec<_>>(),
+    })
+}
+
 /// Lets Python have its turn.
 fn python(folder: &Path, items: Vec<u8>, cases: Vec<Value>, objects: &[Object], when: &str) {
     let count = cases.len();
     fs::write(folder.join("items"), items).unwrap();
     fs::write(folder.join("cases.json"), Value::from(cases).to_string()).unwrap();
-    let printed = run_python(&script::with(TURN), folder, &[]);
+    let printed = run_python(&[COMMON, TURN].concat(), folder, &[]);
     assert_eq!(printed.trim(), format!("{count} are as they should be"), "{when}");
     for object in objects {
         object.check(when);

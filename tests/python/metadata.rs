@@ -13,9 +13,6 @@ pub(crate) struct Value {
     pub(crate) stored: Stored,
 }
 
-/// The name and value of a metalayer.
-pub(crate) type Layer = (String, Value);
-
 /// The mark that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 /// The extension type of complex numbers, which fixed metalayers do not have.
@@ -32,11 +29,6 @@ impl Value {
     /// As the library has it.
     pub(crate) fn value(&self) -> blosc2::Value {
         blosc2::Value::from_msgpack(&self.bytes()).unwrap()
-    }
-
-    /// The value without the marks of tuples, and complex numbers as pairs.
-    pub(crate) fn plain(&self) -> Stored {
-        plain(&self.stored)
     }
 
     pub(crate) fn random(rng: &mut Rng, depth: u32, extended: bool) -> Self {
@@ -112,35 +104,5 @@ impl Value {
         // With a comma behind each, one item makes a tuple too.
         let text: String = values.iter().map(|value| format!("{}, ", value.text)).collect();
         (text, values.into_iter().map(|value| value.stored).collect())
-    }
-}
-
-/// Metalayers with names of their own; `extended` ones may hold what is no plain msgpack.
-pub(crate) fn layers(rng: &mut Rng, most: u64, extended: bool) -> Vec<Layer> {
-    let count = rng.below(most + 1);
-    let name = |number| match number {
-        0 => "größe".to_owned(),
-        // The longest one.
-        1 => "n".repeat(31),
-        number => format!("layer {number}"),
-    };
-    (0..count).map(|number| (name(number), Value::random(rng, 3, extended))).collect()
-}
-
-fn plain(value: &Stored) -> Stored {
-    match value {
-        Stored::Array(items) => {
-            let marked = items.first().and_then(Stored::as_str) == Some(TUPLE);
-            Stored::Array(items.iter().skip(usize::from(marked)).map(plain).collect())
-        }
-        Stored::Map(entries) => {
-            Stored::Map(entries.iter().map(|(key, value)| (key.clone(), plain(value))).collect())
-        }
-        Stored::Ext(COMPLEX, parts) => {
-            let parts =
-                parts.chunks_exact(8).map(|part| f64::from_be_bytes(part.try_into().unwrap()));
-            Stored::Array(parts.map(Stored::from).collect())
-        }
-        other => other.clone(),
     }
 }

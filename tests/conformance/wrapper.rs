@@ -1,0 +1,250 @@
+//! C through `blosc2`: the safe wrapper as a writer and a reader.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use blosc2::super_chunk::Metalayers;
+use blosc2::{
+    CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, SChunk, Special,
+    SplitMode,
+};
+
+use crate::object::{
+    Array, BEFORE, Facts, Kind, Made, Object, Params, Part, Place, digest, digests, filters,
+    found_layers, list,
+};
+
+fn cparams(params: &Params) -> CParams {
+    let filters: Vec<Filter> = params
+        .filters
+        .iter()
+        .map(|&(code, meta)| Filter::from_code(code, meta).unwrap_or(Filter::Other { code, meta }))
+        .collect();
+    let mut made = CParams::new()
+        .codec(Codec::from_code(params.codec))
+        .codec_meta(params.codec_meta)
+        .level(params.level)
+        .filters(&filters)
+        .split(match params.split {
+            1 => SplitMode::Always,
+            2 => SplitMode::Never,
+            3 => SplitMode::Auto,
+            _ => SplitMode::ForwardCompat,
+        })
+        .dictionary(params.dictionary)
+        .blosc1(params.blosc1)
+        .typesize(params.typesize);
+    if params.blocksize > 0 {
+        made = made.blocksize(params.blocksize);
+    }
+    made
+}
+
+fn special(special: blosc2_format::chunk::Special) -> Special {
+    match special {
+        blosc2_format::chunk::Special::Zeros => Special::Zeros,
+        blosc2_format::chunk::Special::Nan => Special::Nan,
+        blosc2_format::chunk::Special::Value => Special::Value,
+        blosc2_format::chunk::Special::Uninit => Special::Uninit,
+    }
+}
+
+/// Writes an object to its path.
+pub(crate) fn write(object: &Object, path: &Path) -> Result<()> {
+    match &object.kind {
+        Kind::Chunk(part) => fs::write(path, chunk(part, &cparams(&object.params))?)?,
+        Kind::Parts(parts) => {
+            let mut schunk = create(object, path)?;
+            for part in parts {
+                match part {
+                    Part::Data(bytes) => schunk.append(bytes)?,
+                    Part::Blocks(blocks) => {
+                        let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+                        schunk.append_blocks(&blocks)?
+                    }
+                    Part::Special { .. } => {
+                        let bytes = chunk(part, &cparams(&object.params))?;
+                        schunk.append_chunk(&ChunkRef::new(&bytes)?)?
+                    }
+                };
+            }
+            finish(schunk, object, path)?;
+        }
+        Kind::Fill(fill) if fill.special == blosc2_format::chunk::Special::Value => {
+            let mut schunk = create(object, path)?;
+            let params = cparams(&object.params);
+            let mut items = fill.items;
+            while items > 0 {
+                let count = items.min(fill.chunk);
+                schunk.append_chunk(&Chunk::repeat(&fill.value, count, &params)?)?;
+                items -= count;
+            }
+            finish(schunk, object, path)?;
+        }
+        Kind::Fill(fill) => {
+            let mut schunk = create(object, path)?;
+            schunk.fill(special(fill.special), fill.items as u64, fill.chunk)?;
+            finish(schunk, object, path)?;
+        }
+        Kind::Array(array) => {
+            let schunk = create_array(array, object, path)?.into_schunk();
+            finish(schunk, object, path)?;
+        }
+        Kind::Npy(_) => bail!("`blosc2` writes no .npy files"),
+        Kind::Container(container) => container.write(object, path)?,
+    }
+    Ok(())
+}
+
+fn chunk(part: &Part, params: &CParams) -> Result<Vec<u8>> {
+    Ok(match part {
+        Part::Data(bytes) => blosc2::compress(&bytes[..], params)?,
+        Part::Blocks(blocks) => {
+            let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+            Compressor::new(params)?.compress_blocks(&blocks)?.into_bytes()
+        }
+        Part::Special { special, nbytes, value } => {
+            use blosc2_format::chunk::Special;
+            let chunk = match special {
+                Special::Zeros => Chunk::zeros::<u8>(*nbytes, params)?,
+                Special::Uninit => Chunk::uninit::<u8>(*nbytes, params)?,
+                Special::Nan if value.len() == 4 => Chunk::nans::<f32>(nbytes / 4, params)?,
+                Special::Nan => Chunk::nans::<f64>(nbytes / 8, params)?,
+                Special::Value => Chunk::repeat(value, nbytes / value.len(), params)?,
+            };
+            chunk.into_bytes()
+        }
+    })
+}
+
+/// The path of a contiguous file or a directory. A frame at an offset is made in memory first.
+fn create(object: &Object, path: &Path) -> Result<SChunk> {
+    let mut options = OpenOptions::new().typesize(object.params.typesize);
+    options = options.cparams(cparams(&object.params));
+    for (name, value) in &object.meta {
+        options = options.meta(name, value.to_msgpack()?);
+    }
+    Ok(match object.place {
+        Place::Memory => options.in_memory()?,
+        Place::Frame | Place::Offset => options.in_memory_frame()?,
+        Place::File => options.create_new(true).open(path)?,
+        Place::Directory => options.create_new(true).directory(true).open(path)?,
+    })
+}
+
+fn create_array(array: &Array, object: &Object, path: &Path) -> Result<NDArray> {
+    let mut builder = NDArray::builder().chunks(&array.chunks).blocks(&array.blocks);
+    builder = builder.cparams(cparams(&object.params));
+    for (name, value) in &object.meta {
+        builder = builder.meta(name, value.to_msgpack()?);
+    }
+    builder = match object.place {
+        Place::Memory => builder,
+        Place::Frame | Place::Offset => builder.in_memory_frame(),
+        Place::File => builder.file(path),
+        Place::Directory => builder.directory(path),
+    };
+    let typesize = object.params.typesize;
+    Ok(match &array.made {
+        Made::Items(bytes) => builder.from_bytes(bytes, &array.shape, &array.dtype, typesize)?,
+        Made::Special(blosc2_format::chunk::Special::Value, value) => {
+            builder.full_bytes(value, &array.shape, &array.dtype)?
+        }
+        Made::Special(kind, _) => {
+            builder.special(special(*kind), &array.shape, &array.dtype, typesize)?
+        }
+    })
+}
+
+fn finish(mut schunk: SChunk, object: &Object, path: &Path) -> Result<()> {
+    for (name, value) in &object.vlmeta {
+        schunk.vlmeta_mut().set_value(name, value)?;
+    }
+    match object.place {
+        Place::Memory | Place::Frame => fs::write(path, schunk.into_cframe()?)?,
+        Place::Offset => {
+            fs::write(path, BEFORE)?;
+            let at = schunk.append_to_file(path)?;
+            ensure!(at == BEFORE.len() as u64, "the frame is at {at}");
+        }
+        Place::File | Place::Directory => {}
+    }
+    Ok(())
+}
+
+/// Reads what a side has written to this path.
+pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
+    let mut facts = Facts::new();
+    let mut set = |name: &str, text: String| drop(facts.insert(name.into(), text));
+    let schunk = match &object.kind {
+        Kind::Chunk(_) => {
+            let bytes = fs::read(path)?;
+            let chunk = ChunkRef::new(&bytes)?;
+            set("nbytes", chunk.nbytes().to_string());
+            set("data", digest(&chunk.decompress::<u8>()?));
+            if chunk.has_variable_blocks() {
+                let blocks: Result<Vec<_>, _> =
+                    (0..chunk.nblocks()).map(|block| chunk.block(block)).collect();
+                set("blocks", digests(&blocks?));
+            }
+            return Ok(facts);
+        }
+        Kind::Npy(_) => bail!("`blosc2` reads no .npy files"),
+        Kind::Container(container) => return container.read(object, path),
+        Kind::Array(_) => {
+            let array = NDArray::from_schunk(open(object, path)?)?;
+            set("shape", list(array.shape()));
+            set("chunk shape", list(array.chunks()));
+            set("block shape", list(array.blocks()));
+            set("dtype", array.dtype_str().context("no dtype")?.to_owned());
+            if let Some(ranges) = object.read_box() {
+                set("box", digest(&array.bytes().read(&ranges)?));
+            }
+            set("items", digest(&array.bytes().read(..)?));
+            array.into_schunk()
+        }
+        Kind::Parts(_) | Kind::Fill(_) => {
+            let schunk = open(object, path)?;
+            let chunks: Vec<Vec<u8>> = schunk.iter_chunks().collect::<Result<_, _>>()?;
+            set("nchunks", schunk.nchunks().to_string());
+            set("chunks", digests(&chunks));
+            schunk
+        }
+    };
+    if schunk.nchunks() > 0 {
+        let special = schunk.chunk_info(0)?.special;
+        set("special", special.map_or("none".to_owned(), |special| format!("{special:?}")));
+    }
+    let found = schunk.cparams();
+    set("typesize", schunk.typesize().to_string());
+    set("codec", found.codec.code().to_string());
+    set("level", found.level.to_string());
+    set("filters", filters(found.filters.iter().map(|filter| (filter.code(), filter.meta()))));
+    found_layers("meta", layers(schunk.meta())?, &mut facts);
+    found_layers("vlmeta", layers(schunk.vlmeta())?, &mut facts);
+    Ok(facts)
+}
+
+fn open(object: &Object, path: &Path) -> Result<SChunk> {
+    Ok(match object.place {
+        Place::Memory | Place::Frame => SChunk::from_cframe(fs::read(path)?)?,
+        Place::Offset => OpenOptions::new().offset(BEFORE.len() as u64).open(path)?,
+        Place::File | Place::Directory => {
+            let schunk = SChunk::open(path)?;
+            let format = schunk.file_format().context("no file")?;
+            ensure!(format.contiguous == (object.place == Place::File), "the other storage");
+            schunk
+        }
+    })
+}
+
+/// Names and contents.
+pub(crate) fn layers(layers: Metalayers<'_>) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut found = Vec::new();
+    for name in layers.names() {
+        let content = layers.get(&name)?.context("a metalayer without content")?;
+        found.push((name, content));
+    }
+    Ok(found)
+}
