@@ -14,6 +14,5 @@ mod filters;
 mod flips;
 mod frames;
 mod many_chunks;
-mod mutants;
 mod rust;
 mod written;

@@ -8,6 +8,7 @@ mod bench;
 mod bindings;
 mod ci;
 mod demo;
+mod fuzz;
 mod hazards;
 mod imports;
 mod integrations;
@@ -95,6 +96,8 @@ enum Task {
         #[arg(long)]
         long: bool,
     },
+    /// Run the fuzz targets under libFuzzer and the address sanitizer; needs a nightly toolchain and clang
+    Fuzz(fuzz::Fuzz),
     /// Run the unit tests of blosc2-format under Miri; needs a nightly toolchain with Miri
     Miri,
     /// Check that no files of a crate import each other in a cycle
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Task::Bench { only, publish, .. } => bench::compare(only.as_deref(), publish),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),
+        Task::Fuzz(options) => options.run(),
         Task::Miri => miri::miri(),
         Task::Imports => imports::imports(),
         Task::Words => words::words(),
