@@ -143,8 +143,12 @@ fn in_rust(
     }
     let first = 6 - filters.len();
     for (at, filter) in filters.iter().enumerate() {
-        (params.filters[first + at], params.filters_meta[first + at]) =
-            (filter.code(), filter.meta());
+        params.filters[first + at] = filter.code();
+        params.filters_meta[first + at] = match filter {
+            // C knows the item size of a chunk in a super-chunk only.
+            Filter::ByteDelta(0) => typesize as u8,
+            filter => filter.meta(),
+        };
     }
     let shown = format!("{params:?}, {} bytes", source.len());
     let Ok(mut encoder) = Encoder::new(params) else { return Ok(()) };

@@ -13,7 +13,7 @@ use common::measure::measure;
 use common::repeats;
 
 /// The number of mutants in a long run; see `repeats`.
-const MUTANTS: usize = 20_000;
+const MUTANTS: usize = 50_000;
 /// The maximum CPU time of an input.
 const MOST_TIME: Duration = Duration::from_secs(2);
 /// The maximum memory of an input in Rust, in bytes.
