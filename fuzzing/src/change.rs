@@ -11,8 +11,7 @@ const LARGEST: usize = 1 << 20;
 
 /// Opens a frame or a folder for writing, and changes it. A frame without faults has none after the changes either.
 ///
-/// The first byte is the number of changes, each of which has 4 bytes: what it does, and three numbers. The rest is the
-/// frame.
+/// The first byte is the number of changes. Each has 4 bytes: what it does, and three numbers. The rest is the frame.
 pub fn change(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let Some((changes, frame)) = rest.split_at_checked(usize::from(count % 16) * 4) else { return };

@@ -21,8 +21,8 @@ use crate::walk::{walk, walk_array};
 
 /// Opens an object, whose responses have the faults that the input describes, in every way.
 ///
-/// The first byte is the number of responses with faults, each of which has 4 bytes. The rest is the object, or a folder of
-/// objects.
+/// The first byte is the number of responses with faults. Each has 4 bytes: the fault, and three numbers. The rest is the
+/// object, or a folder of objects.
 pub fn remote(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let Some((faults, object)) = rest.split_at_checked(usize::from(count % 16) * 4) else { return };
