@@ -1,5 +1,7 @@
 //! Random numbers and data for tests, the same on every machine.
 
+pub mod mutants;
+
 /// Returns the number of repeats of a test with random data. The long run repeats it `long` times; other runs repeat
 /// it `BLOSC2_TEST_REPEATS` percent of that, 10 percent by default, and at least once.
 pub fn repeats(long: usize) -> usize {

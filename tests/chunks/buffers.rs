@@ -2,9 +2,10 @@
 
 use blosc2::{CParams, Codec, ErrorKind, Filter, Threads};
 use blosc2_format::chunk::Header;
+use blosc2_testing::mutants::mutant;
 
 use crate::common::measure::with_fresh_memory;
-use crate::common::mutants::{mutant, samples};
+use crate::common::mutants::samples;
 use crate::common::round_trip::Case;
 use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, hex};
 

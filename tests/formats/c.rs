@@ -1,6 +1,6 @@
 //! The C library as a reader and a writer of files.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr;
 
@@ -44,7 +44,6 @@ pub(crate) fn params(codec: u8, typesize: usize, filters: &[(u8, u8)]) -> sys::b
 /// A super-chunk in a file that the C library writes.
 pub(crate) struct Writer {
     schunk: *mut sys::blosc2_schunk,
-    params: sys::blosc2_cparams,
 }
 
 impl Writer {
@@ -76,7 +75,7 @@ impl Writer {
             let code = unsafe { sys::blosc2_meta_add(schunk, name.as_ptr(), from, len) };
             assert!(code >= 0, "{code}");
         }
-        Self { schunk, params }
+        Self { schunk }
     }
 
     /// Compresses and appends data.
@@ -86,48 +85,6 @@ impl Writer {
             sys::blosc2_schunk_append_buffer(self.schunk, data.as_ptr().cast(), data.len() as i32)
         };
         assert!(code > 0, "{code}");
-    }
-
-    /// Appends a chunk as it is.
-    pub(crate) fn append_chunk(&mut self, chunk: &[u8]) {
-        let from = chunk.as_ptr().cast_mut();
-        // SAFETY: the chunk is one of C's; it is copied.
-        let code = unsafe { sys::blosc2_schunk_append_chunk(self.schunk, from, true) };
-        assert!(code > 0, "{code}");
-    }
-
-    /// Appends a chunk of variable-length blocks.
-    pub(crate) fn append_blocks(&mut self, blocks: &[&[u8]]) {
-        let sources: Vec<*const c_void> = blocks.iter().map(|each| each.as_ptr().cast()).collect();
-        let sizes: Vec<i32> = blocks.iter().map(|each| each.len() as i32).collect();
-        let room = sizes.iter().sum::<i32>() + 64 + 16 * sizes.len() as i32;
-        let mut chunk = vec![0u8; room as usize];
-        // SAFETY: there are as many sources and sizes as passed, and each source has the length of its block; the
-        // target has `room` bytes; the context is freed after its use.
-        let len = unsafe {
-            let context = sys::blosc2_create_cctx(self.params);
-            let len = sys::blosc2_vlcompress_ctx(
-                context,
-                sources.as_ptr(),
-                sizes.as_ptr(),
-                sizes.len() as i32,
-                chunk.as_mut_ptr().cast(),
-                room,
-            );
-            sys::blosc2_free_ctx(context);
-            len
-        };
-        assert!(len > 0, "{len}");
-        self.append_chunk(&chunk[..len as usize]);
-    }
-
-    /// Makes all chunks special: 1 zeros, 2 NaN, 4 uninitialised.
-    pub(crate) fn fill(&mut self, items: i64, special: i32, chunksize: usize) {
-        // SAFETY: the super-chunk is live.
-        let count = unsafe {
-            sys::blosc2_schunk_fill_special(self.schunk, items, special, chunksize as i32)
-        };
-        assert!(count >= 0, "{count}");
     }
 
     /// Adds a metalayer of variable length.

@@ -15,17 +15,6 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Copies the metalayers whose names C cannot return: C's names end at a NUL byte.
-    pub(crate) fn take_unnameable(&mut self, from: &Self) {
-        let odd = |name: &str| name.contains(['\0', char::REPLACEMENT_CHARACTER]);
-        let all = from.meta.iter().chain(&from.vlmeta);
-        for (layer, from) in self.meta.iter_mut().chain(&mut self.vlmeta).zip(all) {
-            if odd(&from.0) {
-                layer.clone_from(from);
-            }
-        }
-    }
-
     /// Asserts that two contents are equal. The message has the first difference.
     #[track_caller]
     pub(crate) fn assert_same(&self, expected: &Self, what: &str) {

@@ -13,6 +13,5 @@ mod filters;
 mod flips;
 mod frames;
 mod many_chunks;
-mod mutants;
 mod rust;
 mod written;

@@ -2,8 +2,9 @@
 //! the address sanitizer.
 
 use blosc2::{Check, Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads};
+use blosc2_testing::mutants::mutant;
 
-use crate::common::mutants::{mutant, samples};
+use crate::common::mutants::samples;
 use crate::common::{Kind, Rng, data, repeats};
 
 /// The number of byte strings in a long run; see `repeats`.

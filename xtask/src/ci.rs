@@ -57,7 +57,9 @@ pub(crate) fn ci() -> Result<()> {
 fn format() -> Result<()> {
     let check = ["fmt", "--all", "--check"];
     run::run(&mut run::cargo(check))?;
-    for folder in ["consumer", "integrations", "peers", "peers/bench"] {
+    for folder in
+        ["blosc2-format/fuzz", "blosc2/fuzz", "consumer", "integrations", "peers", "peers/bench"]
+    {
         run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
     }
     Ok(())

@@ -9,6 +9,7 @@ mod bindings;
 mod ci;
 mod conformance;
 mod demo;
+mod fuzz;
 mod hazards;
 mod imports;
 mod integrations;
@@ -106,6 +107,8 @@ enum Task {
         #[arg(long)]
         long: bool,
     },
+    /// Run the fuzz targets under libFuzzer and the address sanitizer; needs a nightly toolchain and clang
+    Fuzz(fuzz::Fuzz),
     /// Run the unit tests of blosc2-format under Miri; needs a nightly toolchain with Miri
     Miri,
     /// Check that no files of a crate import each other in a cycle
@@ -154,6 +157,7 @@ fn main() -> ExitCode {
         Task::Conformance { check, only } => conformance::conformance(check, only.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),
+        Task::Fuzz(options) => options.run(),
         Task::Miri => miri::miri(),
         Task::Imports => imports::imports(),
         Task::Words => words::words(),

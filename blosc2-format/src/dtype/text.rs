@@ -288,14 +288,15 @@ impl Struct {
         Ok(gaps)
     }
 
-    /// Returns whether the fields follow each other without more padding than their alignment
-    /// requires.
+    /// Returns whether the notation with a list describes the fields: they follow each other without
+    /// more padding than their alignment requires, and all have names. In a list, NumPy takes an
+    /// empty name for a missing one.
     fn is_dense(&self, size: usize, is_aligned: bool) -> bool {
         let (mut end, mut alignment) = (0, 1);
-        for Field { offset, dtype, .. } in &self.fields {
+        for Field { name, offset, dtype, .. } in &self.fields {
             let each = if is_aligned { dtype.alignment() } else { 1 };
             alignment = alignment.max(each);
-            if *offset != aligned(end, each) {
+            if *offset != aligned(end, each) || name.is_empty() {
                 return false;
             }
             end = offset + dtype.size;

@@ -105,13 +105,15 @@ impl Outline {
             8 => f64::NAN.to_le_bytes().to_vec(),
             _ => return Err(Error::Argument(format!("NaN of {width} bytes: expected 4 or 8"))),
         };
-        // Readers require a value of at least one item.
-        let value = nan.repeat(typesize.div_ceil(nan.len()));
-        if !value.len().is_multiple_of(typesize) || !(nbytes as usize).is_multiple_of(value.len()) {
+        // Readers require a value of at least one item. The item size is checked before memory is
+        // allocated: in a damaged frame it can be greater than the chunk.
+        let count = typesize.div_ceil(nan.len());
+        let len = count.saturating_mul(nan.len());
+        if !len.is_multiple_of(typesize) || !(nbytes as usize).is_multiple_of(len) {
             let what = format!("{nbytes} bytes of NaN of {width} bytes for items of {typesize}");
             return Err(Error::Argument(what));
         }
-        self.repeat(nbytes, &value)
+        self.repeat(nbytes, &nan.repeat(count))
     }
 
     /// Returns a chunk of a repeated value, in blocks of whole values.

@@ -152,7 +152,12 @@ impl Cursor<'_> {
             let found = name.escape_ascii();
             checker.found(&rules::META_NAME, at as u64 + 1, len as u64, "text", found);
         }
-        let name = String::from_utf8_lossy(name).into_owned();
+        let mut name = String::from_utf8_lossy(name).into_owned();
+        // A replacement character is longer than the byte that it replaces, and the name is written
+        // again when the frame changes.
+        while name.len() > MAX_NAME_LEN {
+            name.pop();
+        }
         self.marker(0xd2, checker)?;
         let offset_at = self.at;
         let offset = i32::from_be_bytes(self.take(checker)?);

@@ -14,7 +14,6 @@ mod every_file;
 mod findings;
 mod formats_md;
 mod frames;
-mod mutants;
 mod packed;
 mod written;
 

@@ -6,6 +6,7 @@ mod counts;
 mod data;
 #[cfg(feature = "http")]
 mod faults;
+mod fuzz;
 // With an S3 server.
 #[cfg(feature = "aws")]
 mod python;
