@@ -405,8 +405,7 @@ impl TreeStore {
                 }
             }
         }
-        // An empty folder reserves the name until the rename replaces it.
-        fs::create_dir(path).map_err(io(COPY, path))?;
+        // A rename replaces no file, and no directory but an empty one.
         fs::rename(copy.path(), path).map_err(io(COPY, path))
     }
 
