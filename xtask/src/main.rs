@@ -14,6 +14,7 @@ mod integrations;
 mod miri;
 mod package;
 mod peers;
+mod platforms;
 mod python;
 mod run;
 mod runner;
@@ -110,6 +111,11 @@ enum Task {
         /// Test only this part
         only: Option<integrations::Part>,
     },
+    /// Run the tests on other processors, under emulation, and on Windows, under Wine; needs root, and takes hours
+    Platforms {
+        /// Run them only on this platform
+        name: Option<platforms::Platform>,
+    },
     /// Run all checks that a change has to pass
     Ci,
 }
@@ -140,6 +146,7 @@ fn main() -> ExitCode {
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),
+        Task::Platforms { name } => platforms::platforms(name),
         Task::Ci => ci::ci(),
     })
 }
