@@ -5,7 +5,6 @@
 //! variables, it reads its own files only.
 
 use std::env;
-use std::fmt::Debug;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
