@@ -216,7 +216,8 @@ impl FolderMut for Disk {
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
             if path.is_file() {
-                File::open(path)?.sync_all()?;
+                // Windows syncs only files that are open for writing; on other systems, a file may be read-only.
+                File::options().read(true).write(cfg!(windows)).open(path)?.sync_all()?;
             }
         }
         if cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }

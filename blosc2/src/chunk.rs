@@ -338,7 +338,9 @@ impl<B: ChunkBytes> Chunk<B> {
             let bytes = self.as_bytes().get(at..)?.first_chunk::<4>()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
         };
-        let len = number(self.header.header_len() + 4 * block).and_then(number);
+        // A `usize` of 32 bits could overflow.
+        let start = usize::try_from(self.header.header_len() as u64 + 4 * block as u64).ok();
+        let len = start.and_then(number).and_then(number);
         match len.filter(|len| (1..=self.nbytes()).contains(len)) {
             Some(len) => Ok(Some(len)),
             None => {

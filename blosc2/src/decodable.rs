@@ -35,8 +35,9 @@ impl ChunkRef<'_> {
             }
         }
         // Ensures that there are no more blocks than bytes of the chunk.
-        let table = header.header_len() + 4 * self.nblocks();
-        if table > self.cbytes() {
+        // A `usize` of 32 bits could overflow.
+        let table = header.header_len() as u64 + 4 * self.nblocks() as u64;
+        if table > self.cbytes() as u64 {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
         }

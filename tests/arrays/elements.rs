@@ -46,6 +46,10 @@ struct Metres([f32; 2]);
 
 const ITEM: Padded = Padded { ok: true, value: 2.5, inner: [Inner(1, 2), Inner(3, 4)], last: 5 };
 
+/// The offset of the second field. On some 32-bit processors, it is 4.
+const VALUE: usize = align_of::<f64>();
+const INNER: usize = VALUE + 8;
+
 /// Items in memory that was full of other bytes.
 fn dirty(count: usize) -> Vec<Padded> {
     let mut items: Vec<Padded> = Vec::with_capacity(count);
@@ -70,14 +74,14 @@ fn dirty(count: usize) -> Vec<Padded> {
 
 /// The bytes of an item as they are stored.
 fn stored() -> Vec<u8> {
-    let mut bytes = vec![0; 32];
+    let mut bytes = vec![0; size_of::<Padded>()];
     bytes[0] = 1;
-    bytes[8..16].copy_from_slice(&2.5f64.to_ne_bytes());
-    for (at, Inner(first, second)) in [16, 20].into_iter().zip(ITEM.inner) {
+    bytes[VALUE..VALUE + 8].copy_from_slice(&2.5f64.to_ne_bytes());
+    for (at, Inner(first, second)) in [INNER, INNER + 4].into_iter().zip(ITEM.inner) {
         bytes[at] = first;
         bytes[at + 2..at + 4].copy_from_slice(&second.to_ne_bytes());
     }
-    bytes[24] = 5;
+    bytes[INNER + 8] = 5;
     bytes
 }
 
@@ -91,7 +95,9 @@ fn dtypes_are_those_of_numpy() {
         "{'names': ['f0', \"it's\"], 'formats': ['u1', '<u2'], 'offsets': [0, 2], 'itemsize': 4}";
     let padded = format!(
         "{{'names': ['ok', 'value', 'inner', 'last'], 'formats': ['?', '<f8', ({inner}, (2,)), 'u1'], \
-         'offsets': [0, 8, 16, 24], 'itemsize': 32}}"
+         'offsets': [0, {VALUE}, {INNER}, {}], 'itemsize': {}}}",
+        INNER + 8,
+        size_of::<Padded>()
     );
     let half = "{'names': ['first', 'value'], 'formats': ['u1', '<u8'], 'offsets': [0, 2], 'itemsize': 10}";
     let aligned = "{'names': ['f0'], 'formats': ['u1'], 'offsets': [0], 'itemsize': 8}";

@@ -3,7 +3,6 @@
 use std::fs;
 use std::thread;
 
-use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::raw::{self, MAX_TYPESIZE};
 use blosc2::{ErrorKind, Result};
 use blosc2_format::Limits;
@@ -168,6 +167,8 @@ fn what_does_not_fit_is_refused() {
 #[test]
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 fn too_much_is_refused() {
+    use blosc2::limits::MAX_CHUNK_LEN;
+
     let source = vec![0; MAX_CHUNK_LEN + 1];
     let mut target = vec![0; MAX_CHUNK_LEN + 1];
     let error = raw::shuffle(4, &source, &mut target).unwrap_err();

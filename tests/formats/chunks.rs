@@ -6,6 +6,7 @@ use blosc2::{CParams, Codec, Filter, SplitMode, Threads};
 use blosc2_format::chunk::{self, Chunk, Decoder, Encoder, Header, Params, Special};
 use blosc2_format::{Error, Limits, Options, Report, Severity};
 
+use crate::IDENTICAL;
 use crate::common::{
     KINDS, Kind, Rng, assert_same, codecs, data, hex, lossless, name, repeats, upstream,
 };
@@ -173,7 +174,7 @@ fn check_case(case: &Case) {
         Err(Error::Unsupported(_)) if case.codec == Codec::Lz4Hc => return,
         found => good(found, &what),
     };
-    let determined = matches!(case.codec, Codec::BloscLz | Codec::Lz4);
+    let determined = IDENTICAL.contains(&code(case.codec));
     let stored = Header::parse(&chunk).unwrap().is_stored() && case.level == 0;
     if (determined && !case.dictionary) || stored {
         assert_same(&found, &chunk, &format!("{what}: the chunk"));

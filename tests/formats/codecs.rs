@@ -4,6 +4,7 @@ use blosc2::{CParams, Codec, SplitMode, Threads};
 use blosc2_format::chunk::{self, Chunk, Encoder, Params};
 use blosc2_format::{Error, Limits};
 
+use crate::IDENTICAL;
 use crate::common::{KINDS, Rng, assert_same, codecs, data, repeats};
 
 /// Where the stream of the only block begins: after the header, the block's start and its size.
@@ -46,7 +47,8 @@ fn decode(chunk: &[u8]) -> Result<Vec<u8>, Error> {
 
 #[test]
 fn blosclz_and_lz4_write_the_streams_of_c() {
-    for (codec, code) in [(Codec::BloscLz, 0), (Codec::Lz4, 1)] {
+    let all = [(Codec::BloscLz, 0), (Codec::Lz4, 1)];
+    for (codec, code) in all.into_iter().filter(|(_, code)| IDENTICAL.contains(code)) {
         for kind in KINDS {
             for len in LENGTHS {
                 let source = data(kind, len, len as u64);

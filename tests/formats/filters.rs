@@ -3,6 +3,7 @@
 use blosc2_format::chunk::{Chunk, Encoder, Header, Params, SplitMode};
 use blosc2_format::{Error, Limits};
 
+use crate::IDENTICAL;
 use crate::common::{KINDS, Kind, Rng, assert_same, data, repeats};
 
 const SHUFFLE: u8 = 1;
@@ -73,7 +74,9 @@ fn compare(params: &Params, source: &[u8]) -> bool {
         return false;
     };
     let chunk = found.unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_same(&chunk, &expected, &what);
+    if IDENTICAL.contains(&params.codec) {
+        assert_same(&chunk, &expected, &what);
+    }
     let decoded = match Chunk::new(&chunk, &Limits::default()).and_then(|chunk| chunk.decode()) {
         // Other builds of C lose the end of such blocks.
         Err(Error::Format(_)) if params.filters.contains(&FIRST_BYTEDELTA) => return true,

@@ -228,7 +228,8 @@ fn frame_of_files<R: blosc2_format::ReadAt>(frame: &Frame<R>) -> Vec<u8> {
     let mut order: Vec<usize> = (0..frame.nchunks() as usize).collect();
     order[3..].sort_by_key(|&number| (number as u32).wrapping_mul(2_654_435_761));
     outline.reorder(&order).unwrap();
-    let end = [&outline.index().unwrap()[..], &outline.trailer()].concat();
+    let index = outline.index().unwrap();
+    let end = [&index[..], &outline.trailer(index.len()).unwrap()].concat();
     [outline.header(outline.frame_len(end.len())), end].concat()
 }
 

@@ -419,7 +419,7 @@ fn what_is_out_of_range_changes_nothing() {
         let chunk = schunk.chunk(0).unwrap();
         let out = ErrorKind::OutOfBounds;
         // C's indices are signed; these correspond to -1.
-        for index in [2, 3, usize::MAX, usize::MAX - 1, 1 << 40] {
+        for index in [2, 3, usize::MAX, usize::MAX - 1, usize::MAX / 2] {
             assert_eq!(kind(schunk.decompress_chunk::<i32>(index)), out, "{place:?}");
             assert_eq!(
                 kind(schunk.decompress_chunk_into(index, &mut numbers(0))),

@@ -16,6 +16,7 @@ mod integrations;
 mod miri;
 mod package;
 mod peers;
+mod platforms;
 mod python;
 mod run;
 mod runner;
@@ -132,6 +133,11 @@ enum Task {
         #[arg(long, requires = "only")]
         again: bool,
     },
+    /// Run the tests on other processors, under emulation, and on Windows, under Wine; needs root, and takes hours
+    Platforms {
+        /// Run them only on this platform
+        name: Option<platforms::Platform>,
+    },
     /// Run all checks that a change has to pass
     Ci,
 }
@@ -165,6 +171,7 @@ fn main() -> ExitCode {
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),
         Task::Upstream { only, again } => upstream::upstream(only, again),
+        Task::Platforms { name } => platforms::platforms(name),
         Task::Ci => ci::ci(),
     })
 }

@@ -151,9 +151,10 @@ fn bare_chunks_are_read_by_both() {
     assert_eq!((status, &report[0]["kind"]), (Some(0), &json!("chunk")));
 
     let chunks = upstream_files("cdata", &["compat"]);
-    let chunks = chunks.iter().map(|chunk| chunk.to_str().unwrap());
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     // The others are the output of filters.
-    let chunks: Vec<_> = chunks.filter(|path| path.contains("/blosc-")).collect();
+    let chunks = chunks.iter().filter(|path| name(path).starts_with("blosc-"));
+    let chunks: Vec<_> = chunks.map(|path| path.to_str().unwrap()).collect();
     assert_eq!(chunks.len(), 27);
     for path in chunks {
         let bytes = folder.good(&["cat", path, "--engine", "c"]);

@@ -86,9 +86,11 @@ impl<'a> Chunk<'a> {
         };
         if chunk.is_lazy() {
             chunk.bytes = lazy::lay_out(&chunk.header, bytes, findings)?;
-            let table = if chunk.header.memcpyed { 0 } else { 4 * chunk.nblocks() };
-            chunk.starts = chunk.bytes.get(head..head + table)?;
-            chunk.data = head + table;
+            let nblocks = if chunk.header.memcpyed { 0 } else { chunk.header.nblocks() };
+            // A `usize` of 32 bits could overflow.
+            let end = usize::try_from(head as u64 + 4 * u64::from(nblocks)).ok()?;
+            chunk.starts = chunk.bytes.get(head..end)?;
+            chunk.data = end;
             chunk.check_starts(findings);
             return Some(chunk);
         }

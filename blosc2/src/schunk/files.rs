@@ -120,11 +120,14 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
         })?;
         return sync_folder(parent).map_err(io);
     }
+    // Windows syncs only files that are open for writing.
+    let file = File::options().write(true).open(&temporary).map_err(io)?;
     if let Some(permissions) = permissions {
         // A private file stays private.
-        fs::set_permissions(&temporary, permissions).map_err(io)?;
+        file.set_permissions(permissions).map_err(io)?;
     }
-    File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
+    file.sync_all().map_err(io)?;
+    drop(file);
     let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
     loop {
         if existing == Existing::ReplacedByOwner {
@@ -189,7 +192,6 @@ pub(crate) fn replace(
         let mut is_kept = false;
         let write = |temporary: &Path| {
             write(temporary)?;
-            fs::set_permissions(temporary, metadata.permissions()).map_err(io)?;
             keep(path, kept).map_err(io)?;
             is_kept = true;
             Ok(())

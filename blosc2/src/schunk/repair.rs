@@ -218,14 +218,31 @@ pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Rep
 
 fn copy(path: &Path, is_directory: bool, target: &Path) -> io::Result<()> {
     if !is_directory {
-        return fs::copy(path, target).map(drop);
+        return copy_file(path, target);
     }
     fs::create_dir(target)?;
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_file() && entry.file_name() != LOCK {
-            fs::copy(entry.path(), target.join(entry.file_name()))?;
+            copy_file(&entry.path(), &target.join(entry.file_name()))?;
         }
+    }
+    Ok(())
+}
+
+/// Copies a file with its permissions. The owner can change the copy, even if the original is read-only.
+fn copy_file(path: &Path, target: &Path) -> io::Result<()> {
+    fs::copy(path, target)?;
+    let mut permissions = fs::metadata(target)?.permissions();
+    if permissions.readonly() {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            permissions.set_mode(permissions.mode() | 0o200);
+        }
+        #[cfg(not(unix))]
+        permissions.set_readonly(false);
+        fs::set_permissions(target, permissions)?;
     }
     Ok(())
 }

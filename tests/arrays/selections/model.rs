@@ -122,17 +122,22 @@ impl<T: Item> Model<T> {
     }
 }
 
+/// Returns a position or a step as `ndarray` takes it. On a 32-bit processor, a larger one has the same effect.
+pub(crate) fn clamped(number: i64) -> isize {
+    number.clamp(isize::MIN as i64, isize::MAX as i64) as isize
+}
+
 /// What `ndarray` selects.
 pub(crate) fn select(from: &ArrayViewD<'_, usize>, selection: &[AxisSelection]) -> ArrayD<usize> {
     let (mut elems, mut lists, mut dim) = (Vec::new(), Vec::new(), 0);
     let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
     for along in selection {
         elems.push(match along {
-            AxisSelection::Index(at) => SliceInfoElem::Index(*at as isize),
+            AxisSelection::Index(at) => SliceInfoElem::Index(clamped(*at)),
             AxisSelection::Slice { start, end, step } => SliceInfoElem::Slice {
-                start: *start as isize,
-                end: end.map(|end| end as isize),
-                step: *step as isize,
+                start: clamped(*start),
+                end: end.map(clamped),
+                step: clamped(*step),
             },
             AxisSelection::Indices(list) => {
                 lists.push((dim, list.clone()));

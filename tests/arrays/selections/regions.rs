@@ -4,7 +4,7 @@ use blosc2::{AxisSelection, Selection};
 use ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 
 use super::cases::{Case, Kinds, selection};
-use super::model::{Item, Layout, items, raw, select};
+use super::model::{Item, Layout, clamped, items, raw, select};
 use crate::common::{Rng, assert_same};
 
 /// Reads and writes of what is selected at random.
@@ -26,11 +26,11 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>, kinds: Kinds) {
 fn sliced(selection: &[AxisSelection]) -> Option<Selection> {
     let elem = |along: &AxisSelection| {
         Some(match along {
-            AxisSelection::Index(at) => SliceInfoElem::Index(*at as isize),
+            AxisSelection::Index(at) => SliceInfoElem::Index(clamped(*at)),
             AxisSelection::Slice { start, end, step } => SliceInfoElem::Slice {
-                start: *start as isize,
-                end: end.map(|end| end as isize),
-                step: *step as isize,
+                start: clamped(*start),
+                end: end.map(clamped),
+                step: clamped(*step),
             },
             AxisSelection::NewAxis => SliceInfoElem::NewAxis,
             _ => return None,
