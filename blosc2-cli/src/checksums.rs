@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     schunk.set_checksums(!args.remove)?;
     let what = match args.remove {
         true => "the checksums are removed".to_owned(),
-        false => format!("checksums of {} chunks", schunk.nchunks()),
+        false => format!("the checksums are set; number of chunks: {}", schunk.nchunks()),
     };
     let line = format!("{}: {what}", args.file.display());
     Ok(writeln!(io::stdout(), "{}", printable(&line))?)

@@ -256,6 +256,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// Removes the findings about chunks that differ from their checksums, if the checksums are outdated: a program that
+    /// writes none has changed the frame, and these chunks are not necessarily damaged.
+    pub fn accept_changed_chunks(&mut self) {
+        let has = |id| self.findings.iter().any(|finding| finding.rule.id == id);
+        if has("frame.checksums.outdated") {
+            self.findings.retain(|finding| finding.rule.id != "frame.checksums.chunk");
+        }
+    }
+
     /// The number of findings after which a report is full: 65,536. [`omitted`](Self::omitted)
     /// counts the others. Exception: the first error is added to a full report.
     pub const MAX_FINDINGS: usize = 1 << 16;

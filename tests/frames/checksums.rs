@@ -1,10 +1,13 @@
 //! Checksums: every changed byte is reported, every change updates them, every copy keeps them.
 
 use std::fs;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use blosc2::repair::{Repaired, repair};
-use blosc2::{CParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Special};
+use blosc2::{
+    CParams, ErrorKind, Filter, FrameReader, NDArray, OpenOptions, SChunk, SaveOptions, Special,
+};
 use blosc2_format::frame::{self, Frame, Piece, salvage};
 use blosc2_format::{Limits, Options, Part};
 
@@ -42,8 +45,10 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     samples
 }
 
-/// Everything in a frame.
-fn content(bytes: Vec<u8>) -> blosc2::Result<(Vec<u8>, Vec<(String, Vec<u8>)>, u64)> {
+/// The items, the metalayers and the typesize of a frame.
+type Content = (Vec<u8>, Vec<(String, Vec<u8>)>, u64);
+
+fn content(bytes: Vec<u8>) -> blosc2::Result<Content> {
     let schunk = SChunk::from_cframe(bytes)?;
     let (meta, vlmeta) = (schunk.meta(), schunk.vlmeta());
     let layers = meta.iter().chain(vlmeta.iter());
@@ -231,7 +236,7 @@ fn copies_keep_checksums() {
     }
     let array = NDArray::builder().checksums(true).chunks([7]).from_iter(0..50u16, [50]).unwrap();
     assert!(array.schunk().has_checksums());
-    let slice = array.read::<u16>(&[3..40]).unwrap();
+    let slice = array.read::<u16>(3..40).unwrap();
     assert_eq!(slice, (3..40).collect::<Vec<u16>>());
 }
 
@@ -302,6 +307,63 @@ fn a_damaged_chunk_is_left_out_by_a_repair() {
     let schunk = SChunk::open(&path).unwrap();
     assert!(schunk.has_checksums());
     assert_holds(&schunk, &[model[0].clone(), model[2].clone()], "repaired");
+}
+
+#[test]
+fn checksums_keep_the_limits_of_reads() {
+    for checksums in [false, true] {
+        let mut schunk = OpenOptions::new().checksums(checksums).in_memory_frame().unwrap();
+        schunk.append_blocks(&[&vec![7; 300 << 20]]).unwrap();
+        let options = OpenOptions::new().max_read(1 << 20);
+        let schunk = options.from_cframe(schunk.into_cframe().unwrap()).unwrap();
+        let error = schunk.items::<u8>(0..1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{checksums}");
+    }
+}
+
+#[test]
+fn a_stream_does_not_trust_the_sizes_of_damaged_chunks() {
+    let mut schunk = OpenOptions::new().checksums(true).in_memory_frame().unwrap();
+    for len in [1000usize, 700, 900] {
+        schunk.append(&vec![len as u8; len]).unwrap();
+    }
+    let mut bytes = schunk.into_cframe().unwrap();
+    let (_, range) = chunks(&bytes).remove(0);
+    bytes[range.start as usize + 4] ^= 0x10; // the decompressed size
+    let mut reader = FrameReader::new(Cursor::new(bytes)).unwrap();
+    reader.seek(SeekFrom::Start(1100)).unwrap();
+    reader.read_exact(&mut [0; 4]).unwrap_err();
+}
+
+#[test]
+fn a_failed_refresh_changes_nothing() {
+    let (_folder, path) = folder();
+    let options = OpenOptions::new().checksums(true).meta("units", b"kelvin").create_new(true);
+    let mut schunk = options.open(&path).unwrap();
+    schunk.append(&[1u8; 100]).unwrap();
+    // Another program writes another header.
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|bytes| bytes == b"kelvin").unwrap();
+    bytes[at] ^= 1;
+    bytes[0x1b] ^= 0x10; // the level
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(schunk.refresh().unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(schunk.append(&[2u8; 100]).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn a_repair_states_that_metadata_has_changed() {
+    let (_folder, path) = folder();
+    let options = OpenOptions::new().checksums(true).meta("units", b"kelvin").create_new(true);
+    options.open(&path).unwrap().append(&[1u8; 100]).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|bytes| bytes == b"kelvin").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!() };
+    assert!(rebuilt.is_metadata_changed && rebuilt.lost == Some(vec![]));
+    assert!(rebuilt.to_string().contains("checksum"), "{rebuilt}");
 }
 
 #[test]

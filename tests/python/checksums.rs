@@ -1,6 +1,7 @@
 //! Files with checksums and Python, which ignores the checksums.
 
 use crate::common::run_python;
+use blosc2::repair::{Repaired, repair};
 use blosc2::{CParams, ErrorKind, NDArray, OpenOptions, SChunk};
 
 const SCRIPT: &str = r#"
@@ -74,9 +75,13 @@ fn python_reads_frames_with_checksums_and_changes_them() {
         // A change by this crate does not accept the other chunks.
         schunk.vlmeta_mut().set("seen", b"").unwrap();
         drop(schunk);
-        let mut schunk = SChunk::open_rw(&path).unwrap();
+        let schunk = SChunk::open_rw(&path).unwrap();
         let found = (0..count).filter(|&index| schunk.decompress_chunk::<i32>(index).is_err());
         assert_eq!(found.collect::<Vec<_>>(), expected, "{name}, changed again");
+        drop(schunk);
+        // What another program has changed is not damaged.
+        assert_eq!(repair(&path).unwrap(), Repaired::Sound, "{name}");
+        let mut schunk = SChunk::open_rw(&path).unwrap();
         schunk.set_checksums(true).unwrap();
         drop(schunk);
         let schunk = SChunk::open(&path).unwrap();

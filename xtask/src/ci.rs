@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bench, bindings, conformance, demo, hazards, imports, integrations, package, run, sanitize,
-    test, vendor, words,
+    api, bench, bindings, conformance, demo, hazards, imports, integrations, package, run,
+    sanitize, test, vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);

@@ -236,7 +236,7 @@ impl Here {
         Ok(())
     }
 
-    /// Runs the tests, one of which exchanges files, and saves the results. Returns whether all have passed.
+    /// Runs the tests, including the exchange of files, and saves the results. Returns whether all have passed.
     fn test(&self, platform: Platform) -> Result<bool> {
         let target = platform.target();
         let start = Instant::now();

@@ -12,7 +12,10 @@ fn checksums_are_added_checked_accepted_and_removed() {
     array.file(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
     let before = folder.read("a.b2nd");
     assert_eq!(folder.info("a.b2nd")["checksums"], false);
-    assert_eq!(folder.good(&["checksums", "a.b2nd"]), b"a.b2nd: checksums of 1 chunks\n");
+    assert_eq!(
+        folder.good(&["checksums", "a.b2nd"]),
+        b"a.b2nd: the checksums are set; number of chunks: 1\n"
+    );
     assert_eq!(folder.info("a.b2nd")["checksums"], true);
     folder.good(&["check", "a.b2nd"]);
 

@@ -133,7 +133,10 @@ impl Outline {
             (&self.offsets, self.header.chunksize)
         {
             new.offsets = Offsets::Alike(*offset, self.nchunks());
-            new.checksums.clone_from(&self.checksums);
+            if let Some(checksums) = &mut new.checksums {
+                let sum = checksums::checksum(*offset, &[]);
+                checksums.chunks = vec![sum.into(); self.nchunks() as usize];
+            }
             new.header.nbytes = self.header.nbytes;
         }
         new
@@ -509,7 +512,10 @@ impl Outline {
         if sums.is_some() {
             let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);
             let crc = checksums::of_metadata(&self.header(frame_len), pairs(&self.vlmetalayers));
-            checksums::complete(&mut out, count, frame_len, crc);
+            // What another program has changed stays marked, until the checksums are set again.
+            let is_valid = self.checksums.as_ref().is_none_or(|sums| sums.fault().is_none());
+            let known_len = if is_valid { frame_len } else { 0 };
+            checksums::complete(&mut out, count, known_len, crc);
         }
         let len = (out.len() + TRAILER_END_LEN) as u32;
         out.push(0xce);

@@ -214,6 +214,10 @@ impl<R: ReadAt> Frame<R> {
         if let Some(nbytes) = self.outline.nbytes_of(number) {
             return Ok(nbytes.into());
         }
+        if self.outline.is_unverified(number) {
+            // Its header may be damaged.
+            self.chunk(number)?;
+        }
         match offset {
             Offset::At(place) => self.at(number, place, |_, header, _| Ok(header.nbytes.into())),
             Offset::Special(_) => Err(self.outline.unknown_size(number)),

@@ -341,9 +341,17 @@ impl OpenOptions {
     /// ignore, and which [`SChunk::vlmeta`] does not list; the section *Frame: checksums* of `FORMATS.md` in the crate
     /// `blosc2-format` specifies it.
     ///
-    /// Cost: 4 bytes for each chunk, which each change writes again; a [transaction](SChunk::transaction) writes them
-    /// once. The header and the metalayers are verified when the frame is opened, a chunk when a handle first reads it:
-    /// this first read takes the whole compressed chunk from the storage, even if it needs only a part of the data.
+    /// The header and the metalayers are compared with their checksum when the frame is opened, a chunk when a handle
+    /// first reads its data; [`SChunk::chunk_info`] returns the header of a chunk without a comparison. A handle does not
+    /// compare a chunk again, unless it reads the metadata again because of a change by another handle.
+    ///
+    /// Cost: the first read of a chunk takes the whole compressed chunk from the storage, even if it needs only a part of
+    /// the data; if several threads read parts of it at the same time, each may do so. There are 4 bytes for each chunk,
+    /// which are read when the frame is opened and written by each change, so these take a time proportional to the
+    /// number of chunks (for 1,000,000 chunks some milliseconds). A [transaction](SChunk::transaction) writes them once.
+    ///
+    /// Copies by [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] have checksums
+    /// if the original has them; other new arrays have them if this option is set.
     ///
     /// A program that does not know checksums, such as Python, can read and change the frame, but does not update them.
     /// This crate then opens the frame, and reports each chunk that was changed since as an error when it is read. If
@@ -917,9 +925,13 @@ impl OpenOptions {
         let content = depth == Check::Content;
         let options = Options { content, limits: self.limits, ..Options::default() };
         let mut report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
-        if !self.verify {
-            report.findings.retain(|finding| !finding.rule.id.starts_with("frame.checksums"));
-        }
+        // By default, a chunk that differs from its checksum is an error when it is read.
+        let ignored = match (self.verify, self.check) {
+            (false, _) => "frame.checksums",
+            (true, None) => "frame.checksums.chunk",
+            (true, Some(_)) => "-",
+        };
+        report.findings.retain(|finding| !finding.rule.id.starts_with(ignored));
         let mut findings = report.findings.iter();
         match findings.find(|finding| finding.rule.severity == Severity::Error) {
             Some(error) => Err(Error::from_finding(OPEN, error)),
@@ -928,14 +940,11 @@ impl OpenOptions {
     }
 
     fn opened(&self, mut store: impl Store + 'static) -> Result<SChunk> {
-        let outline = store.read(&self.limits, None, OPEN)?;
+        let outline = store.read(&self.limits, None, self.verify, OPEN)?;
         let outline =
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.limits);
         let store = Box::new(store);
-        if self.verify {
-            outline.verify_metadata().map_err(|error| Error::from_frame(OPEN, error))?;
-        }
         let mut state = State::new(outline, store, version, false, limits);
         state.verify = self.verify;
         let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;

@@ -97,7 +97,8 @@ impl SChunk {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
 
-    /// Returns the parameters in the header of the chunk at `index`, without decompression.
+    /// Returns the parameters in the header of the chunk at `index`, without decompression, and without a comparison with
+    /// its [checksum](crate::OpenOptions::checksums).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -177,7 +178,7 @@ impl SChunk {
     ) -> Result<R> {
         let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
         // The checksum is that of the whole chunk.
-        let ranges = ranges.filter(|_| !reading.state.is_unverified(index));
+        let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
         decoder.set_place(index, start);
@@ -209,11 +210,11 @@ impl SChunk {
                 reading.state.verify(index, &header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            let ranges = ranges.map(|ranges| {
+            let fetched_ranges = fetched_ranges.map(|ranges| {
                 let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
                 needed.collect::<Vec<_>>()
             });
-            let fetched = located.fetch(&header, ranges.as_deref(), buffer);
+            let fetched = located.fetch(&header, fetched_ranges.as_deref(), buffer);
             fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
             reading.state.verify(index, &header, buffer)?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)

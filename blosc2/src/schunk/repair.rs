@@ -88,6 +88,8 @@ pub struct Rebuilt {
     pub meta: Option<Vec<String>>,
     /// The names of the variable-length metalayers; `None` if the trailer, which lists them, is lost.
     pub vlmeta: Option<Vec<String>>,
+    /// Whether the header or the metalayers differ from their checksum. They are kept, but their content may be wrong.
+    pub is_metadata_changed: bool,
     /// Whether the frame was an array and is now a plain super-chunk, because chunks are missing or out of order. The
     /// metalayer `b2nd` is renamed to `b2nd-damaged`.
     pub was_array: bool,
@@ -106,10 +108,10 @@ pub struct Rebuilt {
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
 /// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as damaged.
-/// If another program has changed the frame since, and with it the length of the frame, every chunk that can be
-/// decompressed counts as intact, and new checksums are written. To keep chunks that another program has changed in
-/// place, accept them first, by [`SChunk::set_checksums`](crate::SChunk::set_checksums). Without checksums, a chunk that
-/// can be decompressed counts as intact, even if its data is wrong.
+/// If a program that writes no checksums has changed the length of the frame or the number of chunks since, every chunk
+/// that can be decompressed counts as intact. To keep chunks that such a program has changed in place, accept them first,
+/// by [`SChunk::set_checksums`](crate::SChunk::set_checksums). Without checksums, a chunk that can be decompressed counts
+/// as intact, even if its data is wrong.
 ///
 /// If the frame has a lock file, the lock is taken. Without a lock file, the caller must ensure that no other program
 /// has the frame open. Handles that have the damaged frame open must open the rebuilt frame again.
@@ -410,6 +412,7 @@ fn write(
         lost: (salvaged.order == Order::Index).then_some(lost),
         meta,
         vlmeta,
+        is_metadata_changed: salvaged.is_metadata_changed,
         was_array,
         damaged: None,
     })
@@ -506,6 +509,9 @@ impl fmt::Display for Rebuilt {
                 Some(names) if names.is_empty() => {}
                 Some(names) => write!(f, "; {kind} {}", names.join(", "))?,
             }
+        }
+        if self.is_metadata_changed {
+            f.write_str("; the header or the metalayers differ from their checksum")?;
         }
         if self.was_array {
             write!(f, "; it is no longer an array, its metalayer is `{DAMAGED_ARRAY}`")?;

@@ -117,7 +117,9 @@ fn of<R: ReadAt>(
 ) -> Result<Verdict> {
     let failed = |error| Error::from_frame(CHECK, error);
     let mut frame = None;
-    verdict(&report.map_err(failed)?, |number| {
+    let mut report = report.map_err(failed)?;
+    report.accept_changed_chunks();
+    verdict(&report, |number| {
         let frame = match &mut frame {
             Some(frame) => frame,
             none => none.insert(open().map_err(failed)?),

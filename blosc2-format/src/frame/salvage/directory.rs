@@ -66,7 +66,7 @@ pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salva
         Ok(found.ok().map(|number| chunks[number]))
     })?;
     let mut salvaged = file.finish(&chunks, pieces, damaged)?;
-    salvaged.verify(limits, |chunk| {
+    salvaged.verify(&*index, limits, |chunk| {
         Ok(folder.open(&directory::chunk_name(chunk.at))?.read_vec_at(0, chunk.len.into())?)
     })?;
     Ok(salvaged)

@@ -8,7 +8,7 @@ mod walk;
 pub use directory::salvage_directory;
 
 use self::walk::{Known, Walk, Walked};
-use super::checksums::{Checksums, NAME, checksum};
+use super::checksums::{Checksums, NAME, checksum, of_metadata};
 use super::header::{ChunkSize, METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
 use super::index;
 use super::journal::Journal;
@@ -63,6 +63,8 @@ pub struct Salvaged {
     /// Whether the frame had [checksums](super::checksum). They are not among the
     /// [variable-length metalayers](Self::vlmetalayers).
     pub has_checksums: bool,
+    /// Whether the header or the metalayers differ from their checksum.
+    pub is_metadata_changed: bool,
     /// Whether the whole source was examined: `false` if the search stopped because too many bytes
     /// looked like chunks but were none.
     pub is_complete: bool,
@@ -148,9 +150,9 @@ pub struct IntactChunk {
 ///
 /// Every chunk is decoded, unless its codec or a filter is not supported or decoding it exceeds
 /// `limits`: then only its structure is checked. A chunk whose stored size exceeds
-/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum), and no
-/// program that writes none has changed the frame since, a chunk that differs from its checksum
-/// counts as damaged. Without checksums, changed bytes that can still be decoded count as intact.
+/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum), its index is
+/// intact, and no program that writes none has changed the frame since, a chunk that differs from its
+/// checksum counts as damaged. Without checksums, changed bytes that can still be decoded count as intact.
 /// The time is proportional to the size of the data and of `source`.
 ///
 /// If the index is lost, a chunk that is part of the data of a damaged chunk is mistaken for a
@@ -202,26 +204,46 @@ pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvag
         }
     })?;
     let mut salvaged = file.finish(chunks, pieces, 0)?;
-    salvaged.verify(limits, |chunk| Ok(source.read_vec_at(chunk.at, chunk.len.into())?))?;
+    salvaged.verify(source, limits, |chunk| Ok(source.read_vec_at(chunk.at, chunk.len.into())?))?;
     Ok(salvaged)
 }
 
 impl Salvaged {
-    /// Removes the checksums from the metalayers, and the chunks that differ from them.
-    fn verify(
+    /// Removes the checksums from the metalayers, and compares the rest with them. Chunks that differ are lost. `source`
+    /// has the header, and `read` returns a chunk.
+    fn verify<R: ReadAt + ?Sized>(
         &mut self,
+        source: &R,
         limits: &Limits,
         mut read: impl FnMut(IntactChunk) -> Result<Vec<u8>, Error>,
     ) -> Result<(), Error> {
-        let layers = self.vlmetalayers.iter_mut();
-        let layer =
-            layers.flat_map(|layers| layers.extract_if(.., |each| each.name == NAME)).next();
-        let Some(layer) = layer else { return Ok(()) };
+        let Some(layers) = &mut self.vlmetalayers else { return Ok(()) };
+        let Some(layer) = layers.extract_if(.., |each| each.name == NAME).next() else {
+            return Ok(());
+        };
         self.has_checksums = true;
-        let frame_len = self.header.as_ref().map(|header| header.frame_len);
-        let (count, known) = (self.chunks.len() as u64, frame_len.unwrap_or(0));
-        let checksums = Checksums::read(&layer.content, 0, (count, known, 0), limits)?;
-        if self.order != Order::Index || frame_len.is_some() && checksums.is_outdated() {
+        let header = self.header.as_ref();
+        let head = match header.filter(|header| u64::from(header.header_len) <= limits.memory) {
+            Some(header) => source.read_vec_at(0, header.header_len.into()).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let layers = layers.iter().map(|each| (&each.name[..], &each.content[..]));
+        let crc = of_metadata(&head, layers);
+        let (count, frame_len) =
+            (self.chunks.len() as u64, header.map_or(0, |header| header.frame_len));
+        let known = (count, frame_len, crc);
+        let checksums = match Checksums::read(&layer.content, 0, known, limits) {
+            Ok(checksums) => checksums,
+            // What is optional does not prevent the recovery of the rest.
+            Err(Error::Limit { .. } | Error::Unsupported(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let is_whole = self.order == Order::Index && header.is_some();
+        if is_whole && checksums.is_outdated() || checksums.chunks.len() as u64 != count {
+            return Ok(());
+        }
+        self.is_metadata_changed = is_whole && checksums.fault().is_some();
+        if self.order == Order::File {
             return Ok(());
         }
         for (number, piece) in self.chunks.iter_mut().enumerate() {
@@ -468,6 +490,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             unnamed,
             damaged: self.walked.damaged.saturating_add(damaged),
             has_checksums: false,
+            is_metadata_changed: false,
             is_complete: !self.walked.is_given_up,
         })
     }

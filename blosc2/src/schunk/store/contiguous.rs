@@ -64,11 +64,12 @@ impl Store for Contiguous {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
+        verify: bool,
         doing: &str,
     ) -> Result<Option<Outline>> {
         // Read first, so that a change in between is noticed.
         let stamp = Stamp::of(self.storage(), doing)?;
-        let outline = read_outline(self.storage(), self.layout(), limits, typesize, doing)?;
+        let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
@@ -77,7 +78,10 @@ impl Store for Contiguous {
     fn recover(&mut self, doing: &str) -> Result<()> {
         let content = Options { content: true, ..Options::default() };
         let is_sound = |source: &dyn ReadAt| match frame::check(source, &content) {
-            Ok(report) => Ok(report.is_good()),
+            Ok(mut report) => {
+                report.accept_changed_chunks();
+                Ok(report.is_good())
+            }
             Err(error) => Err(Error::from_frame(doing, error).into()),
         };
         let recovery = recover(&mut *self.bytes.storage, is_sound);

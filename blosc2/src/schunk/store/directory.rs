@@ -121,12 +121,14 @@ impl<F: Files> Store for Directory<F> {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
+        verify: bool,
         doing: &str,
     ) -> Result<Option<Outline>> {
         let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
         let mut index = Stamped::new(F::storage(index));
         index.stamp = Stamp::of(&*index.storage, doing)?;
-        let outline = read_outline(&*index.storage, self.layout(), limits, typesize, doing)?;
+        let outline =
+            read_outline(&*index.storage, self.layout(), limits, typesize, verify, doing)?;
         let known = self.fingerprint(&*index.storage);
         self.known = known.map_err(|error| Error::of_io(doing, error))?;
         self.index = (!outline.is_loaded()).then_some(index);

@@ -22,7 +22,7 @@ impl Store for Memory {
         None
     }
 
-    fn read(&mut self, _: &Limits, _: Option<u32>, _: &str) -> Result<Option<Outline>> {
+    fn read(&mut self, _: &Limits, _: Option<u32>, _: bool, _: &str) -> Result<Option<Outline>> {
         Ok(None)
     }
 

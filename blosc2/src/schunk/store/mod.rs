@@ -43,8 +43,8 @@ pub(crate) trait Store: Debug + Send + Sync {
         Opened::Nothing
     }
 
-    /// Reads the outline. `typesize` is the expected typesize, if it is known. Returns `None` if only this handle can
-    /// have changed the outline.
+    /// Reads the outline, and compares its checksum if `verify` is set. `typesize` is the expected typesize, if it is
+    /// known. Returns `None` if only this handle can have changed the outline.
     ///
     /// # Errors
     /// The errors of [`Outline::read`], and [`ErrorKind::InvalidData`] for another typesize. The store is then
@@ -53,6 +53,7 @@ pub(crate) trait Store: Debug + Send + Sync {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
+        verify: bool,
         doing: &str,
     ) -> Result<Option<Outline>>;
 
@@ -291,11 +292,8 @@ impl State {
             return Err(changed(doing));
         }
         let typesize = Some(self.outline.params().typesize);
-        let outline = self.store.read(&self.limits, typesize, doing)?;
+        let outline = self.store.read(&self.limits, typesize, self.verify, doing)?;
         let Some(outline) = outline else { return Ok(()) };
-        if self.verify {
-            outline.verify_metadata().map_err(|error| Error::from_frame(doing, error))?;
-        }
         self.outline = outline;
         Ok(())
     }
@@ -353,16 +351,20 @@ impl Located<'_> {
     }
 }
 
-/// Reads an outline, and checks its typesize if it is known.
+/// Reads an outline, checks its typesize if it is known, and compares its checksum if `verify` is set.
 fn read_outline(
     source: &dyn ReadAt,
     layout: Layout,
     limits: &Limits,
     typesize: Option<u32>,
+    verify: bool,
     doing: &str,
 ) -> Result<Outline> {
     let outline = Outline::read(source, layout, limits);
     let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
+    if verify {
+        outline.verify_metadata().map_err(|error| Error::from_frame(doing, error))?;
+    }
     let now = outline.params().typesize;
     match typesize.filter(|&before| before != now) {
         Some(before) => {
