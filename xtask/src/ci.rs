@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bench, bindings, conformance, demo, hazards, imports, integrations, package, run,
-    sanitize, test, vendor, words,
+    api, bindings, conformance, demo, hazards, imports, integrations, package, run, sanitize, test,
+    vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -29,10 +29,9 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 8] = [
+const AFTER: [Step; 7] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
-    ("comparison", bench::quick),
     ("package", package::package),
     ("object storage", integrations::object_store_quick),
     ("no codecs", no_codecs),

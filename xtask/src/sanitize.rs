@@ -78,7 +78,7 @@ impl Sanitizer {
     }
 }
 
-/// Runs the tests of chunks, arrays and damaged files under the address sanitizer, as a check of each change.
+/// Runs the tests of chunks and of damaged files under the address sanitizer, as a check of each change.
 pub(crate) fn quick() -> Result<()> {
     address(QUICK_PROGRAMS, FEW).context("the address sanitizer found something, or a test failed")
 }
@@ -101,7 +101,7 @@ pub(crate) const PACKAGES: [&str; 6] =
     ["-p", "blosc2", "-p", "blosc2-store", "-p", "blosc2-workspace"];
 
 /// The tests of a quick run.
-const QUICK_PROGRAMS: &str = "--test arrays --test chunks --test hostile_input";
+const QUICK_PROGRAMS: &str = "--test chunks --test hostile_input";
 /// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
 const PROGRAMS: &str = "--test arrays --test chunks --test compute --test frames --test hostile_input \
     --test processes --test super_chunks";
