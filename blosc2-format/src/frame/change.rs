@@ -127,6 +127,8 @@ impl Outline {
         // No step fails from here on.
         self.header.variable_blocks = header.variable_blocks;
         self.header.chunksize = chunksize;
+        // An empty frame can state any size of chunks.
+        self.header.cbytes = self.cbytes();
         self.header.nbytes += u64::from(nbytes);
         let mut stores = Vec::new();
         let entry = self.place(stored, special, &mut stores);
@@ -402,6 +404,7 @@ impl Outline {
                 sums.resize(count as usize, self.sum_of(offset, &[]));
             }
             self.set_entries(Offsets::Alike(offset, count), sums);
+            self.header.cbytes = 0;
             (self.header.nbytes, self.header.chunksize) = (nbytes, ChunkSize::Fixed(chunksize));
             self.header.blocksize = sample.blocksize;
         }
