@@ -52,8 +52,8 @@ pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
         }
         (Side::Python | Side::C, Kind::Parts(parts)) if are_variable_with_zeros(parts) => {
             Some(Sometimes(
-                "C-Blosc2 does not append some variable-length chunks of zeros: special chunks have \
-                 the length of the others.",
+                "C-Blosc2 cannot append some sequences of variable-length chunks with a chunk of zeros: the \
+                 index stores that chunk as a special chunk, without its length.",
             ))
         }
         _ => None,
@@ -65,20 +65,20 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
     let params = &object.params;
     if matches!(writer, Side::Python | Side::C) && exports_large_items(object) {
         return Some(Always(
-            "If C-Blosc2 exports separate chunks in memory with items of more than 255 bytes, the \
-             frame has a typesize of 1.",
+            "If C-Blosc2 converts a super-chunk of separate chunks in memory to a frame, and the items have \
+             more than 255 bytes, the frame has a typesize of 1: the items cannot be read again.",
         ));
     }
     if writer == Side::Python && params.filters.len() > 2 {
         return Some(Undefined(
-            "With more than two filters, the C-Blosc2 of Python compresses other data; the sources that \
-             `blosc2-sys` compiles are patched.",
+            "With more than two filters, the C-Blosc2 of Python writes into the buffer that it compresses, so \
+             that the data is wrong; the sources that `blosc2-sys` compiles are patched.",
         ));
     }
     if writer == Side::Python && has_incomplete_item(object) && !is_below_an_item(object) {
         return Some(Undefined(
-            "If the length of a chunk is not a multiple of the items, the C-Blosc2 of Python loses the end \
-             of blocks that it splits; the sources that `blosc2-sys` compiles are patched.",
+            "If the length of a chunk is not a multiple of the typesize, the C-Blosc2 of Python loses the end \
+             of blocks that it splits into streams; the sources that `blosc2-sys` compiles are patched.",
         ));
     }
     match (reader, &object.kind) {
@@ -91,8 +91,8 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
             if params.blosc1 && params.has(BITSHUFFLE) && has_incomplete_item(object) =>
         {
             Some(Undefined(
-                "Of bitshuffled chunks of Blosc1, the C-Blosc2 of Python loses the bytes after the last \
-                 whole item; the sources that `blosc2-sys` compiles are patched.",
+                "The C-Blosc2 of Python loses the bytes after the last whole item of bitshuffled chunks of \
+                 Blosc1; the sources that `blosc2-sys` compiles are patched.",
             ))
         }
         _ => None,

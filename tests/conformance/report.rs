@@ -39,32 +39,33 @@ Four independent programs write the same objects, and each of them reads what al
 const METHOD: &str = r"
 One table of objects (`tests/conformance/table.rs`) is the source of all cases. A case is one object, written by one
 program and read by one program. It passes if the reader finds what the table contains. Expected values are computed
-from the table, never from what a reader returned:
+from the table, never from what a reader returned. Compared are:
 
 - of a chunk: its length, its data, and the data of each variable-length block;
-- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, level, filters, the kind of
-  special chunks, names, order and contents of all fixed and variable-length metalayers;
+- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, level, filters, the kind
+  of special chunks, and the names, order and contents of all fixed-length and variable-length metalayers;
 - of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it;
 - of a container: its kind, all keys, values, columns, and attributes.
 
-What lossy filters leave is computed by a model in the table. The content of uninitialized chunks is not compared.
-`blosc2-format` also checks all of each frame that it reads, and a finding that is an error or a warning fails the case.
+For lossy filters, a model in the table computes the expected data. The content of uninitialized chunks is not compared.
+When `blosc2-format` is the reader, it also runs its full check of the frame: an error or a warning fails the case.
 
-`cargo xtask conformance` runs all cases and writes this file. `cargo xtask conformance --check` writes nothing and fails
-if this file would change; CI runs it. `--only PART` runs the rows whose names contain `PART`. A failing case is printed
-with the object, and with what was found and expected.
+`cargo xtask conformance` runs all cases and writes this file. `cargo xtask conformance --check` writes nothing, and
+fails if this file would change; CI runs it. `--only PART` runs the rows whose names contain `PART`. A failing case is
+printed with the object, the expected value and the found value.
 
 ## Cells
 
-The columns are named *writer* → *reader*. A cell contains the number of its cases, and all pass. A letter refers to the
-reason why the cell is empty or why some objects are missing. Cases with a reason are run too, and the command fails if
-such a case passes although it cannot. Where a fault of C-Blosc2 makes a result depend on uninitialized memory, the case
-is not counted.
+The columns are named *writer* → *reader*. A cell contains the number of cases that pass. A letter refers to the
+[reason](#reasons) why the cell is empty, or why the other objects of the row are not counted. These other cases are run
+too: if one passes that cannot pass according to the reason, the command fails. If a fault of C-Blosc2 makes a result
+depend on uninitialized memory, the case is not counted, whether it passes or fails.
 
-The last three columns compare files instead of contents: of how many objects the file of F, P or C has exactly the bytes
-of the file of B. Objects compressed with zlib are left out, because the programs contain different implementations of it.
-Of Python, objects with thousands of chunks are left out too, whose index its library compresses in several threads.
-Different bytes are not a fault: for example, programs may select different block sizes.
+The last three columns compare the bytes of the files. `3/4` in F=B means: F and B have both written 4 objects, and the
+files of 3 of them are equal. Objects compressed with zlib are left out, because the programs contain different
+implementations of zlib. P=B also leaves out objects with thousands of chunks: the library of Python compresses their
+index with several threads, which store its blocks in any order. Different bytes are not a fault: for example, programs
+may select different block sizes.
 ";
 
 const REST: &str = r"
@@ -72,14 +73,14 @@ const REST: &str = r"
 
 - ZFP: the feature `zfp` is not part of the default build, and the codec is lossy without an exact model.
 - User-defined codecs and filters, prefilters and postfilters: `tests/chunks`.
-- Several threads: all writers use one thread, because blocks are stored in the order in which they finish.
+- Several threads: all writers use one thread, because several threads store blocks in the order in which they finish.
 - Files that are changed after they were written: in `tests/python/turns.rs`, Python and Rust change the same files in
   turns; `tests/super_chunks/sequences` compares random changes with C.
 - Files of older versions of Blosc: `tests/python/kept_files.rs`, `blosc2-format/tests/golden`.
 - Structures with gaps between their fields: `tests/python/arrays.rs`.
-- Carriers, which describe a computation or a reference instead of data: `tests/python/kept_files.rs`.
+- Carriers (files that describe a computation or a reference instead of data): `tests/python/kept_files.rs`.
 - Damaged files: `tests/hostile_input`.
-- Big-endian machines: big-endian dtypes are covered, machines are not.
+- Big-endian machines: big-endian dtypes are covered, big-endian machines are not.
 ";
 
 /// The text of the report. It has no times and nothing about the machine.

@@ -224,8 +224,9 @@ fn report(
     let _ = writeln!(text, "| **all** | {programs} | {runs} | {cases} | {failed} |");
     let _ = write!(
         text,
-        "\n{} of these programs set variables of C-Blosc2. They also run on the library as it is shipped, which reads \
-         only\n`BLOSC_TRACE` and `BLOSC_INFO`. {} of them fail there, which is deliberate (see `blosc2/SAFETY.md`):\n\n\
+        "\n{} of these programs set environment variables of C-Blosc2. They run a second time with the library that is \
+         shipped,\nwhich reads only `BLOSC_TRACE` and `BLOSC_INFO`. There, {} of them fail, which is intended (see \
+         `blosc2/SAFETY.md`):\n\n\
          | program | variables that it sets |\n|---|---|\n",
         filtered.len(),
         DIFFERENCES.len(),
