@@ -295,8 +295,8 @@ impl SChunk {
         self.push(APPEND, None, chunk)
     }
 
-    /// Appends a chunk that was compressed for this super-chunk, and returns its memory unless the super-chunk keeps it.
-    /// Arrays use it while they are created.
+    /// Appends a chunk that was compressed for this super-chunk, and returns its memory unless the super-chunk keeps
+    /// it. Arrays use it while they are created.
     pub(crate) fn push_made(&mut self, chunk: Vec<u8>) -> Result<Vec<u8>> {
         if self.look().store.is_contiguous().is_none() {
             return self.push(APPEND, None, chunk).map(|_| Vec::new());

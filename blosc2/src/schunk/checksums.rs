@@ -19,10 +19,10 @@ impl SChunk {
     /// Computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and the metalayers, or
     /// removes them if `on` is `false`.
     ///
-    /// The checksums are those of the current content, which is read completely, but not decompressed or compared with
-    /// checksums that already exist. The method therefore also accepts the changes of another program that writes no
-    /// checksums. If the metadata has changed, [`OpenOptions::verify_checksums`](crate::OpenOptions::verify_checksums)
-    /// opens the frame.
+    /// The method reads the current content completely. It neither decompresses the content nor compares it with
+    /// existing checksums, so it also accepts the changes of a program that writes no checksums. If such a program has
+    /// changed the metadata, the frame can be opened only with
+    /// [`verify_checksums(false)`](crate::OpenOptions::verify_checksums).
     ///
     /// ```
     /// use blosc2::{CParams, OpenOptions, SChunk};
@@ -48,8 +48,9 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading) and the [errors of changes](Self#errors-of-changes),
     /// and with
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are 16 variable-length metalayers, so
-    ///   that there is no place for the checksums.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are already
+    ///   [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) variable-length metalayers, so there is no place for the
+    ///   checksums.
     pub fn set_checksums(&mut self, on: bool) -> Result<()> {
         self.check_change(SET, Access::Write)?;
         self.change(SET, |state, _| {

@@ -1,7 +1,7 @@
 //! Fetching: reading the compressed parts of chunks before they are decompressed.
 //!
-//! From a storage with a high latency, a read requests the parts of many chunks at once. While they are decompressed, it
-//! requests those of the next chunks.
+//! From a storage with a high latency, a read requests the parts of many chunks at once. While they are decompressed,
+//! it requests those of the next chunks.
 
 use std::ops::Range;
 use std::sync::mpsc;
@@ -115,8 +115,8 @@ impl SChunk {
 
     /// Calls `work` with the numbers below `count`, in ascending ranges, and the chunks that were fetched for them.
     ///
-    /// `wanted` returns the chunk of a number; `None` if it needs no chunk. From a storage with a low latency, nothing is
-    /// fetched, and `work` is called once.
+    /// `wanted` returns the chunk of a number; `None` if it needs no chunk. From a storage with a low latency, nothing
+    /// is fetched, and `work` is called once.
     pub(crate) fn fetch_ahead(
         &self,
         reading: &Reading<'_>,
@@ -247,8 +247,8 @@ impl State {
 
     /// Reads the parts of chunks in one storage, or of one chunk, with as few calls as possible.
     ///
-    /// Chunks that would take much more memory than planned are left out: a file may state any length. They are read one
-    /// by one when they are needed.
+    /// Chunks that would take much more memory than planned are left out: a file may state any length. They are read
+    /// one by one when they are needed.
     fn fetch_together(&self, wanted: &[Wanted], spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
         let mut stored = Vec::with_capacity(wanted.len());
         for each in wanted {

@@ -111,7 +111,8 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
-        // A rename replaces no file, and no directory but an empty one, so that the path has the whole frame or nothing.
+        // A rename replaces no file, and no directory but an empty one, so that the path has the whole frame or
+        // nothing.
         fs::rename(&temporary, path).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 io(io::ErrorKind::AlreadyExists.into())

@@ -170,8 +170,8 @@ impl MetalayersMut<'_> {
     /// Sets the compression parameters of the contents that the next calls write. C: the parameter `cparams` of
     /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// By default contents are compressed as in Python: Zstd, level 5, shuffle, typesize 1. A build without Zstd uses
-    /// BloscLZ. Fixed-length metalayers are not compressed and accept no parameters.
+    /// By default, contents are compressed as in Python: Zstandard, level 5, shuffle, typesize 1. A build without
+    /// Zstandard uses BloscLZ. Fixed-length metalayers are not compressed and accept no parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};

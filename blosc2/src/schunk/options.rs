@@ -54,17 +54,18 @@ const MAKE: &str = "create a super-chunk";
 ///   no part of a change in progress. Reads and changes of this program block each other; reads do not block reads.
 /// - Accesses by several programs are coordinated only with [`locking`](Self::locking).
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
-///   [`ErrorKind::NotFound`], and reads return the old content. But if the handle uses locking, and the file was
-///   replaced by a program that locks it, reads fail with `NotFound` too. Do not replace a directory while it is open.
-/// - User closures (codecs, filters, tuners, prefilters, postfilters, the function of a `map`, and that of
-///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
-///   A call in a closure must not wait for the access in which the closure runs: this would be a deadlock, so the call
-///   fails with [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with
-///   `Busy` if the closure makes no progress for about 0.7 seconds. A codec or filter makes progress with each chunk,
-///   the function of a `map` with every 1024 items, and the closure of `locked` with each call on its handle.
-/// - Two programs would deadlock if each held a lock and waited, in a closure, for the lock of the other one. Therefore
-///   waiting is limited while a closure runs during an access with locking: if this program then accesses any file with
-///   locking and another program holds the lock of that file, the access fails with `Busy` after about 0.7 seconds.
+///   [`ErrorKind::NotFound`], and reads return the old content. If the handle uses locking, and the program that
+///   replaced the file locked it, reads fail with `NotFound` too. Do not replace a directory while it is open.
+/// - User closures (codecs, filters, tuners, prefilters, postfilters, the closures of [expressions](crate::compute),
+///   and those of [`locked`](SChunk::locked) and [`transaction`](SChunk::transaction)) run during a read or a change of
+///   the file. During a read they may read the same file. A call in a closure must not wait for the access in which the
+///   closure runs: this would be a deadlock, so the call fails with [`ErrorKind::Busy`] within a second. Calls on other
+///   threads that wait for the same file also fail with `Busy` if the closure makes no progress for about 0.7 seconds.
+///   A codec or filter makes progress with each chunk, a closure of an expression with every 4,096 items, and the
+///   closure of `locked` or `transaction` with each call on its handle.
+/// - Two programs would deadlock if each held a lock and waited, in a closure, for the lock of the other one.
+///   Therefore, while a closure of this program runs during an access with locking, no access of this program with
+///   locking waits longer than about 0.7 seconds for another program that holds the lock: it fails with `Busy`.
 ///
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
@@ -91,8 +92,8 @@ const MAKE: &str = "create a super-chunk";
 /// and the reads of a handle that is open for reading with locking. That handle can read again after the recovery.
 ///
 /// Recovery is not possible if the overwritten bytes are lost. This can happen after a power failure, unless the writer
-/// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states it,
-/// and [`repair`](crate::repair::repair) can save the intact chunks.
+/// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states that
+/// the file cannot be recovered, and [`repair`](crate::repair::repair) can save the intact chunks.
 #[derive(Debug, Clone)]
 #[doc(alias("blosc2_storage", "mode", "urlpath"))]
 pub struct OpenOptions {
@@ -224,8 +225,8 @@ impl OpenOptions {
     ///
     /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. With
     /// [`locking`](Self::locking) the lock ensures this, and recovery always happens. If the file is opened by its path
-    /// and a lock file exists, the lock is taken. Other handles of this program are detected as usual
-    /// ([`ErrorKind::Busy`]). A complete frame is opened unchanged.
+    /// and a lock file exists, the lock is taken during recovery. If another handle of this program has the file open
+    /// for writing, opening fails with [`ErrorKind::Busy`] as usual. A complete frame is opened unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
@@ -341,25 +342,26 @@ impl OpenOptions {
     /// ignore, and which [`SChunk::vlmeta`] does not list; the section *Frame: checksums* of `FORMATS.md` in the crate
     /// `blosc2-format` specifies it.
     ///
-    /// The header and the metalayers are compared with their checksum when the frame is opened, a chunk when a handle
-    /// first reads its data; [`SChunk::chunk_info`] returns the header of a chunk without a comparison. A handle does not
-    /// compare a chunk again, unless it reads the metadata again because of a change by another handle.
+    /// The header and the metalayers are compared with their checksum when the frame is opened. A chunk is compared
+    /// when a handle first reads its data, but not by [`SChunk::chunk_info`]. A handle compares a chunk only once,
+    /// unless another handle has changed the frame, so that the metadata is read again.
     ///
-    /// Cost: the first read of a chunk takes the whole compressed chunk from the storage, even if it needs only a part of
-    /// the data; if several threads read parts of it at the same time, each may do so. There are 4 bytes for each chunk,
-    /// which are read when the frame is opened and written by each change, so these take a time proportional to the
-    /// number of chunks (for 1,000,000 chunks some milliseconds). A [transaction](SChunk::transaction) writes them once.
+    /// Cost: the first read of a chunk reads the whole compressed chunk from the storage, even if only a part of the
+    /// data is needed. If several threads read parts of the chunk at the same time, each of them may read all of it.
+    /// The checksums have 4 bytes for each chunk. Opening the frame reads all of them, and each change writes all of
+    /// them, which takes some milliseconds for 1,000,000 chunks. A [transaction](SChunk::transaction) writes them once.
     ///
-    /// Copies by [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] have checksums
-    /// if the original has them; other new arrays have them if this option is set.
+    /// Copies by [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] have
+    /// checksums if the original has them. Any other new super-chunk or array has them if this option is set.
     ///
     /// A program that does not know checksums, such as Python, can read and change the frame, but does not update them.
-    /// This crate then opens the frame, and reports each chunk that was changed since as an error when it is read. If
-    /// such a program has changed the metadata, but neither the length of the frame nor the number of chunks, opening
-    /// fails; a copy by Python can have this effect too. To accept the changes, open the frame with
-    /// [`verify_checksums(false)`](Self::verify_checksums) and call [`SChunk::set_checksums`], which also switches the
-    /// checksums of an existing frame on and off; or use the command `blosc2 checksums`. This option has no effect on
-    /// existing frames.
+    /// After such a change, this crate still opens the frame if the length of the frame or the number of chunks has
+    /// changed; reads of the changed chunks fail. If only metadata has changed, and neither of these two numbers,
+    /// opening fails; a copy by Python can have this effect too. To accept the changes, use the command
+    /// `blosc2 checksums`, or open the frame with [`verify_checksums(false)`](Self::verify_checksums) and call
+    /// [`SChunk::set_checksums`].
+    ///
+    /// This option has no effect on existing frames: [`SChunk::set_checksums`] adds checksums to them, or removes them.
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -374,8 +376,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the [checksums](Self::checksums) of an opened frame are compared with its content. On by default. No
-    /// effect on frames without checksums.
+    /// Sets whether the [checksums](Self::checksums) of an opened frame are compared with its content. On by default.
+    /// It has no effect on frames without checksums.
     pub fn verify_checksums(mut self, verify: bool) -> Self {
         self.verify = verify;
         self

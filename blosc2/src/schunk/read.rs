@@ -97,8 +97,8 @@ impl SChunk {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
 
-    /// Returns the parameters in the header of the chunk at `index`, without decompression, and without a comparison with
-    /// its [checksum](crate::OpenOptions::checksums).
+    /// Returns the parameters in the header of the chunk at `index`, without decompression, and without a comparison
+    /// with its [checksum](crate::OpenOptions::checksums).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with

@@ -78,11 +78,12 @@ pub enum Repaired {
 pub struct Rebuilt {
     /// The number of chunks of the new frame.
     pub nchunks: usize,
-    /// The original indices of the lost chunks; the chunks after a lost one have lower indices now. `None` if the index
-    /// of the frame is lost: which chunks are missing is then unknown. In that case the chunks are in the order in
-    /// which they are stored in the file, which is the original order if all were appended. Old versions of replaced or
-    /// deleted chunks may be among them, and special chunks that only the index stores (zeros, NaN, uninitialized) are
-    /// missing.
+    /// The original indices of the lost chunks. In the new frame, the chunks after a lost one have lower indices.
+    ///
+    /// `None` if the index of the frame is lost; it is then unknown which chunks are missing. The chunks have the order
+    /// in which they are stored in the file, which is the original order if all were appended. Old versions of replaced
+    /// or deleted chunks may be among them, and special chunks that only the index stores (zeros, NaN, uninitialized)
+    /// are missing.
     pub lost: Option<Vec<usize>>,
     /// The names of the fixed-length metalayers; `None` if the part of the header that lists them is lost.
     pub meta: Option<Vec<String>>,
@@ -101,17 +102,17 @@ pub struct Rebuilt {
 ///
 /// - A valid frame is not changed. All its chunks are decompressed to check this.
 /// - An unfinished change of this crate is rolled back, or completed if only its last step is missing. Opening the file
-///   for writing with [`locking`](crate::OpenOptions::locking) does this too, and does not check all chunks; see [crash
-///   recovery](crate::OpenOptions#crash-recovery).
+///   for writing with [`locking`](crate::OpenOptions::locking) does the same without a check of all chunks; see
+///   [crash recovery](crate::OpenOptions#crash-recovery).
 /// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
 ///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
-/// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as damaged.
-/// If a program that writes no checksums has changed the length of the frame or the number of chunks since, every chunk
-/// that can be decompressed counts as intact. To keep chunks that such a program has changed in place, accept them first,
-/// by [`SChunk::set_checksums`](crate::SChunk::set_checksums). Without checksums, a chunk that can be decompressed counts
-/// as intact, even if its data is wrong.
+/// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as
+/// damaged. But if the length of the frame or the number of chunks shows that a program that writes no checksums has
+/// changed the frame, the checksums are ignored. If such a program has changed chunks in place, they count as damaged,
+/// unless [`SChunk::set_checksums`](crate::SChunk::set_checksums) is called first. Without checksums, a chunk that can
+/// be decompressed counts as intact, even if its data is wrong.
 ///
 /// If the frame has a lock file, the lock is taken. Without a lock file, the caller must ensure that no other program
 /// has the frame open. Handles that have the damaged frame open must open the rebuilt frame again.
@@ -146,8 +147,9 @@ pub struct Rebuilt {
 /// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
 /// completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is not a frame, such as an archive that contains one, or it has neither the
-///   header nor the index nor the trailer of a frame; none of its chunks is intact; or the intact parts do not form a valid frame;
+/// - [`ErrorKind::InvalidData`]: it is not a frame, for example an archive that contains one; it has neither the header
+///   nor the index nor the trailer of a frame; none of its chunks is intact; or the intact parts do not form a valid
+///   frame;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
 ///   chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;

@@ -14,8 +14,8 @@ impl SChunk {
     /// crash, none.
     ///
     /// Outside of a transaction, each change that adds, removes or moves a chunk writes the index of the frame, whose
-    /// size is proportional to the number of chunks. A transaction writes the index once. Appending 1,000 small chunks to
-    /// a file of 100,000 chunks is about 80 times as fast in one transaction.
+    /// size is proportional to the number of chunks. A transaction writes the index once. Appending 1,000 small chunks
+    /// to a file of 100,000 chunks is about 80 times as fast in one transaction.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -45,11 +45,13 @@ impl SChunk {
     /// programs read the old content until the commit. With [`OpenOptions::locking`](crate::OpenOptions::locking), the
     /// lock of the file is held until `work` returns, as by [`locked`](Self::locked).
     ///
-    /// A change that fails within `work` is not part of the transaction; the other changes are, unless `work` returns
-    /// the error. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are not rolled back.
+    /// A change that fails within `work` is not part of the transaction. If `work` does not return its error, the other
+    /// changes are stored. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are not
+    /// rolled back.
     ///
-    /// The new compressed chunks stay in memory until the commit, which can take the same memory again in a contiguous
-    /// file. Therefore split large amounts of data into several transactions, for example of 64 MiB.
+    /// The new compressed chunks stay in memory until the commit. The commit to a contiguous file can copy them, and
+    /// then takes twice this memory. Therefore split large amounts of data into several transactions, for example of 64
+    /// MiB.
     ///
     /// # Errors
     /// Fails with the errors of `work`, the [errors of changes](Self#errors-of-changes), the errors of

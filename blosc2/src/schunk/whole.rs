@@ -121,8 +121,8 @@ impl SChunk {
     /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
     ///   is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is not a regular file; a
-    ///   compression parameter is invalid; or the parameters change the typesize or block size of an array;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is not a regular
+    ///   file; a compression parameter is invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
@@ -247,9 +247,9 @@ impl SChunk {
     /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
     /// `blosc2_schunk_frame_len`.
     ///
-    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), it is the length
-    /// of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no
-    /// chunk. C returns an estimate in this case.
+    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), it is the
+    /// length of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies
+    /// no chunk. C returns an estimate in this case.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
         self.readings.iter().map(|(array, _)| *array).collect()
     }
 
-    /// Returns the number of items of this shape, if the limits of one of the arrays allow to read as many bytes.
+    /// Returns the number of items of this shape, if the read limit of at least one of the arrays allows their bytes.
     pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
         let bytes =
             shape.iter().try_fold(size_of::<T>() as u64, |all, &size| all.checked_mul(size));

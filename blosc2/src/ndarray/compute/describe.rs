@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description<T> {
-    /// The number of items that are not NaN. All other statistics are those of these items.
+    /// The number of items that are not NaN. The other statistics except `nan_count` include only these items.
     pub count: u64,
     /// The number of items that are NaN.
     pub nan_count: u64,
@@ -35,7 +35,8 @@ impl<S: Source<Item: Real>> LazyExpr<S> {
     ///
     /// `edges` are the ascending edges of the bins of the histogram; without edges there is no histogram. A bin
     /// includes its lower edge, and the last one also its upper edge, as in NumPy's `histogram`. Items outside all bins
-    /// are not counted. Items are compared with the edges as `f64`, to which large 64-bit integers are rounded.
+    /// are not counted. To compare items with the edges, they are converted to `f64`, which rounds large 64-bit
+    /// integers.
     ///
     /// ```
     /// use blosc2::NDArray;

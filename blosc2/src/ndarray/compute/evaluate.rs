@@ -20,7 +20,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or exceed the limit
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of all arrays;
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of each of the arrays;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
     #[doc(alias = "compute")]
     pub fn read(&self) -> Result<Vec<S::Item>> {
@@ -99,9 +99,10 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
 
     /// Creates an array of the items. Python: `compute`.
     ///
-    /// Unless the builder sets a chunk or a block shape, the array has those of the first operand that is a whole array
-    /// of the same shape, if there is one. Metalayers are not copied. The items are computed and compressed by as many
-    /// threads as [`CParams::threads`](crate::CParams::threads) of the builder sets.
+    /// If the builder sets neither a chunk nor a block shape, the array has those of the first operand that is a whole
+    /// array of the same shape. If there is no such operand, the shapes are automatic. Metalayers are not copied. The
+    /// items are computed and compressed by as many threads as [`CParams::threads`](crate::CParams::threads) of the
+    /// builder sets.
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -3,8 +3,8 @@
 //! chunks and threads.
 //!
 //! Long runs do not add item by item: plain sums of `f64` are exact as long as all bits of the items, and of their sum,
-//! lie within 53 bits. The functions for runs form them in pieces of [`PIECE`] items, in loops over lanes which the
-//! compiler vectorises.
+//! lie within 53 bits. The functions for runs form them in pieces of [`PIECE`] items, in loops over lanes that the
+//! compiler vectorizes.
 
 /// The exact sum of floating-point numbers: `WORDS` digits of 32 bits, the least significant first. The lowest bit of
 /// the sum has the weight 2^`LOW`. Each digit is an `i64`: it may be negative or exceed 32 bits until carries are
@@ -487,7 +487,7 @@ fn add_run_avx2<T: Summand>(sum: &mut T::Sum, items: &[T]) {
 /// The number of items that are summed at once.
 const PIECE: usize = 1024;
 
-/// Items in separate lanes, which vectorised code adds at once.
+/// Items in separate lanes, which vectorized code adds at once.
 const LANES: usize = 16;
 
 /// Calls `step` with all items, the last of them filled up with `filler`.

@@ -33,8 +33,8 @@ use number::Accumulator;
 use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
 use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 
-/// A lazily evaluated expression: items that are computed from the items of arrays, block by block, when a method reads,
-/// stores or reduces them. Python: `LazyExpr`.
+/// A lazily evaluated expression: items that are computed from the items of arrays, block by block, when a method
+/// reads, stores or reduces them. Python: `LazyExpr`.
 ///
 /// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] one of several operands, and
 /// [`map`](Self::map) applies a closure to each item. Nothing is read until a method returns a [`Result`]; then each
@@ -68,14 +68,14 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles
 /// (boxes of some blocks), and the tiles into pieces (boxes of some tiles of a chunk). The items of a tile are combined
 /// in C order, then the tiles of a piece, then the pieces. The division depends on the shape, the chunks and the blocks
-/// of the arrays. So for the same arrays the result does not depend on the number of threads; for other chunk and block
-/// shapes a product of floating-point items can differ in its last bit.
+/// of the arrays, but not on the number of threads, and so does the result. With other chunk and block shapes, a
+/// product of floating-point items can differ in its last bit.
 ///
 /// # Threads
-/// An expression is evaluated by as many threads as [`DParams::threads`](crate::DParams::threads) of the first array
-/// sets, or as [`threads`](Self::threads) sets; the setting of an expression that is an operand has no effect. If an
-/// array is created, it is created by as many threads as [`CParams::threads`](crate::CParams::threads) of the builder
-/// sets.
+/// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is that of
+/// [`DParams::threads`](crate::DParams::threads) of the first array. If an expression is an operand of another one, the
+/// setting of the operand has no effect. If an array is created, [`CParams::threads`](crate::CParams::threads) of the
+/// builder sets the number of threads instead.
 ///
 /// # Errors of evaluation
 /// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
@@ -83,8 +83,8 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of the item type;
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
 ///   there is no such axis;
-/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or the limit
-///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of all arrays;
+/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or exceed the
+///   limit [`OpenOptions::max_read`](crate::OpenOptions::max_read) of each of the arrays;
 /// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
 /// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression in a way that would
 ///   deadlock.
@@ -195,7 +195,7 @@ impl<S: Source> LazyExpr<S> {
         Select::new(self, predicate)
     }
 
-    /// Sets that reductions combine the items along these axes: an integer, a tuple or an array of integers. Negative
+    /// Sets the axes along which reductions combine the items: an integer, a tuple or an array of integers. Negative
     /// integers count from the last axis. NumPy: `axis=`.
     ///
     /// ```
@@ -233,8 +233,7 @@ impl<S: Source> LazyExpr<S, Axes> {
         self
     }
 
-    /// Sets that the results of a reduction are written to a new array, which the builder creates. The results need not
-    /// fit in memory.
+    /// Writes the results of reductions to a new array, which the builder creates. The results need not fit in memory.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -273,8 +272,8 @@ impl<S: Source, O> LazyExpr<S, O> {
     /// Combines the items by closures: `fold` adds an item to a value that starts with `start`; `combine` joins the
     /// values of two consecutive groups of items.
     ///
-    /// `combine` must be associative. `start` must be neutral: it is the first value of each group of items, and the
-    /// result if there are no items.
+    /// `combine` must be associative. Each group of items starts with `start`, so combining `start` with another value
+    /// must return that value. `start` is the result if there are no items.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -413,8 +412,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, Extreme::<true>)
     }
 
-    /// Computes the position of the first smallest item, or of the first NaN: the index in C order of all items, or of
-    /// the items along the reduced axes. NumPy: `argmin`, for one axis or all.
+    /// Computes the position of the first smallest item, or of the first NaN: its index in C order among all items, or
+    /// among the items along the reduced axes. NumPy: `argmin`, for one axis or all.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -426,8 +425,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<false>)
     }
 
-    /// Computes the position of the first largest item, or of the first NaN: the index in C order of all items, or of
-    /// the items along the reduced axes. NumPy: `argmax`, for one axis or all.
+    /// Computes the position of the first largest item, or of the first NaN: its index in C order among all items, or
+    /// among the items along the reduced axes. NumPy: `argmax`, for one axis or all.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:

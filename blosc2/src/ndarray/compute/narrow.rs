@@ -1,4 +1,4 @@
-//! Exact sums that are small as long as two numbers hold them.
+//! Exact sums that need little memory: a few numbers, as long as these hold all bits of the sum.
 
 use super::exact::{Exact, Squares32, Squares64, Summand, add_run};
 

@@ -5,8 +5,8 @@ use super::narrow::{Float, Narrow, NarrowSquares64, add_items};
 use super::product::Product;
 use crate::Element;
 
-/// Items that reductions combine: `bool`, the integers of up to 64 bits, `f32`, `f64`, and with the features `half` and
-/// `num-complex` `f16` and complex numbers. This trait is sealed.
+/// Items that reductions combine: `bool`, integers of up to 64 bits, `f32`, `f64`, `f16` (feature `half`) and complex
+/// numbers (feature `num-complex`). This trait is sealed.
 ///
 /// The result types are those of NumPy:
 ///

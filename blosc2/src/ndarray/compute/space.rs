@@ -1,8 +1,8 @@
 //! The division of the items of an expression into units and tiles.
 //!
-//! A unit has the items of a chunk of one of the arrays of the expression; a tile has the items of some of its blocks. A
-//! piece, the work of a thread, is a part of a unit and has some tiles. The division depends on the arrays only, not on
-//! the number of threads.
+//! A unit has the items of one or several chunks of one of the arrays of the expression; a tile has the items of some
+//! blocks of the unit. A piece is a part of a unit, and consists of tiles; one thread processes it. The division
+//! depends on the arrays only, not on the number of threads.
 
 use std::ops::Range;
 
@@ -173,7 +173,8 @@ fn cost(tile: &[u64], layouts: &[Layout]) -> f64 {
     layouts.iter().map(cost).sum()
 }
 
-/// Boxes of one size in the chunks, on some axes of the items of an expression. The last ones of a chunk can be smaller.
+/// Boxes of one size in the chunks, on some axes of the items of an expression. The last ones of a chunk can be
+/// smaller.
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
     space: &'a Space,

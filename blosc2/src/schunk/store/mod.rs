@@ -251,8 +251,8 @@ impl State {
         Ok(())
     }
 
-    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed. In a
-    /// transaction this is done by [`commit_transaction`](Self::commit_transaction).
+    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed. In
+    /// a transaction this is done by [`commit_transaction`](Self::commit_transaction).
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
         if let Some(transaction) = &mut self.transaction {
             transaction.add(&self.outline, stores, freed);
