@@ -27,10 +27,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Checks every field and decodes every block, without C-Blosc2. Blocks that need a \
-    codec or filter plugin are not decoded, which the report states.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
+    codec or filter plugin are not decoded; the report states this.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
 )]
 pub(crate) struct Args {
-    /// Files, directories with sparse frames, or stores, all of whose files are checked.
+    /// Files, directories (sparse frames), or stores; of a store, all files are checked.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

@@ -12,9 +12,9 @@ use crate::{UsageError, printable, stdin};
 /// Add checksums to a file, compute them again, or remove them.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With checksums (CRC-32C), every changed byte of a chunk is an error when it is read; `check` reports \
-    it. Each change by this program updates them; other programs, such as Python, ignore them. The command computes \
-    the checksums of the current content, and so accepts the changes of other programs.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
+    after_help = "With checksums (CRC-32C), reading a chunk with a changed byte fails, and `check` reports \
+    the chunk. Each change by this program updates the checksums; other programs, such as Python, ignore them. The command computes \
+    the checksums of the current content; it thereby accepts the changes of other programs.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
 )]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

@@ -20,8 +20,8 @@ use crate::{progress, stdin, stream};
 /// Create an array from an npy file, or from raw items.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Defaults, as in Python: zstd, level 5, shuffle. A few chunks are in memory; for a \
-    pipe also the rows of a chunk, or a temporary file if they exceed 64 MiB.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
+    memory. Of a pipe it also holds the rows of one chunk; if these exceed 64 MiB, it copies the pipe to a temporary file.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {

@@ -1,8 +1,8 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `checksums`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share `file`,
-//!   `rust`, `chunk` and `progress`;
+//! - `info`, `ls`, `cat`, `check`, `checksums`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share
+//!   `file`, `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `store_check`: the check of stores, which `check` uses;
@@ -14,8 +14,8 @@
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
 //! - `npy`: reading of npy files;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
-//!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure` and
-//!   `chart` to `bench`.
+//!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
+//!   and `chart` to `bench`.
 
 mod bench;
 mod cat;

@@ -20,8 +20,8 @@ const MOST: u64 = 1 << 31;
 /// List the metalayers of a file, or get, set or delete one.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A metalayer is a variable-length one (Python: `vlmeta`), or with --fixed a \
-    fixed-length one (Python: `meta`). Values are JSON here, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
+    after_help = "`get`, `set` and `del` use a variable-length metalayer (Python: `vlmeta`), or with \
+    --fixed a fixed-length one (Python: `meta`). Values are JSON on the command line, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
 )]
 pub(crate) struct Args {
     /// File, or directory (sparse frame); with --key a store; `-` is stdin.

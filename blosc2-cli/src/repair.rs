@@ -13,7 +13,7 @@ use crate::{UsageError, foreign, interrupt, json, printable, stdin};
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A good frame is not changed. An interrupted change is rolled back, or completed if \
+    after_help = "A valid frame is not changed. An interrupted change is rolled back, or completed if \
     only its last step is missing. Otherwise the file is replaced by a new frame with \
     all intact chunks, and the damaged file is kept as FILE.damaged.\n\nExamples:\n  blosc2 repair a.b2nd\n  blosc2 repair a.b2nd --output repaired.b2nd"
 )]

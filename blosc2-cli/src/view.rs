@@ -26,8 +26,8 @@ use crate::{json, printable, progress};
 #[command(after_help = "\
 A 2-d slice is drawn in colours: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
 column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own colour. \
-The statistics are those of the finite items, computed as f8. Complex numbers are \
-absolute values; NaT counts as NaN.
+The statistics are those of the finite items, computed as f8. Of complex numbers, \
+the absolute values are used; NaT counts as NaN.
 
 Examples:
   blosc2 view image.b2nd

@@ -10,14 +10,15 @@ use object_store::{ObjectStoreExt, PutPayload};
 use crate::object::failed;
 use crate::{Object, Remote, runtime};
 
-/// A prefix in an object store as a [custom folder](blosc2::storage::FolderMut): the objects under it are the files of a
-/// directory (sparse frame).
+/// A prefix in an object store as a [custom folder](blosc2::storage::FolderMut): the objects under it are the files of
+/// a directory (sparse frame).
 ///
-/// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer may
-/// change the directory at a time; object stores have no locks.
+/// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer
+/// may change the directory at a time; object stores have no locks.
 ///
-/// Each read opens the objects of the chunks that it touches: one or two requests for each, and no cache. A change of an
-/// object during a read is detected. A chunk that another writer replaces between two reads is read as the new chunk.
+/// Each read opens the objects of the chunks that it touches: it takes one or two requests for each chunk, and uses no
+/// cache. If an object changes during a read, the read fails. If another writer replaces a chunk between two reads, the
+/// second read returns the new chunk.
 ///
 /// ```
 /// # use std::sync::Arc;

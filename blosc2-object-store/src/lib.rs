@@ -1,8 +1,8 @@
-//! Reads and writes Blosc2 arrays, super-chunks and stores on S3, Google Cloud Storage, Azure and HTTP servers.
+//! Reads Blosc2 arrays, super-chunks and stores on S3, Google Cloud Storage, Azure and HTTP servers, and writes arrays
+//! and super-chunks.
 //!
-//! It connects the crate [`blosc2`] with the crate [`object_store`]. An array opened from a URL is an ordinary
-//! [`NDArray`]: a read requests only the compressed blocks that it needs. Python:
-//! `blosc2.open(url, lazy=True)`.
+//! This crate connects the crates [`blosc2`] and [`object_store`]. An array opened from a URL is an ordinary
+//! [`NDArray`]: a read requests only the compressed blocks that it needs. Python: `blosc2.open(url, lazy=True)`.
 //!
 //! ```no_run
 //! // Credentials are in the environment, such as `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`.
@@ -29,15 +29,15 @@
 //! ```
 //!
 //! # Requests
-//! - Opening a contiguous frame takes one request if it has up to 64 KiB, usually two, and at most three if the index is
-//!   large.
+//! - Opening a contiguous frame takes one request if it has up to 64 KiB, usually two, and at most three if the index
+//!   is large.
 //! - A read of an array or super-chunk takes two rounds of requests: the headers and block tables of all chunks that it
 //!   touches, then the blocks. Chunks that are small or needed as a whole take one round. The requests of a round run
 //!   concurrently, up to [`Remote::concurrency`]; close ranges share a request ([`Remote::gap`]).
 //! - While a part of a large read is decompressed, the next part is requested.
 //! - Iterators over chunks, and computations ([`blosc2::compute`]), request the parts of one chunk or tile after the
 //!   other on each thread. To compute on a small array, read it first.
-//! - Of a directory (sparse frame), each chunk takes one or two requests; up to 16 chunks are requested concurrently.
+//! - In a directory (sparse frame), each chunk takes one or two requests; up to 16 chunks are requested concurrently.
 //! - [`Remote::cache`] keeps the compressed bytes of small reads. `NDArray::set_cache` keeps decompressed blocks.
 //!
 //! # Failures
@@ -48,19 +48,19 @@
 //! [`RemoteFolder`]. Objects are untrusted input like files: invalid bytes lead to errors.
 //!
 //! # Threads and asynchronous code
-//! Requests run on a runtime of this crate with up to four threads. The synchronous methods can be called on any thread,
-//! also inside a tokio runtime; they block that thread. [`ReadAsync`] reads without blocking it: decompression runs on
-//! threads for blocking work. [`unblock`] does the same for any other call.
+//! Requests run on a runtime of this crate with up to four threads. The synchronous methods can be called on any
+//! thread, also inside a tokio runtime; they block that thread. [`ReadAsync`] reads without blocking it: decompression
+//! runs on threads for blocking work. [`unblock`] does the same for any other call.
 //!
-//! An object store that the caller created, and already used in a tokio runtime with a single thread, may keep
-//! connections that only this runtime can drive. A synchronous call on its thread then waits until the request times out.
-//! Use [`ReadAsync`] there, or create the store by [`Remote::from_url`].
+//! If the caller has created an object store and has already used it in a tokio runtime with a single thread, the store
+//! may keep connections that only this runtime can drive. A synchronous call on the thread of this runtime then blocks
+//! until the request times out. Use [`ReadAsync`] there, or create the store by [`Remote::from_url`].
 //!
-//! A process that forks must not use this crate in the child.
+//! After a `fork`, the child process must not use this crate.
 //!
 //! # Features
-//! `aws`, `azure`, `fs`, `gcp` and `http` (all by default) select the URLs that [`Remote::from_url`] accepts. A store that
-//! the caller creates needs none of them.
+//! `aws`, `azure`, `fs`, `gcp` and `http` (all by default) select the URLs that [`Remote::from_url`] accepts. A store
+//! that the caller creates needs none of them.
 #![forbid(unsafe_code)]
 
 mod cache;

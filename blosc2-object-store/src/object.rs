@@ -27,12 +27,12 @@ const LEAST_REQUEST: u64 = 1 << 20;
 
 /// An object in an object store that is open for reading: a [source](ReadAt) of bytes.
 ///
-/// Opening it takes one request, or two if it has more than 64 KiB. Reads request only the bytes that are needed and not
-/// in the [cache](Remote::cache).
+/// Opening it takes one request, or two if it has more than 64 KiB. Reads request only the bytes that are needed and
+/// not in the [cache](Remote::cache).
 ///
 /// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`], so that the data
-/// of two versions is not mixed. A change is detected by the ETag of the object; for a server without ETags, by the size
-/// and the modification time, which has a resolution of one second; for a server without both, by the size only.
+/// of two versions is not mixed. A change is detected by the ETag of the object; for a server without ETags, by the
+/// size and the modification time, which has a resolution of one second; for a server without both, by the size only.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -338,7 +338,8 @@ impl Inner {
     }
 }
 
-/// Passes the parts of the body of a response to `take`, with their offsets. The body must have the length of the range.
+/// Passes the parts of the body of a response to `take`, with their offsets. The body must have the length of the
+/// range.
 async fn body(
     response: GetResult,
     range: Range<u64>,

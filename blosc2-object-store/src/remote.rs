@@ -30,7 +30,7 @@ const UPLOADS: usize = 4;
 
 /// An object store with settings for reading, and a cache that all opened objects share.
 ///
-/// Clones share the cache and the connections. The settings apply to objects that are opened afterwards.
+/// Clones share the cache and the connections. A setting applies to objects that are opened after it was set.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,17 +72,19 @@ impl Remote {
 
     /// Uses the object store of a URL, and returns it with the path of the object.
     ///
-    /// The URL starts with `s3://`, `gs://`, `az://`, `abfs://`, `http://`, `https://` or `file://`, followed by the bucket
-    /// or host and the path. URLs of Amazon S3, Cloudflare R2 and Azure that start with `https://` are recognized.
+    /// The URL starts with `s3://`, `gs://`, `az://`, `abfs://`, `http://`, `https://` or `file://`, followed by the
+    /// bucket or host and the path. URLs of Amazon S3, Cloudflare R2 and Azure that start with `https://` are
+    /// recognized.
     ///
     /// The options are those of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
-    /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or `GOOGLE_`
-    /// are used as options too. `allow_http` is set if the URL or the option `endpoint` starts with `http://`. Two options
-    /// are added: `max_retries` (6 by default) and `retry_timeout` (`60s`) limit the repetition of failed requests.
+    /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or
+    /// `GOOGLE_` are used as options too. `allow_http` is set if the URL or the option `endpoint` starts with
+    /// `http://`. This crate adds two options, which limit the repetition of failed requests: `max_retries` (6 by
+    /// default) and `retry_timeout` (`60s` by default).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the URL is invalid or has a query, an option is unknown or has an invalid value,
-    ///   or a required option is missing.
+    /// - [`ErrorKind::InvalidArgument`]: the URL is invalid or has a query, an option is unknown or has an invalid
+    ///   value, or a required option is missing.
     pub fn from_url<K: AsRef<str>, V: AsRef<str>>(
         url: &str,
         options: impl IntoIterator<Item = (K, V)>,
@@ -96,21 +98,22 @@ impl Remote {
 
     /// Sets the maximum gap between two ranges that share a request, in bytes. 256 KiB by default.
     ///
-    /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of up
-    /// to this size, and of up to 64 KiB, are requested as a whole.
+    /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of
+    /// up to this size, and of up to 64 KiB, are requested as a whole.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
     }
 
-    /// Sets the maximum size of a request, in bytes; at least 1. 8 MiB by default. Larger ranges are divided into several
-    /// requests, which run concurrently.
+    /// Sets the maximum size of a request, in bytes; at least 1. 8 MiB by default. Larger ranges are divided into
+    /// several requests, which run concurrently.
     pub fn request_size(mut self, bytes: u64) -> Self {
         self.request_size = bytes.max(1);
         self
     }
 
-    /// Sets the maximum number of requests that run at the same time, of all objects together; at least 1. 16 by default.
+    /// Sets the maximum number of requests that run at the same time, of all objects together; at least 1. 16 by
+    /// default.
     pub fn concurrency(mut self, requests: usize) -> Self {
         self.concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Arc::new(Semaphore::new(self.concurrency));
@@ -119,8 +122,8 @@ impl Remote {
 
     /// Sets the maximum size of the cache of compressed bytes, in bytes. 32 MiB by default; 0 switches it off.
     ///
-    /// The cache keeps the bytes of small reads, such as block tables and single blocks. Reads of more than a quarter of
-    /// its size do not use it.
+    /// The cache keeps the bytes of small reads, such as block tables and single blocks. Reads of more than a quarter
+    /// of its size do not use it.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = Arc::new(Cache::new(bytes));
         self
@@ -138,8 +141,8 @@ impl Remote {
 
     /// Opens an object as a source of bytes.
     ///
-    /// In all methods, `path` is the key of the object, unchanged: nothing is encoded or decoded. Parts are separated by
-    /// `/`; empty parts, `.` and `..` are not allowed.
+    /// In all methods, `path` is the key of the object, unchanged: nothing is encoded or decoded. Parts are separated
+    /// by `/`; empty parts, `.` and `..` are not allowed.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the path is not allowed;
@@ -152,7 +155,7 @@ impl Remote {
         opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
     }
 
-    /// Returns a prefix as a folder, which contains a directory (sparse frame). No request is sent.
+    /// Returns the objects under a prefix as a folder, for a directory (sparse frame). No request is sent.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object).
@@ -230,13 +233,14 @@ impl Remote {
         opened.map_err(|error| error.at(path))
     }
 
-    /// Saves a super-chunk, or the [super-chunk](NDArray::schunk) of an array, as an object with a contiguous frame. Fails
-    /// if there is an object at this path, unless `replace` is set.
+    /// Saves a super-chunk, or the [super-chunk](NDArray::schunk) of an array, as an object with a contiguous frame.
+    /// Fails if there is an object at this path, unless `replace` is set.
     ///
-    /// The object appears when it is complete. Up to 64 MiB are uploaded by one request, and `replace` is a condition of
-    /// this request. A larger frame is first written to a temporary file, and uploaded in parts of 16 MiB or more. Without
-    /// `replace`, an object that another writer creates during this upload is replaced. The option `timeout` limits the
-    /// time of each request; set it for slow connections.
+    /// The object appears when it is complete. A frame of up to 64 MiB is uploaded by one request; without `replace`,
+    /// the request fails if the object exists. A larger frame is first written to a temporary file, and then uploaded
+    /// in parts of 16 MiB or more. Without `replace`, the existence of the object is checked before this upload: an
+    /// object that another writer creates during the upload is replaced. The option `timeout` limits the time of each
+    /// request; set it for slow connections.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save_in`], and with

@@ -47,8 +47,8 @@ pub(crate) fn wait<T: Send + 'static>(
 
 /// Runs work that blocks or computes, on a thread for such work. Returns a future of its result.
 ///
-/// The future works in every asynchronous runtime. The work is the closure's; it runs to its end if the future is
-/// dropped. [`ReadAsync`](crate::ReadAsync) is built on this function.
+/// The future works in every asynchronous runtime. If the future is dropped, the closure still runs to its end.
+/// [`ReadAsync`](crate::ReadAsync) is built on this function.
 ///
 /// ```
 /// # futures::executor::block_on(async {

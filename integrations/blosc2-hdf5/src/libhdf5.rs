@@ -76,8 +76,9 @@ fn complete(properties: hid_t, datatype: hid_t) -> Result<()> {
     let mut values: [c_uint; 8 + MAX_NDIM] = [0; 8 + MAX_NDIM];
     let mut count = values.len();
     // SAFETY: HDF5 allows calls of the library in this function (`H5Z_set_local_func_t` in the documentation of
-    // H5Zregister). It passes valid identifiers, or -1 for the heap of a group, which the first call refuses. H5Pget_filter_by_id writes at most `count` values, and the number of all of
-    // them to `count`. It accepts null for the name, whose length is 0, and for the configuration of the filter.
+    // H5Zregister). It passes valid identifiers, or -1 for the heap of a group, which the first call refuses.
+    // H5Pget_filter_by_id writes at most `count` values, and the number of all of them to `count`. It accepts null for
+    // the name, whose length is 0, and for the configuration of the filter.
     let status = unsafe {
         let (name, config) = (ptr::null_mut(), ptr::null_mut());
         let values = values.as_mut_ptr();

@@ -42,10 +42,10 @@ pub struct FilterParams {
     /// largest size of a block; if it is too small, the block has 2 items along each axis. Sizes below that of an item
     /// count as the size of an item.
     pub blocksize: Option<u32>,
-    /// The size of an item in bytes. For a dataset of fixed-size arrays, hdf5plugin stores the size of an item of these
-    /// arrays. 0, if HDF5 has not set it: it does not do so for items of variable length.
+    /// The size of an item in bytes. For a dataset of fixed-size arrays, it is the size of an item of these arrays, as
+    /// in hdf5plugin. It is 0 if HDF5 has not set it, as for items of variable length.
     pub typesize: u32,
-    /// The size of an uncompressed chunk in bytes. 0, if HDF5 has not set it.
+    /// The size of an uncompressed chunk in bytes. It is 0 if HDF5 has not set it.
     pub chunksize: u32,
     /// The shape of a chunk in items. It is empty for chunks that are stored without a shape: those with one axis or
     /// more than 16 axes.
@@ -116,8 +116,8 @@ impl FilterParams {
 
     /// Reads the parameters from the integers in a file. Missing compression parameters have their defaults.
     ///
-    /// Compression parameters that this crate cannot use, such as an unknown codec, are no error: [`decode`] does not
-    /// need them.
+    /// Compression parameters that this crate cannot use, such as an unknown codec, are not an error, because
+    /// [`decode`] does not need them.
     ///
     /// [`decode`]: crate::decode
     ///

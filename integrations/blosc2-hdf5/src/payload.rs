@@ -33,8 +33,8 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// ```
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, has no chunk or several chunks, or is
-///   an array of another shape or size;
+/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, has no chunk or several chunks, or
+///   is an array of another shape or size;
 /// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
 ///   memory;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;

@@ -11,8 +11,8 @@ use zarrs::array::codec::api::{
 };
 use zarrs::plugin::PluginCreateError;
 
-/// The size of the data of a chunk of variable-length items is unknown. It may have this number of bytes, and this number
-/// for each byte of the chunk.
+/// The size of the data of a chunk of variable-length items is unknown. It may have this number of bytes, and this
+/// number for each byte of the chunk.
 const UNSIZED: u64 = 64 << 20;
 const RATIO: u64 = 1024;
 
