@@ -4,7 +4,7 @@
 //! - `info`, `ls`, `cat`, `check`, `checksums`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share
 //!   `file`, `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
-//! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
+//! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colors;
 //! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
 //! - `stats`: the statistics of `info`;

@@ -24,8 +24,8 @@ use crate::{json, printable, progress};
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A 2-d slice is drawn in colours: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
-column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own colour. \
+A 2-d slice is drawn in colors: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
+column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own color. \
 The statistics are those of the finite items, computed as f8. Of complex numbers, \
 the absolute values are used; NaT counts as NaN.
 
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Largest width of the PNG in pixels.
     #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u32).range(300..=2000))]
     width: u32,
-    /// Colours of a 2-d slice, from low to high.
+    /// Colors of a 2-d slice, from low to high.
     #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
     colormap: Colormap,
     /// Ends of the scale [default: those of the data].

@@ -116,7 +116,7 @@ pub trait Folder: Debug + Send + Sync {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FolderMut: Folder {
-    /// Writes the file with this name, or atomically replaces it: a concurrent reader finds either
+    /// Creates the file with this name, or replaces it atomically: a concurrent reader finds either
     /// the old content or the new content.
     ///
     /// If `durable` is set, the file and its directory entry are synced to disk before the function

@@ -90,8 +90,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: types for the chunks, blocks, rows and fields of an [`NDArray`], for its items as bytes, for shapes, indices,
-/// arithmetic and cache sizes.
+/// Arrays: types for the chunks, blocks, rows and fields of an [`NDArray`], for its items as bytes, for shapes,
+/// indices, arithmetic and cache sizes.
 ///
 /// User-defined codecs and filters, prefilters and postfilters receive a [`Geometry`](array::Geometry): the shapes of
 /// the array to which a chunk belongs.
@@ -104,8 +104,9 @@ pub mod array {
     };
 }
 
-/// Computations on arrays: reductions, elementwise operations and selection by a predicate, block by block and on several
-/// threads. Starts with [`NDArray::lazy`] or [`zip`](compute::zip); [`LazyExpr`](compute::LazyExpr) describes the rules.
+/// Computations on arrays: reductions, elementwise operations and selection by a predicate, block by block and on
+/// several threads. Starts with [`NDArray::lazy`] or [`zip`](compute::zip); [`LazyExpr`](compute::LazyExpr) describes
+/// the rules.
 pub mod compute {
     pub use crate::ndarray::compute::{
         Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,

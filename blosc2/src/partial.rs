@@ -22,9 +22,10 @@ const CBYTES: Range<usize> = 12..16;
 /// [`Decoder::range`](crate::decoder::Decoder::range).
 ///
 /// Afterwards `buffer` holds a chunk from which these ranges can be decompressed. If the ranges need few of the blocks,
-/// it holds only these blocks, and the table of blocks has valid entries only for them. `read` fills each slice with the
-/// bytes of the stored chunk from an offset on. `header` is that of the stored chunk. The caller checks that the chunk
-/// may be that long, and with a postfilter calls [`Decoder::needed`](crate::decoder::Decoder::needed) for each range.
+/// it holds only these blocks, and the table of blocks has valid entries only for them. `read` fills each slice with
+/// the bytes of the stored chunk from an offset on. `header` is that of the stored chunk. The caller checks that the
+/// chunk may be that long, and with a postfilter calls [`Decoder::needed`](crate::decoder::Decoder::needed) for each
+/// range.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
@@ -48,12 +49,13 @@ pub(crate) fn fetch(
     Ok(())
 }
 
-/// The reading of those parts of a compressed chunk that ranges of its data need, for chunks in files of other formats,
-/// on servers or in databases.
+/// Reads only the parts of a compressed chunk that are needed for some ranges of its data. It is for chunks in files of
+/// other formats, on servers or in databases.
 ///
 /// It performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous code, until
-/// the chunk is complete. At most three rounds are needed: the table of blocks, the blocks, and for chunks that no writer
-/// produces the whole chunk. The result is a chunk that contains only the needed blocks. C: a lazy chunk.
+/// the chunk is complete. At most three rounds are needed: the first one reads the table of blocks, the second one the
+/// blocks. A third round reads the whole chunk, if its blocks overlap, which no writer produces. The result is a chunk
+/// that contains only the needed blocks. C: a lazy chunk.
 ///
 /// ```
 /// use blosc2::storage::PartialRead;
@@ -82,8 +84,8 @@ pub(crate) fn fetch(
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 ///
-/// A chunk of up to 64 KiB or up to `gap` bytes is read as a whole, as is a chunk with variable-length blocks, and one of
-/// which more than three quarters are needed.
+/// The whole chunk is read if it has up to 64 KiB or up to `gap` bytes, if it has variable-length blocks, or if more
+/// than three quarters of its data are needed.
 #[derive(Debug)]
 #[doc(alias = "blosc2_schunk_get_lazychunk")]
 pub struct PartialRead(Steps<Vec<Range<usize>>>);
@@ -91,13 +93,14 @@ pub struct PartialRead(Steps<Vec<Range<usize>>>);
 impl PartialRead {
     /// Starts with the first bytes of a chunk: at least its header, which has 32 bytes, or 16 in a Blosc1 chunk.
     ///
-    /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are read
-    /// too. The header is untrusted input: the caller compares the sizes that it states with those that are expected, such
-    /// as the compressed size with [`compress_bound`](crate::compress_bound), because up to that many bytes are allocated,
-    /// and up to 80 bytes for each block.
+    /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are
+    /// read too. The header is untrusted input: the caller has to compare its sizes with the expected ones, for example
+    /// the compressed size with [`compress_bound`](crate::compress_bound). The memory that is allocated can have the
+    /// compressed size, and 80 bytes for each block.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each other;
+    /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each
+    ///   other;
     /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     pub fn new(head: Vec<u8>, ranges: Vec<Range<usize>>, gap: usize) -> Result<Self> {
@@ -121,8 +124,8 @@ impl PartialRead {
         self.0.parts()
     }
 
-    /// Continues after the [parts](Self::parts) were read. If the chunk is not [complete](Self::is_complete) afterwards,
-    /// other parts are missing.
+    /// Continues after the [parts](Self::parts) were read. If the chunk is not [complete](Self::is_complete)
+    /// afterwards, other parts are missing.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the table of blocks is invalid;
@@ -137,8 +140,8 @@ impl PartialRead {
         advanced
     }
 
-    /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]; it may lack
-    /// the rest of the data, whose decompression is an error or returns other data.
+    /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]. Other
+    /// parts of the data may be missing: decompressing them fails or returns wrong data.
     ///
     /// [`Decompressor::items`]: crate::Decompressor::items
     ///

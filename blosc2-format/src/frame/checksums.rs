@@ -64,8 +64,9 @@ pub(crate) struct Fault {
     pub(crate) found: String,
 }
 
-/// Returns the checksum of a chunk, for [`Outline::set_checksums`](super::Outline::set_checksums): the CRC-32C of the stored bytes
-/// or, if the index records that the chunk is special, of its index entry.
+/// Returns the checksum of a chunk, for
+/// [`Outline::set_checksums`](super::Outline::set_checksums): the CRC-32C of the stored bytes or,
+/// if the index records that the chunk is special, of its index entry.
 ///
 /// ```
 /// use blosc2_format::frame::{Offset, checksum};

@@ -39,8 +39,9 @@ impl Outline {
 
     /// Checks that the header and the metalayers match their checksum, if the frame has checksums.
     ///
-    /// If another program has changed the length of the frame or the number of chunks, this is not an
-    /// error: the checksums of the chunks show which of them have changed.
+    /// If a program that writes no checksums has changed the length of the frame or the number of
+    /// chunks, the method does not compare the checksum and returns `Ok`: the checksums of the
+    /// chunks show which of them have changed.
     ///
     /// # Errors
     /// [`Error::Format`]: the checksum differs, or the checksums cannot be read.

@@ -561,8 +561,8 @@ impl NDArray {
     /// The size includes the cache's own overhead. The default is 0: no cache.
     ///
     /// A change by a handle of this program empties the cache. With [locking](OpenOptions::locking), a change by
-    /// another process that locks the file does too. After other changes by another process, call
-    /// [`refresh`](Self::refresh), which also empties the cache: until then, reads can return outdated items.
+    /// another process that locks the file does too. After a change by a process that does not lock the file, reads can
+    /// return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
@@ -576,9 +576,9 @@ impl NDArray {
     /// Calls `work` while this handle holds the lock of the file, so that no other process or handle accesses the file
     /// between the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// The shape is re-read from the file before `work` starts. Changes that `work` completed before an error or a panic
-    /// are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses another
-    /// handle of the same file, that call fails with [`ErrorKind::Busy`].
+    /// The shape is re-read from the file before `work` starts. Changes that `work` completed before an error or a
+    /// panic are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses
+    /// another handle of the same file, the call on that handle fails with [`ErrorKind::Busy`].
     ///
     /// Without [`OpenOptions::locking`] this method only calls `work`. [`open_with`](Self::open_with) has an example.
     ///
