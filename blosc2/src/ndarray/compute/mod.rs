@@ -72,7 +72,7 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// product of floating-point items can differ in its last bit.
 ///
 /// # Threads
-/// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is that of
+/// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is
 /// [`DParams::threads`](crate::DParams::threads) of the first array. If an expression is an operand of another one, the
 /// setting of the operand has no effect. If an array is created, [`CParams::threads`](crate::CParams::threads) of the
 /// builder sets the number of threads instead.
