@@ -31,7 +31,8 @@ A sample is compressed in memory with the chunk and block size of the file, deco
 which there is no time are left out. Speeds are \
 uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended are: \
 `smallest`, the highest ratio; `fastest`, the fastest decompression of the rows that save at least half of the bytes \
-that `smallest` saves; `best compromise`, the highest product of both speeds of those that save at least 80 %.
+that `smallest` saves; `best compromise`, the highest product of both speeds of the rows that save at least 80 % of \
+these bytes.
 
 Examples:
   blosc2 bench data.b2nd
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     /// Use a slice [default: chunks spread over the file].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
-    /// Codecs, such as `lz4,zstd` [default: the general ones].
+    /// Codecs, such as `lz4,zstd` [default: those of `blosclz,lz4,lz4hc,zlib,zstd` that this build has].
     #[arg(long, value_delimiter = ',')]
     codecs: Vec<Codec>,
     /// Compression levels, 0 to 9.
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     /// Threads, 1 to 256.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// PNG of ratio against decompression speed to create.
+    /// PNG file to create: a plot of ratio against decompression speed.
     #[arg(long, value_name = "PNG")]
     plot: Option<PathBuf>,
     #[command(flatten)]

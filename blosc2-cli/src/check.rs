@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
-    /// Draw the layouts of all files in one new SVG file, which must not exist yet.
+    /// Draw the layouts of all files in one SVG file, which must not exist unless --force is given.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
     #[command(flatten)]

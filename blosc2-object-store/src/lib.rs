@@ -29,8 +29,8 @@
 //! ```
 //!
 //! # Requests
-//! - Opening a contiguous frame takes one request if it has up to 64 KiB, usually two, and at most three if the index
-//!   is large.
+//! - Opening a contiguous frame of up to 64 KiB takes one request. A longer frame takes two, for its first and its last
+//!   64 KiB, and usually one more if a large index or large metalayers are not in these parts.
 //! - A read of an array or super-chunk takes two rounds of requests: the headers and block tables of all chunks that it
 //!   touches, then the blocks. Chunks that are small or needed as a whole take one round. The requests of a round run
 //!   concurrently, up to [`Remote::concurrency`]; close ranges share a request ([`Remote::gap`]).

@@ -9,8 +9,8 @@ use crate::report::{Checker, Report, Rule};
 
 /// The minimum size of a trailer, in bytes.
 pub const MIN_TRAILER_LEN: usize = 35;
-/// The lowest version of the frame format that this module reads: that of 2.0.0-rc.1. For earlier
-/// frames, see [`early`](crate::early).
+/// The lowest version of the frame format that this module reads. C-Blosc2 writes it since
+/// 2.0.0-rc.1; for the frames of earlier versions, see [`early`](crate::early).
 pub const MIN_VERSION: u8 = 2;
 /// The highest known version of the frame format.
 pub const MAX_VERSION: u8 = 3;
@@ -113,7 +113,7 @@ pub struct Header {
     pub frame_len: u64,
     /// The version of the frame format: 2 or 3.
     pub version: u8,
-    /// Whether the flag for chunks of different sizes is set. Readers use `chunksize` instead.
+    /// Whether the flag for variable-length chunks is set. Readers use `chunksize` instead.
     pub variable_chunks: bool,
     /// Whether the flag for variable-length blocks is set. Readers use the headers of the chunks
     /// instead.

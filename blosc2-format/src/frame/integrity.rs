@@ -63,8 +63,8 @@ impl Outline {
     }
 
     /// Compares the chunk at index `number`, which is at `offset`, with its checksum, if the frame
-    /// has checksums and this was not done yet. `stored` is the stored chunk; for a special offset
-    /// it has no effect.
+    /// has checksums and this was not done yet. `stored` is the stored chunk; it is ignored if
+    /// `offset` is [`Offset::Special`].
     ///
     /// # Errors
     /// [`Error::Format`]: the checksums differ, or there is none for this chunk.

@@ -53,8 +53,9 @@ impl SChunk {
     /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including threads and tuner, otherwise those of the
     /// header. The typesize is that of the items. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
     ///
-    /// Existing chunks may have been compressed with other parameters, and a tuner starts from these parameters and
-    /// chooses others. [`chunk_info`](Self::chunk_info) returns the parameters of one chunk.
+    /// Existing chunks may have been compressed with other parameters. If there is a tuner, it starts from the returned
+    /// parameters and chooses those of each new chunk. [`chunk_info`](Self::chunk_info) returns the parameters of one
+    /// chunk.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {

@@ -343,8 +343,8 @@ impl OpenOptions {
     /// `blosc2-format` specifies it.
     ///
     /// The header and the metalayers are compared with their checksum when the frame is opened. A chunk is compared
-    /// when a handle first reads its data, but not by [`SChunk::chunk_info`]. A handle compares a chunk only once,
-    /// unless another handle has changed the frame, so that the metadata is read again.
+    /// when a handle first reads its data, but not by [`SChunk::chunk_info`]. Later reads by the handle do not compare
+    /// the chunk again, until the handle re-reads the metadata because another handle has changed the frame.
     ///
     /// Cost: the first read of a chunk reads the whole compressed chunk from the storage, even if only a part of the
     /// data is needed. If several threads read parts of the chunk at the same time, each of them may read all of it.
@@ -357,9 +357,9 @@ impl OpenOptions {
     /// A program that does not know checksums, such as Python, can read and change the frame, but does not update them.
     /// After such a change, this crate still opens the frame if the length of the frame or the number of chunks has
     /// changed; reads of the changed chunks fail. If only metadata has changed, and neither of these two numbers,
-    /// opening fails; a copy by Python can have this effect too. To accept the changes, use the command
-    /// `blosc2 checksums`, or open the frame with [`verify_checksums(false)`](Self::verify_checksums) and call
-    /// [`SChunk::set_checksums`].
+    /// opening fails. Opening a copy that Python has made can also fail, because Python copies the old checksums. To
+    /// accept the changes, use the command `blosc2 checksums`, or open the frame with
+    /// [`verify_checksums(false)`](Self::verify_checksums) and call [`SChunk::set_checksums`].
     ///
     /// This option has no effect on existing frames: [`SChunk::set_checksums`] adds checksums to them, or removes them.
     ///

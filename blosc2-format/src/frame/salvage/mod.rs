@@ -47,8 +47,8 @@ pub struct Salvaged {
     pub params: Params,
     /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,
-    /// The metalayers of the trailer with intact contents, which are chunks. `None` if no valid
-    /// trailer was found.
+    /// The metalayers of the trailer whose contents are intact. Each content is a compressed chunk, as
+    /// stored. `None` if no valid trailer was found.
     pub vlmetalayers: Option<Vec<Metalayer>>,
     /// The chunks, in the order described by [`order`](Self::order).
     pub chunks: Vec<Piece>,
@@ -145,18 +145,20 @@ pub struct IntactChunk {
 /// Finds the intact parts of a damaged contiguous frame, which is truncated or contains wrong
 /// bytes.
 ///
-/// A frame whose writer was interrupted can end with a [journal](super::journal). This function
-/// ignores the journal: restore its bytes first.
+/// A frame whose writer was interrupted can end with a [journal](super::journal), which contains the
+/// bytes that the unfinished change has overwritten. This function does not restore them: the caller
+/// has to write them back first.
 ///
 /// Every chunk is decoded, unless its codec or a filter is not supported or decoding it exceeds
 /// `limits`: then only its structure is checked. A chunk whose stored size exceeds
-/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum), its index is
-/// intact, and no program that writes none has changed the frame since, a chunk that differs from its
-/// checksum counts as damaged. Without checksums, changed bytes that can still be decoded count as intact.
+/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum) and an intact
+/// index, a chunk that differs from its checksum counts as damaged. The checksums are ignored if they
+/// are outdated: a program that does not update them has changed the length of the frame or the number
+/// of chunks. Without checksums, a chunk with changed bytes counts as intact if it can still be decoded.
 /// The time is proportional to the size of the data and of `source`.
 ///
-/// If the index is lost, a chunk that is part of the data of a damaged chunk is mistaken for a
-/// chunk of the frame.
+/// If the index is lost and the data of a damaged chunk contains the bytes of another chunk, this
+/// inner chunk is mistaken for a chunk of the frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;

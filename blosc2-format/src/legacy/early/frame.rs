@@ -86,8 +86,8 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// Returns the size of a chunk when decompressed, in bytes, as the header states it; 0 if there is
-    /// no chunk or the sizes differ. If only the last chunk is shorter, the writer determines the
-    /// value: see [`WriteMode`](super::WriteMode).
+    /// no chunk or the sizes differ. If only the last chunk is shorter, the value is the size of the
+    /// other chunks or 0, depending on the [`WriteMode`](super::WriteMode).
     pub fn chunksize(&self) -> u32 {
         self.parts.header.chunksize.unsigned_abs()
     }

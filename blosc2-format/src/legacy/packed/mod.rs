@@ -74,9 +74,9 @@ pub enum StoredDelta {
     /// They contain the data itself: C-Blosc2 2.0.0-a2 to 2.0.0-a4 wrote this when they packed a
     /// super-chunk.
     Absent,
-    /// They contain the difference: the versions that put the table of positions before the data
-    /// wrote this, and so did C-Blosc2 2.0.0-a2 to 2.0.0-a4 when they appended to a packed
-    /// super-chunk.
+    /// They contain the difference. The development versions that put the table of positions
+    /// [before the data](IndexPlace::BeforeData) wrote this. C-Blosc2 2.0.0-a2 to 2.0.0-a4 also wrote
+    /// this when they appended to a packed super-chunk.
     Present,
 }
 

@@ -330,9 +330,9 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
     ///
-    /// The product of `f16`, `f32` and `f64` items is computed with 106 bits and an unbounded exponent, so that neither
-    /// rounding nor overflow of a part of it matters. That of complex items is computed in `f64`. That of integers
-    /// wraps around in `i64` or `u64`.
+    /// The product of `f16`, `f32` and `f64` items is computed with 106 bits and an unbounded exponent: no part of it
+    /// overflows or underflows, and rounding can change the last bit of the result only. That of complex items is
+    /// computed in `f64`. That of integers wraps around in `i64` or `u64`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
