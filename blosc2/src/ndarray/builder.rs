@@ -16,7 +16,8 @@ use serde::Serialize;
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::plan::{Plan, c_order, chunk_ranges};
+use super::places::{ItemPart, Places};
+use super::plan::{Plan, chunk_ranges};
 use super::region::Region;
 use super::scatter::{Data, Source, Team, Writers};
 use super::shape::meta_of;
@@ -478,9 +479,8 @@ impl NDArrayBuilder {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        let strides = c_order(shape, typesize);
-        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
-        unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
+        let places = Places::in_c_order(shape, ItemPart::whole(typesize));
+        order.make_of(Source::new(bytes, &places))
     }
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which
@@ -532,10 +532,9 @@ impl NDArrayBuilder {
                 }
                 let region = Region::of_box(ranges);
                 let bytes = bytes_of(&slab);
-                let strides = c_order(&region.shape(), size_of::<T>());
-                let plan = Plan::new(geometry, &region, &strides);
-                // SAFETY: the bytes are those of the items of the region in C order.
-                unsafe { pack(schunk, &writers, &plan, Source::new(bytes.as_ptr())) }?;
+                let places = Places::in_c_order(&region.shape(), ItemPart::whole(size_of::<T>()));
+                let plan = Plan::new(geometry, &region, &places);
+                pack(schunk, &writers, &plan, Source::new(&bytes, &places))?;
             }
             if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
@@ -906,16 +905,12 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Creates the array from items in memory.
-    ///
-    /// # Safety
-    /// `source` points to memory that holds all items of the array with these strides.
-    pub(super) unsafe fn make_of(self, source: Source, strides: &[isize]) -> Result<NDArray> {
+    /// Creates the array from all its items.
+    pub(super) fn make_of(self, source: Source<'_>) -> Result<NDArray> {
         self.make(|schunk, geometry| {
             let region = Region::whole(geometry.shape());
-            let plan = Plan::new(geometry, &region, strides);
-            // SAFETY: the guarantee of the caller of this function.
-            unsafe { pack(schunk, &Writers::default(), &plan, source) }
+            let plan = Plan::new(geometry, &region, source.places);
+            pack(schunk, &Writers::default(), &plan, source)
         })
     }
 
@@ -978,14 +973,11 @@ impl Order {
 }
 
 /// Compresses the planned items, which fill the next chunks, and appends these chunks.
-///
-/// # Safety
-/// `source` points to memory that holds the items of the plan.
-unsafe fn pack(
+fn pack(
     schunk: &mut SChunk,
     writers: &Writers,
     plan: &Plan<'_>,
-    source: Source,
+    source: Source<'_>,
 ) -> Result<()> {
     let count = plan.nchunks();
     if count == 0 {
@@ -994,10 +986,7 @@ unsafe fn pack(
     let team = writers.team(schunk, plan.geometry(), count)?;
     team.pack(
         |number| plan.chunk(number).number,
-        |scratch, number| {
-            // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
-            unsafe { team.fill(&plan.chunk(number), source, scratch, |_| Ok(())) }
-        },
+        |scratch, number| team.fill(&plan.chunk(number), source, scratch, |_| Ok(())),
         |chunk| schunk.push_made(chunk),
     )
 }

@@ -3,6 +3,7 @@
 use super::NDArray;
 use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
+use super::places::{ItemPart, Places};
 use super::plan::{Indices, Items, POINT};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -148,10 +149,8 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
-        let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
-        // SAFETY: see above.
-        unsafe { self.gather(Items::Points(points), sink) }?;
+        let places = self.places_of(points);
+        self.gather(Items::Points(points), Sink::new(bytes, &places, zeros))?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
         }
@@ -166,8 +165,13 @@ impl NDArray {
                 format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
-        unsafe { self.scatter(Items::Points(points), Source::new(bytes.as_ptr())) }
+        let places = self.places_of(points);
+        self.scatter(Items::Points(points), Source::new(bytes, &places))
+    }
+
+    /// Returns the places of points, which are consecutive in memory.
+    fn places_of(&self, points: &impl Indices) -> Places {
+        Places::in_c_order(&[points.count() as u64], ItemPart::whole(self.typesize()))
     }
 
     /// Returns the items of a region that points select.

@@ -5,7 +5,8 @@ use blosc2_format::b2nd::MAX_NDIM;
 use super::NDArray;
 use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
-use super::plan::{Items, c_order};
+use super::places::{ItemPart, Places};
+use super::plan::Items;
 use super::region::Region;
 use super::selection::{Few, Selection};
 use crate::dtype::SwapPlan;
@@ -136,11 +137,8 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        let strides = c_order(&region.shape(), self.typesize());
-        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
-        let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
-        // SAFETY: as above; the strides are those of the C order.
-        unsafe { self.gather(Items::Region(region, &strides), sink) }?;
+        let places = Places::in_c_order(&region.shape(), ItemPart::whole(self.typesize()));
+        self.gather(Items::Region(region), Sink::new(bytes, &places, zeros))?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
         }
@@ -148,19 +146,13 @@ impl NDArray {
     }
 
     /// Reads the current items, all from one state of the array.
-    ///
-    /// # Safety
-    /// The sink is memory for the items.
-    pub(super) unsafe fn gather(&self, items: Items<'_>, sink: Sink) -> Result<()> {
+    pub(super) fn gather(&self, items: Items<'_>, sink: Sink<'_>) -> Result<()> {
         let Self { schunk, geometry, readers, .. } = self;
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
-            let plan = items.plan(now.as_ref().unwrap_or(geometry), READ)?;
-            // SAFETY: the guarantee of the caller of this function.
-            unsafe {
-                let from = (schunk, &reading, &Fetched::default());
-                readers.gather(from, &plan, sink, readers.threads)
-            }
+            let plan = items.plan(now.as_ref().unwrap_or(geometry), sink.places, READ)?;
+            let from = (schunk, &reading, &Fetched::default());
+            readers.gather(from, &plan, sink, readers.threads)
         });
         gathered.map_err(|error| schunk.at(error))
     }
