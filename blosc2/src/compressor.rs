@@ -232,8 +232,7 @@ impl Compressor {
     /// ```
     pub fn compress_into<T: Element>(&mut self, items: &[T], target: &mut [u8]) -> Result<usize> {
         let encoder = self.encoder_for::<T>()?;
-        let header = encoder.compress_uninit(&bytes_of(items), Target::of(target))?;
-        Ok(header.cbytes as usize)
+        Ok(encoder.compress_uninit(&bytes_of(items), Target::of(target))?.len())
     }
 
     /// Compresses items, appends the chunk to a vector of bytes, and returns the length of the chunk in bytes.
@@ -281,11 +280,7 @@ impl Compressor {
         items: &[T],
         target: &'t mut [MaybeUninit<u8>],
     ) -> Result<&'t mut [u8]> {
-        let header =
-            self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))?;
-        let chunk = &mut target[..header.cbytes as usize];
-        // SAFETY: the encoder has initialized as many bytes as the header declares.
-        Ok(unsafe { std::slice::from_raw_parts_mut(chunk.as_mut_ptr().cast(), chunk.len()) })
+        self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))
     }
 
     /// Compresses several buffers to one chunk of variable-length blocks, one block for each buffer.

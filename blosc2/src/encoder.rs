@@ -37,15 +37,10 @@ pub(crate) struct Encoder {
     shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters contain pointers for C, and none of them is set. For `Context` see there.
-unsafe impl Send for Encoder {}
-
-// Checks the other fields, since `unsafe impl` disables the check of the compiler.
+// C's threads share it.
 const _: fn() = || {
-    fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
-    is_send::<(Context, Arc<ChunkFilter>, Tuning, Arc<ArrayShape>)>();
-    is_sync::<Call<'_>>(); // C's threads share it.
+    is_sync::<Call<'_>>();
 };
 
 impl Encoder {
@@ -78,7 +73,7 @@ impl Encoder {
         // A context can be set to other sizes, but not to filters that depend on them, nor to other parameters of a
         // plugin.
         if installed::KEEPS_SIZES
-            || self.params.c.filters_meta != params.c.filters_meta
+            || self.params.format.filters_meta != params.format.filters_meta
             || self.params.codec_params() != params.codec_params()
         {
             self.context = None;
@@ -135,14 +130,23 @@ impl Encoder {
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk))
+        let compressed = self.tuned(&[source], |encoder| {
+            encoder.compress_vec(source, place, chunk).map(|header| (header, ()))
+        });
+        compressed.map(|(header, ())| header)
     }
 
-    /// Compresses `source` to the start of `target`, and initializes as many bytes of it as the header declares.
-    /// The chunk is outside a super-chunk.
-    pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
+    /// Compresses `source` to the start of `target`, and returns the bytes of the chunk, which is outside a
+    /// super-chunk.
+    pub(crate) fn compress_uninit<'t>(
+        &mut self,
+        source: &[u8],
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         let place = ChunkPlace::default();
-        self.tuned(&[source], |encoder| encoder.compress(source, place, target))
+        let compressed =
+            self.tuned(&[source], |encoder| encoder.compress(source, place, target))?;
+        Ok(compressed.1)
     }
 
     /// Compresses each of `blocks` to one block, replacing the content of `chunk`. Closures see it as the chunk at
@@ -153,15 +157,18 @@ impl Encoder {
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk))
+        let compressed = self.tuned(blocks, |encoder| {
+            encoder.blocks(blocks, place, chunk).map(|header| (header, ()))
+        });
+        compressed.map(|(header, ())| header)
     }
 
     /// Lets the tuner choose the parameters of the compression in `work`.
-    fn tuned(
+    fn tuned<R>(
         &mut self,
         data: &[&[u8]],
-        work: impl FnOnce(&mut Self) -> Result<Header>,
-    ) -> Result<Header> {
+        work: impl FnOnce(&mut Self) -> Result<(Header, R)>,
+    ) -> Result<(Header, R)> {
         let Some(tuning) = &mut self.tuning else {
             return work(self);
         };
@@ -170,11 +177,11 @@ impl Encoder {
             self.context = None;
         }
         let start = Instant::now();
-        let header = work(self)?;
+        let result = work(self)?;
         if let Some(tuning) = &mut self.tuning {
-            tuning.measured(start, &header)?;
+            tuning.measured(start, &result.0)?;
         }
-        Ok(header)
+        Ok(result)
     }
 
     fn compress_vec(
@@ -188,18 +195,21 @@ impl Encoder {
             return Err(too_large(source.len()));
         }
         reserve(chunk, source.len() + OVERHEAD)?;
-        let header = self.compress(source, place, Target::new(chunk.spare_capacity_mut()))?;
-        // SAFETY: this number of bytes of the spare capacity was initialized.
-        unsafe { chunk.set_len(header.cbytes as usize) };
+        let target = Target::new(chunk.spare_capacity_mut());
+        let (header, compressed) = self.compress(source, place, target)?;
+        let len = compressed.len();
+        // SAFETY: the vector was empty, and the start of its capacity is the compressed bytes.
+        unsafe { chunk.set_len(len) };
         Ok(header)
     }
 
-    fn compress(
+    /// Compresses to the start of `target`, and returns the bytes of the chunk.
+    fn compress<'t>(
         &mut self,
         source: &[u8],
         place: ChunkPlace<'_>,
-        mut target: Target<'_>,
-    ) -> Result<Header> {
+        mut target: Target<'t>,
+    ) -> Result<(Header, &'t mut [u8])> {
         let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
@@ -215,11 +225,10 @@ impl Encoder {
             if chunk.len() > target.len() {
                 return Err(does_not_fit(target.len(), bound));
             }
-            target.part(0..chunk.len()).write(&chunk);
-            return Ok(header);
+            return Ok((header, target.truncated(chunk.len()).write(&chunk)));
         }
         let here = self.prefilter.is_some() && !self.prefilters_in_c();
-        if here && self.params.c.blocksize == 0 {
+        if here && self.params.format.blocksize.is_none() {
             // C would return only afterwards how it has cut the data.
             let detail = "a prefilter needs a block size, with delta or with an installed library";
             return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
@@ -265,9 +274,10 @@ impl Encoder {
             Err(_) => return Err(Error::from_code(COMPRESS, written)),
         };
         self.context = Some((context, source.len()));
-        // SAFETY: see above; `len` bytes are initialized.
-        let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
-        self.mend(chunk, source)
+        // SAFETY: C has written as many bytes as it has returned, from the start of the target on (blosc2.c,
+        // blosc_compress_context).
+        let chunk = unsafe { target.truncated(len).assume_init() };
+        Ok((self.mend(chunk, source)?, chunk))
     }
 
     fn blocks(
@@ -285,8 +295,8 @@ impl Encoder {
             let detail = "delta needs blocks of equal length, but these are variable-length";
             return Err(invalid(detail.to_owned()));
         }
-        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.c.clevel == 0, COMPRESS)?;
-        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.c.use_dict != 0, COMPRESS)?;
+        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.format.level == 0, COMPRESS)?;
+        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.dictionary, COMPRESS)?;
         if blocks.is_empty() {
             return Err(invalid("there are no blocks".to_owned()));
         }
@@ -301,7 +311,7 @@ impl Encoder {
         if total > MAX_CHUNK_LEN {
             return Err(too_large(total));
         }
-        let dictionary = if self.params.c.use_dict != 0 { MAX_DICTIONARY } else { 0 };
+        let dictionary = if self.params.dictionary { MAX_DICTIONARY } else { 0 };
         let bound = blocks.len().saturating_mul(BLOCK_OVERHEAD).saturating_add(total);
         let bound = bound.saturating_add(OVERHEAD + dictionary).min(i32::MAX as usize);
         let does_not_fit = || {
@@ -384,9 +394,10 @@ impl Encoder {
     /// The block size to request: exactly the one that C will use, since it writes the requested one to the header
     /// (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
     fn blocksize_for(&self, len: usize) -> i32 {
-        let typesize = self.params.c.typesize;
+        let params = self.params.to_c();
+        let typesize = params.typesize;
         let len = i32::try_from(len).unwrap_or(i32::MAX);
-        let blocksize = self.params.c.blocksize.min(len);
+        let blocksize = params.blocksize.min(len);
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
@@ -407,7 +418,7 @@ impl Encoder {
 
     /// Writes the version of a user-defined codec, which C does not know, to a chunk that C has just written.
     fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
-        if let Some(version) = closures::codec_version(self.params.c.compcode) {
+        if let Some(version) = closures::codec_version(self.params.format.codec) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
         }
         Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
@@ -422,7 +433,7 @@ impl Encoder {
     fn closures(&self, prefilter_in_c: bool) -> Closures {
         match prefilter_in_c {
             true => Closures::Around,
-            false => closures::registered(self.params.c.compcode, &self.params.c.filters),
+            false => closures::registered(self.params.format.codec, &self.params.format.filters),
         }
     }
 
@@ -432,7 +443,7 @@ impl Encoder {
         if is_array {
             return Ok(());
         }
-        let codec = Codec::from_code(self.params.c.compcode);
+        let codec = Codec::from_code(self.params.format.codec);
         let filter = self.params.filters.iter().find(|each| each.needs_array());
         let detail = match filter {
             _ if codec.needs_array() => format!("the codec {codec} works in arrays only"),
@@ -446,7 +457,7 @@ impl Encoder {
     fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
         self.check_shape()?;
         let blocksize = self.blocksize_for(len);
-        let threads = closures::threads(self.params.c.nthreads);
+        let threads = closures::threads(self.params.threads.for_c());
         let suits = |(context, last): &(Context, usize)| {
             context.suits(threads, closures) && (!installed::KEEPS_SIZES || *last == len)
         };
@@ -454,7 +465,7 @@ impl Encoder {
             return self.new_context(blocksize, len, closures);
         };
         if !installed::KEEPS_SIZES {
-            let typesize = self.params.c.typesize;
+            let typesize = self.params.to_c().typesize;
             // SAFETY: the context is alive and not shared, and the sizes are valid for its creation.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
@@ -466,11 +477,11 @@ impl Encoder {
 
     fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
         let small = installed::MISFLAGS_SMALL_DATA && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
-        let use_dict = if small { 0 } else { self.params.c.use_dict };
-        let nthreads = closures::threads(self.params.c.nthreads);
+        let params = self.params.to_c();
+        let use_dict = if small { 0 } else { params.use_dict };
+        let nthreads = closures::threads(params.nthreads);
         let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
         let codec_params = self.params.codec_params();
-        let params = self.params.c;
         let params =
             sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
         // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is dropped

@@ -854,10 +854,11 @@ impl NDArrayBuilder {
             })?);
         }
         let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
-        params.c.blocksize = i32::try_from(geometry.block_len())
+        let block_len = u32::try_from(geometry.block_len())
             .ok()
-            .filter(|&len| len.unsigned_abs() <= blosc2_format::chunk::MAX_BLOCKSIZE)
+            .filter(|&len| len <= blosc2_format::chunk::MAX_BLOCKSIZE)
             .ok_or_else(|| too_large(format!("a block of shape {blocks:?} is too large")))?;
+        params.format.blocksize = Some(block_len).filter(|&len| len > 0);
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
@@ -973,12 +974,7 @@ impl Order {
 }
 
 /// Compresses the planned items, which fill the next chunks, and appends these chunks.
-fn pack(
-    schunk: &mut SChunk,
-    writers: &Writers,
-    plan: &Plan<'_>,
-    source: Source<'_>,
-) -> Result<()> {
+fn pack(schunk: &mut SChunk, writers: &Writers, plan: &Plan<'_>, source: Source<'_>) -> Result<()> {
     let count = plan.nchunks();
     if count == 0 {
         return Ok(());
@@ -994,7 +990,7 @@ fn pack(
 /// Checks the requirements of array codecs and filters, because C's error does not name the requirement.
 fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> {
     let floats = matches!(typesize, 4 | 8);
-    let codec = Codec::from_code(params.c.compcode);
+    let codec = Codec::from_code(params.format.codec);
     let needs = |what: &str, asks: &str| {
         let detail =
             format!("{what} needs {asks}, got {ndim} dimensions, items of {typesize} bytes");

@@ -324,8 +324,9 @@ impl Gathering<'_> {
             && let Some(place) = plan.in_one_piece()
         {
             // SAFETY: the guarantee of the caller of this function; the blocks are all of the chunk, and are consecutive in
-            // this memory. The chunk has the length of the chunks of the array, as `chunk` has checked.
-            return decoder.decompress(chunk, unsafe { sink.target(place, chunk.nbytes()) });
+            // this memory.
+            let target = unsafe { sink.target(place, self.geometry.chunk_len()) };
+            return decoder.decompress(chunk, target).map(|_| ());
         }
         // Chunks of other writers may have blocks of another size.
         let header = chunk.header();

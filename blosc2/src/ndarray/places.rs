@@ -107,3 +107,54 @@ impl Places {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extent_contains_all_places() {
+        let item = ItemPart::whole(4);
+        let extent =
+            |shape: &[u64], strides: &[isize]| Places::strided(shape, strides.into(), item).extent;
+        assert_eq!(extent(&[3, 5], &[20, 4]), 0..60);
+        assert_eq!(extent(&[3, 5], &[-20, 4]), -40..20);
+        assert_eq!(extent(&[3, 5], &[-20, -4]), -56..4);
+        assert_eq!(extent(&[3, 0, 5], &[100, 20, 4]), 0..0);
+        assert_eq!(extent(&[], &[]), 0..4);
+        assert_eq!(Places::in_c_order(&[3, 5], item).extent, 0..60);
+        assert_eq!(Places::repeated(&[3, 5], item).extent, 0..4);
+        let inner = Places::in_box(&[6, 5], &[2, 3], &[4, 2], item);
+        assert_eq!((inner.first, inner.extent.clone()), (88, 0..32));
+        assert_eq!(inner.first_in(120), 88);
+        let none = Places::in_box(&[6, 5], &[0, 3], &[6, 2], item);
+        assert_eq!(none.first_in(0), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "are not inside 119 bytes")]
+    fn memory_has_to_contain_the_extent() {
+        Places::in_box(&[6, 5], &[2, 3], &[4, 2], ItemPart::whole(4)).first_in(119);
+    }
+
+    #[test]
+    #[should_panic(expected = "are not inside 40 bytes")]
+    fn memory_before_the_first_item_counts() {
+        Places::strided(&[10], smallvec![-4], ItemPart::whole(4)).first_in(40);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn a_box_has_to_be_inside_the_larger_one() {
+        Places::in_box(&[6, 5], &[2, 3], &[5, 2], ItemPart::whole(4));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn places_outside_the_extent_are_caught() {
+        let places = Places::strided(&[10], smallvec![-4], ItemPart::whole(4));
+        let is_inside = |at, len| std::panic::catch_unwind(|| places.debug_check(at, len)).is_ok();
+        assert!(is_inside(-36, 4) && is_inside(0, 4) && is_inside(-36, 40));
+        assert!(!is_inside(-37, 4) && !is_inside(1, 4) && !is_inside(-36, 41));
+    }
+}

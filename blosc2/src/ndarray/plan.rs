@@ -451,9 +451,7 @@ impl ChunkPlan<'_> {
     pub(super) fn block(&self, index: usize) -> BlockPlan<'_> {
         let (number, what) = match &self.what {
             InChunk::Region(axes) => self.region_in_block(axes, index),
-            InChunk::Points(blocks) => {
-                (blocks[index][0].block, InBlock::Points(blocks[index]))
-            }
+            InChunk::Points(blocks) => (blocks[index][0].block, InBlock::Points(blocks[index])),
         };
         BlockPlan { number, len: self.block_len, places: self.places, what }
     }

@@ -263,7 +263,7 @@ impl Team<'_> {
         if threads <= 1 || !schunk.has_separate_blocks(reading, number, (total, len))? {
             let target = Target::of(&mut scratch.chunk);
             return schunk.with_chunk_in(reading, number, None, |chunk, decoder| {
-                decoder.decompress(chunk, target)
+                decoder.decompress(chunk, target).map(|_| ())
             });
         }
         let part = (total / len).div_ceil(threads) * len;
@@ -281,7 +281,7 @@ impl Team<'_> {
                 schunk.with_chunk_in(reading, number, needed, |chunk, decoder| {
                     let blocks = target.chunks_mut(len).zip((start..).step_by(len));
                     blocks.into_iter().try_for_each(|(block, start)| {
-                        decoder.range(chunk, start, Target::of(block))
+                        decoder.range(chunk, start, Target::of(block)).map(|_| ())
                     })
                 })
             },
