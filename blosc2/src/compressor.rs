@@ -4,13 +4,15 @@ use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use crate::ErrorKind;
 use crate::closures::{BoxError, ChunkBlock};
 use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
-use crate::memory::Target;
+use crate::memory::{Target, reserve};
 use crate::params::Purpose;
-use crate::{CParams, Chunk, Error, ErrorKind, Result};
+use crate::{CParams, Chunk, Result};
 
 /// Compresses items to one chunk and returns its bytes.
 ///
@@ -256,11 +258,7 @@ impl Compressor {
         items: &[T],
         bytes: &mut Vec<u8>,
     ) -> Result<usize> {
-        let room = compress_bound(size_of_val(items));
-        bytes.try_reserve(room).map_err(|error| {
-            let detail = format!("{room} bytes: {error}");
-            Error::new(ErrorKind::OutOfMemory, "compress", detail)
-        })?;
+        reserve(bytes, compress_bound(size_of_val(items)), "compress")?;
         let len = self.compress_uninit(items, bytes.spare_capacity_mut())?.len();
         // SAFETY: `compress_uninit` has initialized the chunk, which is at the start of the spare capacity.
         unsafe { bytes.set_len(bytes.len() + len) };

@@ -1,5 +1,6 @@
 //! Decompression in C's contexts, and of chunks that do not need C.
 
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +20,6 @@ use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 #[derive(Debug)]
 pub(crate) struct Decoder {
     threads: Threads,
-    // The context points to the shape, so it is dropped before it.
     /// The context, and the properties of its last chunk that an installed library keeps.
     context: Option<(Context, Kept)>,
     /// Runs in C, except in the cases of `postfilter_here`.
@@ -64,7 +64,7 @@ impl Decoder {
         if self.shape.as_ref().is_some_and(|shape| shape.is_of(meta)) {
             return Ok(());
         }
-        // The context points to the old one.
+        // The context has the old one.
         self.context = None;
         self.shape = Some(shape()?);
         Ok(())
@@ -243,22 +243,17 @@ impl Decoder {
         &mut self,
         chunk: &ChunkRef<'_>,
         block: usize,
-        mut target: Target<'t>,
+        target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
-        self.check(chunk)?;
-        let (source_len, block) = (to_c(chunk.cbytes())?, to_c(block)?);
-        let expected = to_c(target.len())?;
-        let mut context = self.context_for(chunk.header())?;
+        let (block, expected) = (to_c(block)?, to_c(target.len())?);
         let (mut memory, mut len) = (std::ptr::null_mut(), 0);
-        let call = self.call(chunk);
-        let written = context.during(&call, |context| {
-            // SAFETY: the chunk was checked as in `items`, and the results are writable. C checks whether there is
-            // such a block, and returns newly allocated memory for it, or none on an error (blosc2.c,
-            // decompress_single_vlblock).
+        let result = self.in_c(chunk, expected, |context, source, source_len| {
+            // SAFETY: guaranteed by `in_c`; the results are writable. C checks whether there is such a block, and returns
+            // newly allocated memory for it, or none on an error (blosc2.c, decompress_single_vlblock).
             unsafe {
                 sys::blosc2_vldecompress_block_ctx(
                     context,
-                    chunk.as_bytes().as_ptr().cast(),
+                    source,
                     source_len,
                     block,
                     &mut memory,
@@ -266,24 +261,17 @@ impl Decoder {
                 )
             }
         });
-        let result = call.check(DOING).and_then(|()| came_out(written, expected));
-        if !memory.is_null() {
-            if result.is_ok() && len == expected {
-                // SAFETY: C has returned `len` bytes and written all of them, as many as the target has; they do
-                // not overlap with the target.
-                unsafe { memory.copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+        let filled = result.and_then(|()| came_out(len, expected)).and_then(|()| {
+            if memory.is_null() {
+                return Err(Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no block"));
             }
-            // SAFETY: the memory came from C's malloc, and is freed once.
-            unsafe { libc::free(memory.cast()) };
-        }
-        result?;
-        if memory.is_null() || len != expected {
-            let detail = format!("C-Blosc2 returned a block of {len} bytes, expected {expected}");
-            return Err(Error::new(ErrorKind::Library, DOING, detail));
-        }
-        self.context = Some((context, kept_of(chunk.header())));
-        // SAFETY: all of it was copied above, because the memory is not null and has the length of the target.
-        Ok(unsafe { target.assume_init() })
+            // SAFETY: C has returned `len` bytes and written all of them, as many as the target has.
+            let block = unsafe { std::slice::from_raw_parts(memory, target.len()) };
+            Ok(target.write(block))
+        });
+        // SAFETY: the memory came from C's malloc, or is null, and is freed once.
+        unsafe { libc::free(memory.cast()) };
+        filled
     }
 
     /// Returns whether a postfilter runs here. Otherwise C runs it, which it does on all threads.
@@ -362,33 +350,18 @@ impl Decoder {
         start: usize,
         mut target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
-        self.check(chunk)?;
-        let source_len = to_c(chunk.cbytes())?;
         let (from, len) = (to_c(start)?, to_c(target.len())?);
-        let mut context = self.context_for(chunk.header())?;
-        let call = self.call(chunk);
-        let written = context.during(&call, |context| {
-            // SAFETY: the chunk is as long as its header declares, is not lazy, and needs nothing that is missing;
-            // the target has room for the range. C checks that the range is inside, and checks block starts and
-            // streams against the chunk's length (blosc2.c, blosc2_getitem_bytes_ctx, _blosc_getitem). It does this
-            // on the caller's thread.
+        self.in_c(chunk, len, |context, source, source_len| {
+            let to = target.as_mut_ptr().cast();
+            // SAFETY: guaranteed by `in_c`; the target has room for the range. C checks that the range is inside, and
+            // checks block starts and streams against the length of the chunk (blosc2.c, blosc2_getitem_bytes_ctx,
+            // _blosc_getitem). It does this on the caller's thread.
             unsafe {
-                sys::blosc2_getitem_bytes_ctx(
-                    context,
-                    chunk.as_bytes().as_ptr().cast(),
-                    source_len,
-                    from,
-                    len,
-                    target.as_mut_ptr().cast(),
-                    len,
-                )
+                sys::blosc2_getitem_bytes_ctx(context, source, source_len, from, len, to, len)
             }
-        });
-        call.check(DOING)?;
-        came_out(written, len)?;
-        self.context = Some((context, kept_of(chunk.header())));
+        })?;
         // SAFETY: C returns the number of bytes that it has written from the start of the target on (blosc2.c,
-        // _blosc_getitem), and `came_out` has checked that these are all of them.
+        // _blosc_getitem), and `in_c` has checked that these are all of them.
         Ok(unsafe { target.assume_init() })
     }
 
@@ -402,7 +375,9 @@ impl Decoder {
     /// Decompresses all blocks in C.
     fn run<'t>(&mut self, chunk: &ChunkRef<'_>, mut target: Target<'t>) -> Result<&'t mut [u8]> {
         self.run_in_c(chunk, &mut target, None)?;
-        // SAFETY: without a mask C writes all blocks, or returns an error (blosc2.c, do_job, _blosc_d).
+        // SAFETY: without a mask C writes all blocks or returns an error (blosc2.c, serial_blosc, blosc_d). There is no mask
+        // of an earlier call: C drops it at the end of the call (blosc2_decompress_ctx), before which `run_in_c` drops the
+        // context if it fails.
         Ok(unsafe { target.assume_init() })
     }
 
@@ -422,40 +397,47 @@ impl Decoder {
         target: &mut Target<'_>,
         skipped: Option<&mut [bool]>,
     ) -> Result<()> {
-        self.check(chunk)?;
         if target.is_empty() {
-            return Ok(());
+            return self.check(chunk);
         }
-        let mut context = self.context_for(chunk.header())?;
         let all = installed::MASKS_TOO_MUCH && (chunk.uses_delta() || chunk.has_variable_blocks());
-        if let Some(skipped) = skipped.filter(|_| !all) {
-            let count = to_c(skipped.len())?;
-            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
-            // decompression, which follows; if that fails, the context is dropped.
-            let code =
-                unsafe { sys::blosc2_set_maskout(context.as_ptr(), skipped.as_mut_ptr(), count) };
-            if code < 0 {
-                return Err(Error::from_code(DOING, code));
+        let mut skipped = skipped.filter(|_| !all);
+        let count = to_c(skipped.as_ref().map_or(0, |skipped| skipped.len()))?;
+        let len = to_c(target.len())?;
+        self.in_c(chunk, len, |context, source, source_len| {
+            if let Some(skipped) = &mut skipped {
+                // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
+                // decompression, which follows; if that fails, the context is dropped.
+                let code = unsafe { sys::blosc2_set_maskout(context, skipped.as_mut_ptr(), count) };
+                if code < 0 {
+                    return code;
+                }
             }
-        }
-        let (source_len, target_len) = (to_c(chunk.cbytes())?, to_c(target.len())?);
-        let call = self.call(chunk);
-        let written = context.during(&call, |context| {
-            // SAFETY: the chunk was checked: it is as long as its header declares, is not lazy, and uses nothing that
-            // is not compiled in; the target has room for the data. C checks the block starts and stream lengths
+            let to = target.as_mut_ptr().cast();
+            // SAFETY: guaranteed by `in_c`; the target has room for the data. C checks the block starts and stream lengths
             // against both lengths as it goes (blosc2.c, initialize_context_decompression, blosc_d).
-            unsafe {
-                sys::blosc2_decompress_ctx(
-                    context,
-                    chunk.as_bytes().as_ptr().cast(),
-                    source_len,
-                    target.as_mut_ptr().cast(),
-                    target_len,
-                )
-            }
-        });
+            unsafe { sys::blosc2_decompress_ctx(context, source, source_len, to, len) }
+        })
+    }
+
+    /// Decompresses a chunk in C: `work` receives a context, and the bytes and the length of the chunk, and returns the
+    /// number of bytes that C returned, which has to be `expected`.
+    ///
+    /// The chunk is as long as its header declares, is not lazy, and uses nothing that is not compiled in or is missing.
+    /// After an error the context is dropped.
+    fn in_c(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        expected: i32,
+        work: impl FnOnce(*mut sys::blosc2_context, *const c_void, i32) -> i32,
+    ) -> Result<()> {
+        self.check(chunk)?;
+        let (source, source_len) = (chunk.as_bytes().as_ptr().cast(), to_c(chunk.cbytes())?);
+        let mut context = self.context_for(chunk.header())?;
+        let call = self.call(chunk);
+        let written = context.during(&call, |context| work(context, source, source_len));
         call.check(DOING)?;
-        came_out(written, target_len)?;
+        came_out(written, expected)?;
         self.context = Some((context, kept_of(chunk.header())));
         Ok(())
     }
@@ -498,11 +480,7 @@ impl Decoder {
         if let Some((context, _)) = self.context.take().filter(suits) {
             return context.checked(DOING);
         }
-        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
-        let defaults = sys::blosc2_dparams_defaults();
-        let params = sys::blosc2_dparams { nthreads: threads, schunk, ..defaults };
-        // SAFETY: `schunk` is null, or the shape, which is dropped after the context.
-        unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
+        Context::for_decompression(threads, self.shape.clone(), closures, DOING)?.checked(DOING)
     }
 }
 
@@ -532,7 +510,7 @@ fn each_block(
 }
 
 /// The item of a chunk of NaNs.
-fn nan(header: &Header) -> Result<&'static [u8]> {
+pub(crate) fn nan(header: &Header) -> Result<&'static [u8]> {
     const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
     const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
     match header.typesize {

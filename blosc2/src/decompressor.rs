@@ -1,7 +1,6 @@
 //! Decompression: chunks to items.
 
 use std::borrow::Borrow;
-use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
-use crate::memory::Target;
+use crate::memory::{Target, reserve};
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
@@ -214,7 +213,7 @@ impl Decompressor {
     ) -> Result<usize> {
         let chunk = chunk.borrowed();
         let count = whole_items::<T>(chunk.nbytes())?;
-        items.try_reserve(count).map_err(|error| no_memory(chunk.nbytes(), error))?;
+        reserve(items, count, DOING)?;
         append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
         Ok(count)
     }
@@ -514,14 +513,10 @@ pub(crate) fn to_items<T: Element>(
 ) -> Result<Vec<T>> {
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
-    items.try_reserve_exact(count).map_err(|error| no_memory(len, error))?;
+    reserve(&mut items, count, DOING)?;
     prefer_huge_pages(items.as_mut_ptr().cast(), len);
     append_items(&mut items, count, fill)?;
     Ok(items)
-}
-
-fn no_memory(len: usize, error: TryReserveError) -> Error {
-    Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
 }
 
 /// Appends `count` items, for which there is capacity. `fill` writes their bytes; on failure the vector is unchanged.

@@ -1,5 +1,6 @@
 //! Compression in C's contexts.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::array_shape::ArrayShape;
 use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
-use crate::memory::{AlignedBytes, Target};
+use crate::memory::{AlignedBytes, Target, reserve};
 use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
@@ -29,7 +30,6 @@ const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 #[derive(Debug)]
 pub(crate) struct Encoder {
     params: Resolved,
-    // The context points to the shape, so it is dropped before it.
     /// The context, and the length of the source for which it was last used.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
@@ -194,7 +194,7 @@ impl Encoder {
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
-        reserve(chunk, source.len() + OVERHEAD)?;
+        reserve(chunk, source.len() + OVERHEAD, COMPRESS)?;
         let target = Target::new(chunk.spare_capacity_mut());
         let (header, compressed) = self.compress(source, place, target)?;
         let len = compressed.len();
@@ -267,12 +267,8 @@ impl Encoder {
             }
         });
         call.check(COMPRESS)?;
-        let len = match usize::try_from(written) {
-            Ok(0) => return Err(does_not_fit(target.len(), bound)),
-            Ok(len) if len >= header_len && len <= room_len => len,
-            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
-            Err(_) => return Err(Error::from_code(COMPRESS, written)),
-        };
+        let none = || does_not_fit(target.len(), bound);
+        let len = written_len(written, header_len..=room_len, none)?;
         self.context = Some((context, source.len()));
         // SAFETY: C has written as many bytes as it has returned, from the start of the target on (blosc2.c,
         // blosc_compress_context).
@@ -338,7 +334,7 @@ impl Encoder {
         };
         let lens: Vec<i32> =
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
-        reserve(chunk, bound)?;
+        reserve(chunk, bound, COMPRESS)?;
         let mut context = self.context_for(total, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
@@ -357,12 +353,7 @@ impl Encoder {
             }
         });
         call.check(COMPRESS)?;
-        let len = match usize::try_from(written) {
-            Ok(0) => return Err(does_not_fit()),
-            Ok(len) if len >= OVERHEAD && len <= bound => len,
-            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
-            Err(_) => return Err(Error::from_code(COMPRESS, written)),
-        };
+        let len = written_len(written, OVERHEAD..=bound, does_not_fit)?;
         // SAFETY: see above; the chunk's capacity is at least `bound`.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
@@ -480,15 +471,13 @@ impl Encoder {
         let params = self.params.to_c();
         let use_dict = if small { 0 } else { params.use_dict };
         let nthreads = closures::threads(params.nthreads);
-        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
         let codec_params = self.params.codec_params();
-        let params =
-            sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
-        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is dropped
-        // after the context. `codec_params` is null, or of the plugin of this codec; C passes it to the plugin
-        // while it compresses and does nothing else with it, and `self.params` owns it as long as this context
-        // compresses (`set_params`, `tuned`).
-        let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
+        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, codec_params, ..params };
+        let shape = self.shape.clone();
+        // SAFETY: the parameters are valid (CParams::resolve). The only pointer, `codec_params`, is null, or of the
+        // plugin of this codec; C passes it to the plugin while it compresses and does nothing else with it, and
+        // `self.params` owns it as long as this context compresses (`set_params`, `tuned`).
+        let mut context = unsafe { Context::for_compression(params, shape, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and not shared.
             let code = unsafe { sys::set_blosc1(context.as_ptr(), true) };
@@ -500,6 +489,20 @@ impl Encoder {
     }
 }
 
+/// Checks the return value of C after compression, which is 0 if the chunk does not fit.
+fn written_len(
+    written: i32,
+    possible: RangeInclusive<usize>,
+    does_not_fit: impl FnOnce() -> Error,
+) -> Result<usize> {
+    match usize::try_from(written) {
+        Ok(0) => Err(does_not_fit()),
+        Ok(len) if possible.contains(&len) => Ok(len),
+        Ok(_) => Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
+        Err(_) => Err(Error::from_code(COMPRESS, written)),
+    }
+}
+
 fn too_large(len: usize) -> Error {
     let detail = format!("a chunk holds at most {MAX_CHUNK_LEN} bytes, got {len}");
     Error::new(ErrorKind::TooLarge, COMPRESS, detail)
@@ -508,10 +511,4 @@ fn too_large(len: usize) -> Error {
 fn does_not_fit(room: usize, bound: usize) -> Error {
     let detail = format!("the chunk does not fit in {room} bytes; {bound} bytes are always enough");
     Error::new(ErrorKind::BufferTooSmall, COMPRESS, detail)
-}
-
-fn reserve(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
-    bytes.try_reserve(len).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, COMPRESS, format_args!("{len} bytes: {error}"))
-    })
 }

@@ -37,11 +37,17 @@ impl AlignedBytes {
     }
 }
 
+/// Reserves capacity for `more` items; returns an error instead of aborting if there is not enough memory.
+pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize, doing: &str) -> Result<()> {
+    items.try_reserve(more).map_err(|error| {
+        let len = more.saturating_mul(size_of::<T>());
+        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
+    })
+}
+
 /// Resizes a buffer; returns an error instead of aborting if there is not enough memory. New bytes are zeros.
 pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()> {
-    bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
-    })?;
+    reserve(bytes, len.saturating_sub(bytes.len()), doing)?;
     bytes.resize(len, 0);
     Ok(())
 }

@@ -87,7 +87,8 @@ impl Chunk {
         if count == 0 {
             // C would write the value, and then fail to read a chunk that repeats a value zero times.
             return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
-                // SAFETY: as `make` promises.
+                // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+                // blosc2_chunk_zeros).
                 unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
             });
         }
@@ -97,8 +98,8 @@ impl Chunk {
             item.len(),
             params,
             |c, nbytes, target, room| {
-                // SAFETY: C reads an item of the typesize, which is that of `item`; the rest is what `make`
-                // promises.
+                // SAFETY: C reads an item of the typesize, which is that of `item` (`make` gets its length), and writes
+                // a header and the item (blosc2.c, blosc2_chunk_repeatval); the rest is what `make` promises.
                 unsafe {
                     sys::blosc2_chunk_repeatval(
                         c,
@@ -117,7 +118,8 @@ impl Chunk {
 fn without_value<T: Element>(special: Special, len: usize, params: &CParams) -> Result<Chunk> {
     make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
         let target = target.cast();
-        // SAFETY: as `make` promises; the functions write a header to the target (blosc2.c).
+        // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+        // blosc2_chunk_zeros, blosc2_chunk_nans, blosc2_chunk_uninit).
         unsafe {
             match special {
                 Special::Zeros => sys::blosc2_chunk_zeros(c, nbytes, target, room),

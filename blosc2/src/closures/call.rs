@@ -392,8 +392,10 @@ pub(super) unsafe fn buffers<'a>(
     output_len: i32,
 ) -> Result<(&'a [u8], &'a mut [u8]), BoxError> {
     let (input_len, output_len) = (usize::try_from(input_len)?, usize::try_from(output_len)?);
-    let apart =
-        input.addr() + input_len <= output.addr() || output.addr() + output_len <= input.addr();
+    let apart = match output.addr().checked_sub(input.addr()) {
+        Some(distance) => input_len <= distance,
+        None => output_len <= input.addr() - output.addr(),
+    };
     if input.is_null() || output.is_null() || !apart {
         return Err("C-Blosc2 passed memory that is null or overlaps".into());
     }

@@ -88,15 +88,14 @@ impl NDArrayView<'_> {
         let array = self.array;
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
         // Nothing is written to them.
-        let places = Places::repeated(&region.shape(), ItemPart::whole(array.typesize()));
+        let places = Places::repeated(&region.shape(), array.whole_items());
         let now = array.geometry_now(reading)?;
         let items = Items::Region(&region);
         let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), &places, READ)?;
         if plan.nchunks() != 1 && !array.schunk.is_remote(reading) {
             return Ok(());
         }
-        let chunks = (0..plan.nchunks()).map(|number| plan.chunk(number));
-        let wanted = chunks.filter_map(|chunk| array.readers.wanted(reading, &chunk));
+        let wanted = plan.all_chunks().filter_map(|chunk| array.readers.wanted(reading, &chunk));
         array.schunk.fetch(reading, wanted.collect(), fetched)
     }
 
@@ -111,7 +110,7 @@ impl NDArrayView<'_> {
         bytes: &mut [u8],
     ) -> Result<()> {
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        let part = part.unwrap_or_else(|| ItemPart::whole(self.array.typesize()));
+        let part = part.unwrap_or_else(|| self.array.whole_items());
         let places = Places::in_c_order(&region.shape(), part);
         let sink = Sink::new(bytes, &places, false);
         self.gather_alone((reading, fetched), &region, sink, READ)

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::places::{ItemPart, Places};
+use super::places::{ItemPart, Places, len_of};
 use super::plan::{Plan, chunk_ranges};
 use super::region::Region;
 use super::scatter::{Data, Source, Team, Writers};
@@ -27,6 +27,7 @@ use crate::closures::BoxError;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::gate::Gate;
+use crate::memory::reserve;
 use crate::params::{Purpose, Resolved};
 use crate::progress::Progress;
 #[cfg(feature = "msgpack")]
@@ -513,15 +514,14 @@ impl NDArrayBuilder {
             let step = geometry.chunks().first().copied().unwrap_or(1).max(1);
             // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
-            let row = shape.iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
+            let row = len_of(shape.get(1..).unwrap_or_default(), 1);
             let writers = Writers::default();
             let mut slab: Vec<T> = Vec::new();
             for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
                 let end = rows.min(start + step);
                 let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
                 slab.clear();
-                slab.try_reserve(count)
-                    .map_err(|error| Error::new(ErrorKind::OutOfMemory, MAKE, error))?;
+                reserve(&mut slab, count, MAKE)?;
                 slab.extend(items.by_ref().take(count));
                 if slab.len() < count {
                     return wrong("fewer");

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::NDArray;
 use super::gather::READ;
-use super::places::{ItemPart, Places};
+use super::places::Places;
 use super::plan::{Plan, block_ranges, chunk_ranges};
 use super::selection::Selection;
 use crate::Result;
@@ -64,9 +64,9 @@ impl NDArray {
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
         // The items are not in memory.
-        let places = Places::repeated(&region.shape(), ItemPart::whole(self.typesize()));
+        let places = Places::repeated(&region.shape(), self.whole_items());
         let plan = Plan::new(&self.geometry, &region, &places);
-        let mut chunks: Vec<usize> = (0..plan.nchunks()).map(|at| plan.chunk(at).number).collect();
+        let mut chunks: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
         chunks.sort_unstable();
         Ok(chunks)
     }

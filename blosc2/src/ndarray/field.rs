@@ -1,7 +1,7 @@
 //! Access to one field of an array of structures.
 
 use super::NDArray;
-use super::gather::{READ, Sink};
+use super::gather::READ;
 use super::places::{ItemPart, Places};
 use super::plan::Items;
 use super::region::Region;
@@ -360,11 +360,6 @@ impl<'a> NDArrayField<'a> {
         if part.len == 0 {
             return Ok(());
         }
-        let places = Places::in_c_order(&region.shape(), part);
-        array.gather(Items::Region(region), Sink::new(bytes, &places, zeros))?;
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes);
-        }
-        Ok(())
+        array.read_items(Items::Region(region), part, bytes, zeros, swapped)
     }
 }

@@ -15,7 +15,7 @@ use super::plan::{BlockPlan, ChunkPlan, Plan};
 use super::selection::Few;
 use super::{Pooled, Reused, parallel};
 use crate::closures;
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, nan};
 use crate::memory::{Target, resize};
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
@@ -54,10 +54,11 @@ impl<'a> Sink<'a> {
         Self { start: memory[first..].as_mut_ptr(), places, zeros, memory: PhantomData }
     }
 
-    /// Creates a sink whose first item is at `start`.
+    /// Creates a sink whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
     /// During `'a` the memory at these places is writable, and is not used otherwise. The places do not overlap.
+    #[cfg(feature = "ndarray")]
     pub(super) unsafe fn strided(start: *mut u8, places: &'a Places) -> Self {
         Self { start, places, zeros: false, memory: PhantomData }
     }
@@ -189,7 +190,7 @@ impl Readers {
         schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
-            let blocks: usize = (0..nchunks).map(|number| plan.chunk(number).nblocks()).sum();
+            let blocks: usize = plan.all_chunks().map(|chunk| chunk.nblocks()).sum();
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }
@@ -223,14 +224,15 @@ impl Readers {
 
     /// The blocks of a chunk that its plan needs; `None` if all of them are in the cache.
     pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
-        let blocks = || (0..plan.nblocks()).map(|index| plan.block(index));
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
-        if cache.is_some_and(|cache| blocks().all(|block| cache.has(plan.number, block.number))) {
+        if cache
+            .is_some_and(|cache| plan.blocks().all(|block| cache.has(plan.number, block.number)))
+        {
             return None;
         }
         // All of them, because the cache may lose those that it has now.
         let mut ranges: Few<Range<usize>> = Few::new();
-        blocks().for_each(|block| add_block(&mut ranges, &block));
+        plan.blocks().for_each(|block| add_block(&mut ranges, &block));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
     }
 }
@@ -402,11 +404,9 @@ pub(super) fn repeated_item(
             let value = chunk.body();
             (value.len() == typesize).then(|| value.to_vec())
         }
-        Special::Nan if usize::from(header.typesize) != typesize => None,
-        Special::Nan => match typesize {
-            4 => Some(f32::NAN.to_ne_bytes().to_vec()),
-            8 => Some(f64::NAN.to_ne_bytes().to_vec()),
-            _ => None,
-        },
+        Special::Nan => {
+            let item = nan(header).ok().filter(|item| item.len() == typesize);
+            item.map(<[u8]>::to_vec)
+        }
     }
 }

@@ -9,6 +9,16 @@ use super::selection::Few;
 /// The distance in bytes between neighbors in memory along each axis of a region.
 pub(super) type Strides = Few<isize>;
 
+/// Returns the size of items of this shape, each of `unit` bytes; with 1, their number. At most `u64::MAX`.
+pub(super) fn len_of(shape: &[u64], unit: usize) -> u64 {
+    shape.iter().fold(unit as u64, |all, &size| all.saturating_mul(size))
+}
+
+/// Returns the size of items of this shape in bytes, if it fits the address space.
+pub(super) fn len_in_memory(shape: &[u64], unit: usize) -> Option<usize> {
+    isize::try_from(len_of(shape, unit)).ok().map(isize::unsigned_abs)
+}
+
 /// The part of each item that is in memory, such as the bytes of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemPart {
@@ -111,6 +121,16 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_are_too_large_saturate() {
+        assert_eq!(len_of(&[3, 5], 4), 60);
+        assert_eq!(len_of(&[], 4), 4);
+        assert_eq!(len_of(&[1 << 40, 1 << 40], 1), u64::MAX);
+        assert_eq!(len_of(&[1 << 40, 1 << 40, 0], 1), 0);
+        assert_eq!(len_in_memory(&[1 << 40, 1 << 40, 0], 4), Some(0));
+        assert_eq!(len_in_memory(&[1 << 40, 1 << 40], 4), None);
+    }
 
     #[test]
     fn the_extent_contains_all_places() {

@@ -9,6 +9,7 @@ use smallvec::smallvec;
 use super::places::Places;
 use super::region::{Positions, Region};
 use super::selection::Few;
+use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
 /// Items of an array.
@@ -20,6 +21,14 @@ pub(super) enum Items<'a> {
 }
 
 impl Items<'_> {
+    /// Returns the shape of the items in memory.
+    pub(super) fn shape(&self) -> Few<u64> {
+        match self {
+            Items::Region(region) => region.shape(),
+            Items::Points(points) => smallvec![points.count() as u64],
+        }
+    }
+
     /// Returns a plan for the items at these places, in an array that another handle may have shrunk.
     pub(super) fn plan<'p>(
         &'p self,
@@ -147,8 +156,7 @@ impl<'a> Plan<'a> {
             Ok(Point { chunk: chunk as usize, block: block as usize, number, at })
         };
         let mut all: Vec<Point> = Vec::new();
-        all.try_reserve_exact(points.count())
-            .map_err(|error| Error::new(ErrorKind::OutOfMemory, doing, error))?;
+        reserve(&mut all, points.count(), doing)?;
         for number in 0..points.count() {
             all.push(point(number)?);
         }
@@ -196,6 +204,11 @@ impl<'a> Plan<'a> {
             number /= axis.chunks.len();
         }
         place
+    }
+
+    /// Returns the parts of the plan in all of these chunks.
+    pub(super) fn all_chunks(&self) -> impl Iterator<Item = ChunkPlan<'_>> {
+        (0..self.nchunks()).map(|number| self.chunk(number))
     }
 
     /// Returns the part of the plan in one of these chunks.
@@ -445,6 +458,11 @@ impl ChunkPlan<'_> {
             self.block(index).in_one_piece() == Some(place + (index * self.block_len) as isize)
         };
         (1..self.nblocks()).all(follows).then_some(place)
+    }
+
+    /// Returns the plans of all of these blocks.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = BlockPlan<'_>> {
+        (0..self.nblocks()).map(|index| self.block(index))
     }
 
     /// Returns the plan of one of these blocks.

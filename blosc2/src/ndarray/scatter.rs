@@ -43,10 +43,11 @@ impl<'a> Source<'a> {
         Self { start: memory[first..].as_ptr(), places, memory: PhantomData }
     }
 
-    /// Creates a source whose first item is at `start`.
+    /// Creates a source whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
     /// During `'a` the memory at these places is initialized, and is not written.
+    #[cfg(feature = "ndarray")]
     pub(super) unsafe fn strided(start: *const u8, places: &'a Places) -> Self {
         Self { start, places, memory: PhantomData }
     }
@@ -59,6 +60,13 @@ impl<'a> Source<'a> {
         self.places.debug_check(at, len);
         // SAFETY: guaranteed by the caller, and by the field `start`.
         unsafe { std::slice::from_raw_parts(self.start.offset(at), len) }
+    }
+
+    /// Copies the items of all blocks of a chunk from their places.
+    fn get_all(self, plan: &ChunkPlan<'_>, chunk: &mut [u8]) {
+        for block in plan.blocks() {
+            self.get(&block, &mut chunk[block.number * block.len..][..block.len]);
+        }
     }
 
     /// Copies the items of a block from their places.
@@ -231,7 +239,7 @@ impl Team<'_> {
         scratch: &mut Scratch,
         base: impl FnOnce(&mut Scratch) -> Result<()>,
     ) -> Result<Data<'d>> {
-        let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
+        let total = self.geometry.chunk_len();
         assert!(ptr::eq(plan.places, source.places), "the chunk is one of another plan");
         let whole_items = source.places.part.is_whole();
         if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
@@ -244,9 +252,7 @@ impl Team<'_> {
             (true, false) => resize(&mut scratch.chunk, total, WRITE)?,
             (false, _) => base(scratch)?,
         }
-        for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            source.get(&block, &mut scratch.chunk[block.number * len..][..len]);
-        }
+        source.get_all(plan, &mut scratch.chunk);
         Ok(Data::Scratch)
     }
 
@@ -340,13 +346,8 @@ impl Team<'_> {
                 resize(bytes, len, WRITE)?;
                 fill(&ranges, bytes)?;
                 let places = Places::in_c_order(&extent, ItemPart::whole(geometry.typesize()));
-                Plan::new(geometry, &region, &places).chunk(0).block(0).each_piece(
-                    |at, from, len| {
-                        // The plan is for items in C order, whose offsets are not negative.
-                        let from = from.unsigned_abs();
-                        block[at..at + len].copy_from_slice(&bytes[from..from + len]);
-                    },
-                );
+                let plan = Plan::new(geometry, &region, &places);
+                Source::new(bytes, &places).get(&plan.chunk(0).block(0), &mut block);
                 Ok(())
             },
         )?;
@@ -371,15 +372,7 @@ impl Team<'_> {
         fill(ranges, &mut scratch.block)?;
         let places = Places::in_c_order(&extent, ItemPart::whole(self.geometry.typesize()));
         let plan = Plan::new(self.geometry, &region, &places);
-        let plan = plan.chunk(0);
-        for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            let to = &mut scratch.chunk[block.number * block.len..][..block.len];
-            block.each_piece(|at, from, len| {
-                // The plan is for items in C order, whose offsets are not negative.
-                let from = from.unsigned_abs();
-                to[at..at + len].copy_from_slice(&scratch.block[from..from + len]);
-            });
-        }
+        Source::new(&scratch.block, &places).get_all(&plan.chunk(0), &mut scratch.chunk);
         Ok(())
     }
 }
@@ -391,10 +384,9 @@ impl NDArray {
             let Change { schunk, geometry, writers, .. } = change;
             let plan = items.plan(geometry, source.places, WRITE)?;
             // One at a time, because a plan can be larger than its chunk.
-            let touched = (0..plan.nchunks()).map(|number| {
-                let chunk = plan.chunk(number);
-                (chunk.number, chunk.covers && source.places.part.is_whole())
-            });
+            let whole_items = source.places.part.is_whole();
+            let touched =
+                plan.all_chunks().map(|chunk| (chunk.number, chunk.covers && whole_items));
             let touched: Vec<(usize, bool)> = touched.collect();
             if touched.is_empty() {
                 return Ok(());

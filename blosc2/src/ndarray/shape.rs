@@ -16,6 +16,7 @@ use super::selection::{AxisIndex, AxisSelection};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
+use crate::memory::reserve;
 use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
@@ -333,8 +334,7 @@ impl NDArray {
             };
             let plan = Plan::new(&geometry, &region, &places);
             // Plans are not kept, because a plan can be larger than its chunk.
-            let arrivals: Vec<usize> =
-                (0..plan.nchunks()).map(|number| plan.chunk(number).number).collect();
+            let arrivals: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = chunks.iter().enumerate();
@@ -531,9 +531,7 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
 /// A vector with room for `count` values. The allocation can fail: a small file may describe millions of chunks.
 fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(count).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, doing, format!("its {count} chunks: {error}"))
-    })?;
+    reserve(&mut all, count, doing)?;
     Ok(all)
 }
 

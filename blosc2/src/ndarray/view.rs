@@ -5,7 +5,7 @@ use blosc2_format::b2nd::MAX_NDIM;
 use super::NDArray;
 use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
-use super::places::{ItemPart, Places};
+use super::places::{ItemPart, Places, len_in_memory, len_of};
 use super::plan::Items;
 use super::region::Region;
 use super::selection::{Few, Selection};
@@ -137,8 +137,25 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        let places = Places::in_c_order(&region.shape(), ItemPart::whole(self.typesize()));
-        self.gather(Items::Region(region), Sink::new(bytes, &places, zeros))?;
+        self.read_items(Items::Region(region), self.whole_items(), bytes, zeros, swapped)
+    }
+
+    /// Returns the part of each item that is the whole item.
+    pub(super) fn whole_items(&self) -> ItemPart {
+        ItemPart::whole(self.typesize())
+    }
+
+    /// Reads items, or a part of each, into a buffer of exactly their length, in C order.
+    pub(super) fn read_items(
+        &self,
+        items: Items<'_>,
+        part: ItemPart,
+        bytes: &mut [u8],
+        zeros: bool,
+        swapped: Option<SwapPlan>,
+    ) -> Result<()> {
+        let places = Places::in_c_order(&items.shape(), part);
+        self.gather(items, Sink::new(bytes, &places, zeros))?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
         }
@@ -165,10 +182,7 @@ impl NDArray {
     /// Returns the size of a region in bytes for items of another size.
     pub(super) fn len_of_items(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
         let shape = region.shape();
-        let items = shape.iter().try_fold(size as u64, |all, &size| all.checked_mul(size));
-        let len = if shape.contains(&0) { Some(0) } else { items };
-        let len = len.and_then(|len| isize::try_from(len).ok());
-        len.map(isize::unsigned_abs).ok_or_else(|| {
+        len_in_memory(&shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             self.schunk.error(ErrorKind::TooLarge, doing, detail)
         })
@@ -281,7 +295,7 @@ impl<'a> NDArrayView<'a> {
 
     /// Returns the number of items.
     pub fn len(&self) -> u64 {
-        self.shape().iter().fold(1, |all, &size| all.saturating_mul(size))
+        len_of(&self.shape(), 1)
     }
 
     /// Returns whether the view has no items.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::NDArray;
 use super::index::PerAxis;
-use super::places::{ItemPart, Places};
+use super::places::Places;
 use super::plan::Items;
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -55,7 +55,7 @@ impl NDArray {
             let detail = format!("an item has {expected} bytes, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        let places = Places::repeated(&region.shape(), ItemPart::whole(self.typesize()));
+        let places = Places::repeated(&region.shape(), self.whole_items());
         self.scatter(Items::Region(region), Source::new(item, &places))
     }
 
@@ -87,7 +87,12 @@ impl NDArray {
 
     pub(super) fn write_region(&mut self, region: &Region, bytes: &[u8]) -> Result<()> {
         self.check_len(region, bytes.len(), WRITE)?;
-        let places = Places::in_c_order(&region.shape(), ItemPart::whole(self.typesize()));
-        self.scatter(Items::Region(region), Source::new(bytes, &places))
+        self.write_items(Items::Region(region), bytes)
+    }
+
+    /// Writes items from a buffer of exactly their length, in C order.
+    pub(super) fn write_items(&mut self, items: Items<'_>, bytes: &[u8]) -> Result<()> {
+        let places = Places::in_c_order(&items.shape(), self.whole_items());
+        self.scatter(items, Source::new(bytes, &places))
     }
 }
