@@ -30,7 +30,9 @@ pub(super) const WORTHWHILE: usize = 256 << 10;
 const CHUNKS_PER_THREAD: usize = 4;
 
 /// Memory for items, each in its own place; several threads write to it at the same time.
-#[derive(Debug, Clone, Copy)]
+///
+/// It cannot be copied, so that there is one read with it at a time.
+#[derive(Debug)]
 pub(super) struct Sink<'a> {
     /// The place of the first item. For each of `places` there are writable bytes, which nothing else uses during `'a`.
     start: *mut u8,
@@ -51,7 +53,8 @@ impl<'a> Sink<'a> {
     pub(super) fn new(memory: &'a mut [u8], places: &'a Places, zeros: bool) -> Self {
         assert!(places.distinct, "{places:?} may overlap");
         let first = places.first_in(memory.len());
-        Self { start: memory[first..].as_mut_ptr(), places, zeros, memory: PhantomData }
+        let start = memory.as_mut_ptr().wrapping_add(first);
+        Self { start, places, zeros, memory: PhantomData }
     }
 
     /// Creates a sink whose first item is at `start`, for arrays of the crate `ndarray`.
@@ -68,7 +71,7 @@ impl<'a> Sink<'a> {
     /// # Safety
     /// The bytes are inside the places of items that no other thread accesses.
     #[inline]
-    unsafe fn write(self, at: isize, bytes: &[u8]) {
+    unsafe fn write(&self, at: isize, bytes: &[u8]) {
         self.places.debug_check(at, bytes.len());
         // SAFETY: guaranteed by the caller, and by the field `start`. `bytes` does not overlap the place, because this
         // memory is borrowed by the sink only.
@@ -90,7 +93,7 @@ impl<'a> Sink<'a> {
     /// # Safety
     /// The bytes are inside the places of items, which are contiguous there, and which nothing else accesses while the
     /// target exists.
-    unsafe fn target(self, at: isize, len: usize) -> Target<'a> {
+    unsafe fn target(&self, at: isize, len: usize) -> Target<'a> {
         self.places.debug_check(at, len);
         // SAFETY: guaranteed by the caller, and by the field `start`; `MaybeUninit` bytes can have any value.
         Target::new(unsafe { std::slice::from_raw_parts_mut(self.start.offset(at).cast(), len) })
@@ -99,9 +102,8 @@ impl<'a> Sink<'a> {
     /// Copies the items of a block to their places.
     ///
     /// # Safety
-    /// No other thread accesses the places of the items of the block.
-    unsafe fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
-        assert!(ptr::eq(block.places, self.places), "the block is one of another plan");
+    /// The block is one of a plan for the places of the sink. No other thread accesses those of its items.
+    unsafe fn put(&self, block: &BlockPlan<'_>, bytes: &[u8]) {
         let ItemPart { offset, len: part, typesize } = self.places.part;
         if self.places.part.is_whole() {
             return block.each_piece(|from, to, len| {
@@ -123,8 +125,7 @@ impl<'a> Sink<'a> {
     ///
     /// # Safety
     /// As for [`put`](Self::put).
-    unsafe fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
-        assert!(ptr::eq(block.places, self.places), "the block is one of another plan");
+    unsafe fn fill(&self, block: &BlockPlan<'_>, item: &[u8]) {
         let ItemPart { offset, len: part, typesize } = self.places.part;
         if self.places.part.is_whole() {
             return block.each_piece(|_, to, len| {
@@ -185,6 +186,7 @@ impl Readers {
         sink: Sink<'_>,
         threads: Threads,
     ) -> Result<()> {
+        assert!(ptr::eq(plan.places, sink.places), "the plan is for other places");
         let geometry = plan.geometry();
         let nchunks = plan.nchunks();
         schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
@@ -205,13 +207,13 @@ impl Readers {
                 0 | 1 => 1,
                 _ => (CHUNKS_PER_THREAD * threads).div_ceil(numbers.len().max(1)),
             };
-            let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
+            let gathering = Gathering { schunk, reading, fetched, geometry, sink: &sink, cache };
             parallel::each(threads, numbers.len() * parts, scratch, |scratch, number| {
                 let chunk = plan.chunk(numbers.start + number / parts);
                 let (part, nblocks) = (number % parts, chunk.nblocks());
                 let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
-                // SAFETY: each block of each chunk of the plan is in one part, which one thread reads; the places of
-                // different blocks do not overlap, because those of the sink do not.
+                // SAFETY: the plan is for the places of the sink. Each block of each chunk of the plan is in one part,
+                // which one thread reads; the places of different blocks do not overlap, because those of the sink do not.
                 unsafe { gathering.chunk(&chunk, blocks, scratch) }
             })
         };
@@ -253,7 +255,7 @@ struct Gathering<'a> {
     /// Parts of chunks that were read before; they include the blocks of the plan in these chunks.
     fetched: &'a Fetched,
     geometry: &'a Geometry,
-    sink: Sink<'a>,
+    sink: &'a Sink<'a>,
     cache: Option<Blocks<'a>>,
 }
 
@@ -261,7 +263,7 @@ impl Gathering<'_> {
     /// Reads some of the blocks of a chunk.
     ///
     /// # Safety
-    /// No other thread accesses the places of the items of these blocks.
+    /// The chunk is one of a plan for the places of the sink. No other thread accesses those of the items of these blocks.
     unsafe fn chunk(
         &self,
         plan: &ChunkPlan<'_>,

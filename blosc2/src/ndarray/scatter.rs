@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
     /// Creates a source of the items at these places of `memory`, which contains them.
     pub(super) fn new(memory: &'a [u8], places: &'a Places) -> Self {
         let first = places.first_in(memory.len());
-        Self { start: memory[first..].as_ptr(), places, memory: PhantomData }
+        Self { start: memory.as_ptr().wrapping_add(first), places, memory: PhantomData }
     }
 
     /// Creates a source whose first item is at `start`, for arrays of the crate `ndarray`.
