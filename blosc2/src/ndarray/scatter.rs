@@ -417,3 +417,34 @@ impl NDArray {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::gather::Sink;
+    use super::*;
+
+    /// A plan that reaches outside of the memory panics in debug builds before it does so.
+    #[cfg(debug_assertions)]
+    #[test]
+    fn wrong_strides_are_caught() {
+        let items: Vec<u16> = (0..20).collect();
+        let mut array = NDArray::from_slice(&items, &[4, 5]).unwrap();
+        let region = Region::whole(array.shape());
+        for (axis, change) in [(0, 0), (0, 1), (0, -40), (1, 1), (1, -4)] {
+            let mut places = Places::in_c_order(&[4, 5], ItemPart::whole(2));
+            places.strides[axis] += change;
+            let mut bytes = [7; 40];
+            let read = catch_unwind(AssertUnwindSafe(|| {
+                array.gather(Items::Region(&region), Sink::new(&mut bytes, &places, false))
+            }));
+            assert_eq!(read.is_ok(), change == 0, "axis {axis}, {change}");
+            let write = catch_unwind(AssertUnwindSafe(|| {
+                array.scatter(Items::Region(&region), Source::new(&bytes, &places))
+            }));
+            assert_eq!(write.is_ok(), change == 0, "axis {axis}, {change}");
+        }
+        assert_eq!(array.read_all::<u16>().unwrap(), items);
+    }
+}
