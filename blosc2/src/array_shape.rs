@@ -15,10 +15,10 @@ const DOING: &str = "pass the shape of an array to C-Blosc2";
 /// The C super-chunk that codecs and filters read through their context: the typesize, and the metalayer with the
 /// shape of an array.
 ///
-/// Contexts share one. It never changes, so that no lock is needed.
+/// Contexts share one. It never changes after `new`, so that no lock is needed.
 #[derive(Debug)]
 pub(crate) struct ArrayShape {
-    /// A super-chunk without chunks, in memory.
+    /// A super-chunk without chunks, in memory; only this structure and contexts have the pointer.
     schunk: NonNull<sys::blosc2_schunk>,
     /// The content of the metalayer.
     meta: Option<Vec<u8>>,
@@ -29,11 +29,13 @@ pub(crate) struct ArrayShape {
 // SAFETY: C keeps nothing of a super-chunk in thread-local storage.
 unsafe impl Send for ArrayShape {}
 
-// SAFETY: the super-chunk is not changed after `new`. Of the super-chunk of a context C reads `current_nchunk`
-// (blosc2.c, for prefilters and postfilters), `frame`, which is null (for lazy chunks), `typesize` and `metalayers`
-// (blosc2.h, blosc2_meta_get, which copies the content; in plugins: ndlz, zfp, ndcell, ndmean, bytedelta). C writes
-// nothing to it: upstream's zfp_getcell stores the block shape there, but does not with the patches of blosc2-sys,
-// and is not used without them.
+// SAFETY: this crate writes the super-chunk only in `new` and in `drop`, which have it alone. All other uses are those
+// of C through a context, which only read it:
+// - blosc2.c: `current_nchunk` for prefilters and postfilters, and `frame`, which is null, for lazy chunks;
+// - codecs and filters (plugins/): `typesize`, and `metalayers` through blosc2_meta_get (blosc2.h), which copies.
+// The one exception in upstream, zfp_getcell (plugins/codecs/zfp/blosc2-zfp.c), which stores the block shape there, is
+// removed by a patch of blosc2-sys, and is not used without it. The test `c_does_not_write_to_a_shape` compares the
+// memory before and after.
 unsafe impl Sync for ArrayShape {}
 
 impl ArrayShape {
@@ -198,6 +200,37 @@ mod tests {
         assert_eq!(Arc::strong_count(&shape), 1);
     }
 
+    /// The bytes of the super-chunk and of its metalayer.
+    fn memory(shape: &ArrayShape) -> Vec<u8> {
+        // SAFETY: C has allocated the structure with calloc (schunk.c, blosc2_schunk_new), so all its bytes are
+        // initialized, as are those of the content of the metalayer (schunk.c, blosc2_meta_add).
+        unsafe {
+            let schunk = shape.as_ptr();
+            let mut memory =
+                std::slice::from_raw_parts(schunk.cast::<u8>(), size_of::<sys::blosc2_schunk>())
+                    .to_vec();
+            let metalayer = &*(&(*schunk).metalayers)[0];
+            let len = metalayer.content_len as usize;
+            memory.extend(std::slice::from_raw_parts(metalayer.content, len));
+            memory
+        }
+    }
+
+    #[test]
+    fn c_does_not_write_to_a_shape() {
+        let shape = ArrayShape::new(1, Some(&meta(BLOCK))).unwrap();
+        let before = memory(&shape);
+        let bytedelta = CParams::new().codec(Codec::Lz4).filters(&[Filter::ByteDelta(0)]);
+        for params in needing_shape().into_iter().chain([bytedelta]) {
+            let chunk = encode(&params, Some(shape.clone())).unwrap();
+            let mut decoder = Decoder::with_shape(&DParams::new(), Some(shape.clone())).unwrap();
+            for start in [0, 1, 300] {
+                decode(&chunk, start, data().len() - start, &mut decoder).unwrap();
+            }
+            assert_eq!(memory(&shape), before, "{params:?}");
+        }
+    }
+
     #[cfg(feature = "zfp")]
     #[test]
     fn zfp_takes_items_by_the_shape_of_each_block() {
@@ -216,7 +249,8 @@ mod tests {
             chunk
         };
         let shape = metalayer(16);
-        let mut decoder = Decoder::with_shape(&DParams::new(), Some(shape)).unwrap();
+        let before = memory(&shape);
+        let mut decoder = Decoder::with_shape(&DParams::new(), Some(shape.clone())).unwrap();
         let (right, wrong) = (chunk_of(16), chunk_of(8));
         for _ in 0..2 {
             let found = decode(&right, 4 * 300, 8, &mut decoder).unwrap();
@@ -225,6 +259,7 @@ mod tests {
             assert!((pair[0] - items[300]).abs() < 0.2 && (pair[1] - items[301]).abs() < 0.2);
             assert!(decode(&wrong, 4 * 300, 8, &mut decoder).is_err());
         }
+        assert_eq!(memory(&shape), before);
     }
 
     #[test]

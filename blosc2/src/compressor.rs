@@ -4,13 +4,15 @@ use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use crate::ErrorKind;
 use crate::closures::{BoxError, ChunkBlock};
 use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
-use crate::memory::Target;
+use crate::memory::{Target, reserve};
 use crate::params::Purpose;
-use crate::{CParams, Chunk, Error, ErrorKind, Result};
+use crate::{CParams, Chunk, Result};
 
 /// Compresses items to one chunk and returns its bytes.
 ///
@@ -232,8 +234,7 @@ impl Compressor {
     /// ```
     pub fn compress_into<T: Element>(&mut self, items: &[T], target: &mut [u8]) -> Result<usize> {
         let encoder = self.encoder_for::<T>()?;
-        let header = encoder.compress_uninit(&bytes_of(items), Target::of(target))?;
-        Ok(header.cbytes as usize)
+        Ok(encoder.compress_uninit(&bytes_of(items), Target::of(target))?.len())
     }
 
     /// Compresses items, appends the chunk to a vector of bytes, and returns the length of the chunk in bytes.
@@ -257,11 +258,7 @@ impl Compressor {
         items: &[T],
         bytes: &mut Vec<u8>,
     ) -> Result<usize> {
-        let room = compress_bound(size_of_val(items));
-        bytes.try_reserve(room).map_err(|error| {
-            let detail = format!("{room} bytes: {error}");
-            Error::new(ErrorKind::OutOfMemory, "compress", detail)
-        })?;
+        reserve(bytes, compress_bound(size_of_val(items)), "compress")?;
         let len = self.compress_uninit(items, bytes.spare_capacity_mut())?.len();
         // SAFETY: `compress_uninit` has initialized the chunk, which is at the start of the spare capacity.
         unsafe { bytes.set_len(bytes.len() + len) };
@@ -281,11 +278,7 @@ impl Compressor {
         items: &[T],
         target: &'t mut [MaybeUninit<u8>],
     ) -> Result<&'t mut [u8]> {
-        let header =
-            self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))?;
-        let chunk = &mut target[..header.cbytes as usize];
-        // SAFETY: the encoder has initialized as many bytes as the header declares.
-        Ok(unsafe { std::slice::from_raw_parts_mut(chunk.as_mut_ptr().cast(), chunk.len()) })
+        self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))
     }
 
     /// Compresses several buffers to one chunk of variable-length blocks, one block for each buffer.

@@ -1,9 +1,12 @@
 //! Contexts of the C library.
 
-use std::ptr::NonNull;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use blosc2_sys as sys;
 
+use crate::array_shape::ArrayShape;
 use crate::closures::{self, Call, Closures, Slot};
 use crate::fork;
 use crate::{Error, ErrorKind, Result};
@@ -18,6 +21,8 @@ pub(crate) struct Context {
     closures: Closures,
     /// The place where they find their call; C keeps the address until the context is freed.
     slot: Slot,
+    /// The super-chunk whose address C keeps until the context is freed.
+    _shape: Option<Arc<ArrayShape>>,
 }
 
 // SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread pool and the
@@ -26,16 +31,19 @@ pub(crate) struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Creates a context for compression.
+    /// Creates a context for compression, whose codec and filters may read the shape of an array.
     ///
     /// # Safety
-    /// The parameters are valid, and the super-chunk that they point to, if any, lives as long as the context.
+    /// The parameters are valid (`CParams::resolve`), and null or live as long as the context compresses if they are
+    /// pointers.
     pub(crate) unsafe fn for_compression(
         mut params: sys::blosc2_cparams,
+        shape: Option<Arc<ArrayShape>>,
         closures: Closures,
         doing: &str,
     ) -> Result<Self> {
         let slot = Slot::default();
+        params.schunk = address(shape.as_ref());
         let mut preparams = slot.preparams();
         if closures != Closures::None {
             params.preparams = &mut preparams;
@@ -43,42 +51,45 @@ impl Context {
         if closures == Closures::Around {
             params.prefilter = Some(closures::prefilter);
         }
-        // SAFETY: the caller's promise; C copies the parameters, also the preparams.
+        // SAFETY: the caller's promise. C copies the parameters, also the preparams, and keeps the addresses of the
+        // slot and the shape (blosc2.c, blosc2_create_cctx), which this value keeps too.
         let raw = unsafe { sys::blosc2_create_cctx(params) };
-        Self::new(raw, params.nthreads, closures, slot, doing)
+        Self::new((raw, params.nthreads), closures, slot, shape, doing)
     }
 
-    /// Creates a context for decompression.
-    ///
-    /// # Safety
-    /// The super-chunk that the parameters point to, if any, lives as long as the context.
-    pub(crate) unsafe fn for_decompression(
-        mut params: sys::blosc2_dparams,
+    /// Creates a context for decompression, whose codec and filters may read the shape of an array.
+    pub(crate) fn for_decompression(
+        threads: i16,
+        shape: Option<Arc<ArrayShape>>,
         closures: Closures,
         doing: &str,
     ) -> Result<Self> {
         let slot = Slot::default();
         let mut postparams = slot.postparams();
+        let (nthreads, schunk) = (threads, address(shape.as_ref()));
+        let defaults = sys::blosc2_dparams_defaults();
+        let mut params = sys::blosc2_dparams { nthreads, schunk, ..defaults };
         if closures != Closures::None {
             params.postparams = &mut postparams;
         }
         if closures == Closures::Around {
             params.postfilter = Some(closures::postfilter);
         }
-        // SAFETY: the caller's promise; C copies the parameters, also the postparams.
+        // SAFETY: C copies the parameters, also the postparams, and keeps the addresses of the slot and the shape
+        // (blosc2.c, blosc2_create_dctx), which this value keeps too. The others are defaults.
         let raw = unsafe { sys::blosc2_create_dctx(params) };
-        Self::new(raw, params.nthreads, closures, slot, doing)
+        Self::new((raw, threads), closures, slot, shape, doing)
     }
 
     fn new(
-        raw: *mut sys::blosc2_context,
-        threads: i16,
+        (raw, threads): (*mut sys::blosc2_context, i16),
         closures: Closures,
         slot: Slot,
+        shape: Option<Arc<ArrayShape>>,
         doing: &str,
     ) -> Result<Self> {
         NonNull::new(raw)
-            .map(|raw| Self { raw, threads, closures, slot })
+            .map(|raw| Self { raw, threads, closures, slot, _shape: shape })
             .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 returned no context"))
     }
 
@@ -114,12 +125,18 @@ impl Context {
     }
 }
 
+/// The super-chunk of a shape, for the parameters of a context; null without a shape.
+fn address(shape: Option<&Arc<ArrayShape>>) -> *mut c_void {
+    shape.map_or(ptr::null_mut(), |shape| shape.as_ptr().cast())
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         if self.threads > 1 && fork::lost_threads() {
             return; // C would deadlock: its threads are not in this process.
         }
-        // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once.
+        // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once. The slot and the shape
+        // are dropped after this.
         unsafe { sys::blosc2_free_ctx(self.raw.as_ptr()) }
     }
 }

@@ -1,5 +1,6 @@
 //! Decompression in C's contexts, and of chunks that do not need C.
 
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,14 +13,13 @@ use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::error::DECOMPRESS as DOING;
 use crate::init::init;
-use crate::memory::{AlignedBytes, Target};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result, installed};
+use crate::memory::{AlignedBytes, Pieces, Target};
+use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 
 /// Decompresses chunks, one at a time, with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    params: sys::blosc2_dparams,
-    // The context points to the shape, so it is dropped before it.
+    threads: Threads,
     /// The context, and the properties of its last chunk that an installed library keeps.
     context: Option<(Context, Kept)>,
     /// Runs in C, except in the cases of `postfilter_here`.
@@ -29,26 +29,12 @@ pub(crate) struct Decoder {
     place: (Option<usize>, Option<u64>),
 }
 
-// SAFETY: the parameters contain pointers for C, and none of them is set. For `Context` see there.
-unsafe impl Send for Decoder {}
-
-// Checks the other fields, since `unsafe impl` disables the check of the compiler.
-const _: fn() = || {
-    fn is_send<T: Send>() {}
-    is_send::<(Context, Arc<ChunkFilter>, Arc<ArrayShape>)>();
-};
-
 impl Clone for Decoder {
     /// Creates a decoder with a separate context, which is created on first use.
     fn clone(&self) -> Self {
-        let Self { params, postfilter, shape, place, .. } = self;
-        Self {
-            params: *params,
-            context: None,
-            postfilter: postfilter.clone(),
-            shape: shape.clone(),
-            place: *place,
-        }
+        let Self { threads, context: _, postfilter, shape, place } = self;
+        let (postfilter, shape) = (postfilter.clone(), shape.clone());
+        Self { threads: *threads, context: None, postfilter, shape, place: *place }
     }
 }
 
@@ -60,8 +46,8 @@ impl Decoder {
     /// Creates a decoder whose codec and filters may read the shape of an array.
     pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
-        let (params, place) = (params.to_c(), (None, None));
-        Ok(Self { params, context: None, postfilter: None, shape, place })
+        let threads = params.threads;
+        Ok(Self { threads, context: None, postfilter: None, shape, place: (None, None) })
     }
 
     /// Sets the chunk of the super-chunk that the next calls decompress.
@@ -78,7 +64,7 @@ impl Decoder {
         if self.shape.as_ref().is_some_and(|shape| shape.is_of(meta)) {
             return Ok(());
         }
-        // The context points to the old one.
+        // The context has the old one.
         self.context = None;
         self.shape = Some(shape()?);
         Ok(())
@@ -93,20 +79,20 @@ impl Decoder {
         self.context = None;
     }
 
-    /// Decompresses a whole chunk to `target`, which has to be as long as its data. On success all of it is
-    /// initialized.
-    pub(crate) fn decompress(
+    /// Decompresses a whole chunk to `target`, which has to be as long as its data.
+    pub(crate) fn decompress<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
-        mut target: Target<'_>,
-    ) -> Result<()> {
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         if chunk.nbytes() != target.len() {
             return Err(wrong_len(chunk, target.len()));
         }
-        let all = 0..chunk.nbytes();
-        let keep = |block: Range<usize>, data: &[u8]| target.part(block).write(data);
-        if self.postfilter_here(chunk, &all, |_| true, keep)? {
-            return Ok(());
+        if self.postfilters_here(chunk) {
+            let mut pieces = Pieces::of(target);
+            let all = 0..chunk.nbytes();
+            self.postfilter_here(chunk, &all, |_| true, |_, data| pieces.push(data))?;
+            return Ok(pieces.finish());
         }
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, 0, target);
@@ -114,11 +100,9 @@ impl Decoder {
         // Delta is undone as integers in place, which requires alignment.
         if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-            self.run(chunk, data.as_target(), None)?;
-            target.write(data.as_slice());
-            return Ok(());
+            return Ok(target.write(self.run(chunk, data.as_target())?));
         }
-        self.run(chunk, target, None)
+        self.run(chunk, target)
     }
 
     /// Decompresses the blocks for which `wanted` is true to their places in `target`, which has to be as long as
@@ -141,12 +125,12 @@ impl Decoder {
             return Ok(());
         }
         if !wanted.contains(&false) {
-            return self.decompress(chunk, Target::of(target));
+            return self.decompress(chunk, Target::of(target)).map(|_| ());
         }
         let all = 0..chunk.nbytes();
-        let keep = |block: Range<usize>, data: &[u8]| target[block].copy_from_slice(data);
-        if self.postfilter_here(chunk, &all, |block| wanted[block], keep)? {
-            return Ok(());
+        if self.postfilters_here(chunk) {
+            let keep = |block: Range<usize>, data: &[u8]| target[block].copy_from_slice(data);
+            return self.postfilter_here(chunk, &all, |block| wanted[block], keep);
         }
         let each = |work: &mut dyn FnMut(usize, Range<usize>) -> Result<()>| {
             each_block(chunk, &all, |block, range| match wanted[block] {
@@ -156,60 +140,62 @@ impl Decoder {
         };
         if !chunk.header().is_compressed() {
             return each(&mut |_, range| {
-                uncompressed(chunk, range.start, Target::of(&mut target[range]))
+                uncompressed(chunk, range.start, Target::of(&mut target[range])).map(|_| ())
             });
         }
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
             return each(&mut |block, range| {
-                self.variable_block(chunk, block, Target::of(&mut target[range]))
+                self.variable_block(chunk, block, Target::of(&mut target[range])).map(|_| ())
             });
         }
         let mut skipped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
         // Delta needs the first block for all others.
         if chunk.uses_delta() || chunk.has_variable_blocks() {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-            self.run(chunk, data.as_target(), Some(&mut skipped))?;
+            self.run_masked(chunk, data.as_mut_slice(), &mut skipped)?;
             return each(&mut |_, range| {
                 target[range.clone()].copy_from_slice(&data.as_slice()[range]);
                 Ok(())
             });
         }
-        self.run(chunk, Target::of(target), Some(&mut skipped))
+        self.run_masked(chunk, target, &mut skipped)
     }
 
-    /// Decompresses `target.len()` bytes from the offset `start` on; they have to be inside the data. On success
-    /// all of `target` is initialized.
-    pub(crate) fn range(
+    /// Decompresses `target.len()` bytes from the offset `start` on; they have to be inside the data.
+    pub(crate) fn range<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
         start: usize,
-        mut target: Target<'_>,
-    ) -> Result<()> {
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         let (stop, span) = (start + target.len(), start..start + target.len());
         if target.is_empty() {
-            return Ok(());
+            return Ok(target.write(&[]));
         }
         if target.len() == chunk.nbytes() {
             return self.decompress(chunk, target);
         }
-        let mut keep = |block: Range<usize>, data: &[u8]| {
-            let (from, to) = (start.max(block.start), stop.min(block.end));
-            let data = &data[from - block.start..to - block.start];
-            target.part(from - start..to - start).write(data);
+        // The bytes of a block that are in the range.
+        let inside = |block: Range<usize>| {
+            start.max(block.start) - block.start..stop.min(block.end) - block.start
         };
-        if self.postfilter_here(chunk, &span, |_| true, &mut keep)? {
-            return Ok(());
+        if self.postfilters_here(chunk) {
+            let mut pieces = Pieces::of(target);
+            let keep = |block: Range<usize>, data: &[u8]| pieces.push(&data[inside(block)]);
+            self.postfilter_here(chunk, &span, |_| true, keep)?;
+            return Ok(pieces.finish());
         }
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, start, target);
         }
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
-            return each_block(chunk, &span, |block, range| {
+            let mut pieces = Pieces::of(target);
+            each_block(chunk, &span, |block, range| {
                 let mut data = AlignedBytes::zeroed(range.len(), DOING)?;
-                self.variable_block(chunk, block, data.as_target())?;
-                keep(range, data.as_slice());
+                pieces.push(&self.variable_block(chunk, block, data.as_target())?[inside(range)]);
                 Ok(())
-            });
+            })?;
+            return Ok(pieces.finish());
         }
         // C decompresses whole items.
         let size = chunk.typesize();
@@ -223,9 +209,8 @@ impl Decoder {
             return self.items(chunk, start, target);
         }
         let mut wider = AlignedBytes::zeroed(high - low, DOING)?;
-        self.items(chunk, low, wider.as_target())?;
-        target.write(&wider.as_slice()[start - low..stop - low]);
-        Ok(())
+        let wider = self.items(chunk, low, wider.as_target())?;
+        Ok(target.write(&wider[start - low..stop - low]))
     }
 
     /// The bytes of the data that [`range`](Self::range) needs for these: a postfilter needs whole blocks.
@@ -238,12 +223,12 @@ impl Decoder {
     }
 
     /// Decompresses a block to `target`, which has to be as long as the block.
-    pub(crate) fn block(
+    pub(crate) fn block<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
         block: usize,
-        target: Target<'_>,
-    ) -> Result<()> {
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         // Its range is computed only if it matters.
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS && self.postfilter.is_none() {
             return self.variable_block(chunk, block, target);
@@ -254,26 +239,21 @@ impl Decoder {
         }
     }
 
-    fn variable_block(
+    fn variable_block<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
         block: usize,
-        mut target: Target<'_>,
-    ) -> Result<()> {
-        self.check(chunk)?;
-        let (source_len, block) = (to_c(chunk.cbytes())?, to_c(block)?);
-        let expected = to_c(target.len())?;
-        let mut context = self.context_for(chunk.header())?;
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
+        let (block, expected) = (to_c(block)?, to_c(target.len())?);
         let (mut memory, mut len) = (std::ptr::null_mut(), 0);
-        let call = self.call(chunk);
-        let written = context.during(&call, |context| {
-            // SAFETY: the chunk was checked as in `items`, and the results are writable. C checks whether there is
-            // such a block, and returns newly allocated memory for it, or none on an error (blosc2.c,
-            // decompress_single_vlblock).
+        let result = self.in_c(chunk, expected, |context, source, source_len| {
+            // SAFETY: guaranteed by `in_c`; the results are writable. C checks whether there is such a block, and returns
+            // newly allocated memory for it, or none on an error (blosc2.c, decompress_single_vlblock).
             unsafe {
                 sys::blosc2_vldecompress_block_ctx(
                     context,
-                    chunk.as_bytes().as_ptr().cast(),
+                    source,
                     source_len,
                     block,
                     &mut memory,
@@ -281,40 +261,40 @@ impl Decoder {
                 )
             }
         });
-        let result = call.check(DOING).and_then(|()| came_out(written, expected));
-        if !memory.is_null() {
-            if result.is_ok() && len == expected {
-                // SAFETY: C has returned `len` bytes and written all of them, as many as the target has; they do
-                // not overlap with the target.
-                unsafe { memory.copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+        let filled = result.and_then(|()| came_out(len, expected)).and_then(|()| {
+            if memory.is_null() {
+                return Err(Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no block"));
             }
-            // SAFETY: the memory came from C's malloc, and is freed once.
-            unsafe { libc::free(memory.cast()) };
-        }
-        result?;
-        self.context = Some((context, kept_of(chunk.header())));
-        Ok(())
+            // SAFETY: C has returned `len` bytes and written all of them, as many as the target has.
+            let block = unsafe { std::slice::from_raw_parts(memory, target.len()) };
+            Ok(target.write(block))
+        });
+        // SAFETY: the memory came from C's malloc, or is null, and is freed once.
+        unsafe { libc::free(memory.cast()) };
+        filled
     }
 
-    /// Runs the postfilter here on those blocks in `span` for which `wanted` is true, and passes its output to
-    /// `keep`. Returns false if C runs the postfilter instead, which it does on all threads.
+    /// Returns whether a postfilter runs here. Otherwise C runs it, which it does on all threads.
     ///
     /// C does not run it on chunks that need no decompression, and does not know the offsets of variable-length
     /// blocks.
+    fn postfilters_here(&self, chunk: &ChunkRef<'_>) -> bool {
+        let in_c = chunk.header().is_compressed() && !chunk.has_variable_blocks();
+        self.postfilter.is_some() && (installed::BREAKS_POSTFILTERS || !in_c)
+    }
+
+    /// Runs the postfilter here on those blocks in `span` for which `wanted` is true, and passes its output to
+    /// `keep`, in the order of the blocks.
     fn postfilter_here(
         &mut self,
         chunk: &ChunkRef<'_>,
         span: &Range<usize>,
         wanted: impl Fn(usize) -> bool,
         mut keep: impl FnMut(Range<usize>, &[u8]),
-    ) -> Result<bool> {
-        let is_compressed = chunk.header().is_compressed();
-        let in_c = !installed::BREAKS_POSTFILTERS && is_compressed && !chunk.has_variable_blocks();
-        let Some(postfilter) = self.postfilter.take_if(|_| !in_c) else {
-            return Ok(false);
-        };
+    ) -> Result<()> {
+        let Some(postfilter) = self.postfilter.take() else { return Ok(()) };
         // Decompresses without the postfilter.
-        let data = is_compressed.then(|| self.whole(chunk)).transpose();
+        let data = chunk.header().is_compressed().then(|| self.whole(chunk)).transpose();
         self.postfilter = Some(postfilter.clone());
         let data = data?;
         each_block(chunk, span, |index, block| {
@@ -335,24 +315,22 @@ impl Decoder {
                 Some(data) => &data.as_slice()[block.clone()],
                 None => {
                     values = AlignedBytes::zeroed(block.len(), DOING)?;
-                    uncompressed(chunk, block.start, values.as_target())?;
-                    values.as_slice()
+                    &*uncompressed(chunk, block.start, values.as_target())?
                 }
             };
             postfilter.run(input, made.as_mut_slice(), place, DOING)?;
             keep(block, made.as_slice());
             Ok(())
-        })?;
-        Ok(true)
+        })
     }
 
     /// Decompresses the range through the blocks that it touches.
-    fn blocks_of(
+    fn blocks_of<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
         start: usize,
-        mut target: Target<'_>,
-    ) -> Result<()> {
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         // The table of blocks has to fit, so that there are no more of them than bytes of the chunk.
         self.check(chunk)?;
         let stop = start + target.len();
@@ -361,39 +339,30 @@ impl Decoder {
             .map(|block| block * len >= stop || start >= (block + 1) * len)
             .collect();
         let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-        self.run(chunk, data.as_target(), Some(&mut skipped))?;
-        target.write(&data.as_slice()[start..stop]);
-        Ok(())
+        self.run_masked(chunk, data.as_mut_slice(), &mut skipped)?;
+        Ok(target.write(&data.as_slice()[start..stop]))
     }
 
     /// Decompresses a range of whole items in C.
-    fn items(&mut self, chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
-        self.check(chunk)?;
-        let source_len = to_c(chunk.cbytes())?;
+    fn items<'t>(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        start: usize,
+        mut target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         let (from, len) = (to_c(start)?, to_c(target.len())?);
-        let mut context = self.context_for(chunk.header())?;
-        let call = self.call(chunk);
-        let written = context.during(&call, |context| {
-            // SAFETY: the chunk is as long as its header declares, is not lazy, and needs nothing that is missing;
-            // the target has room for the range. C checks that the range is inside, and checks block starts and
-            // streams against the chunk's length (blosc2.c, blosc2_getitem_bytes_ctx, _blosc_getitem). It does this
-            // on the caller's thread.
+        self.in_c(chunk, len, |context, source, source_len| {
+            let to = target.as_mut_ptr().cast();
+            // SAFETY: guaranteed by `in_c`; the target has room for the range. C checks that the range is inside, and
+            // checks block starts and streams against the length of the chunk (blosc2.c, blosc2_getitem_bytes_ctx,
+            // _blosc_getitem). It does this on the caller's thread.
             unsafe {
-                sys::blosc2_getitem_bytes_ctx(
-                    context,
-                    chunk.as_bytes().as_ptr().cast(),
-                    source_len,
-                    from,
-                    len,
-                    target.as_mut_ptr().cast(),
-                    len,
-                )
+                sys::blosc2_getitem_bytes_ctx(context, source, source_len, from, len, to, len)
             }
-        });
-        call.check(DOING)?;
-        came_out(written, len)?;
-        self.context = Some((context, kept_of(chunk.header())));
-        Ok(())
+        })?;
+        // SAFETY: C returns the number of bytes that it has written from the start of the target on (blosc2.c,
+        // _blosc_getitem), and `in_c` has checked that these are all of them.
+        Ok(unsafe { target.assume_init() })
     }
 
     /// Decompresses the whole chunk to aligned memory.
@@ -403,30 +372,72 @@ impl Decoder {
         Ok(data)
     }
 
+    /// Decompresses all blocks in C.
+    fn run<'t>(&mut self, chunk: &ChunkRef<'_>, mut target: Target<'t>) -> Result<&'t mut [u8]> {
+        self.run_in_c(chunk, &mut target, None)?;
+        // SAFETY: without a mask C writes all blocks or returns an error (blosc2.c, serial_blosc, blosc_d). There is no mask
+        // of an earlier call: C drops it at the end of the call (blosc2_decompress_ctx), before which `run_in_c` drops the
+        // context if it fails.
+        Ok(unsafe { target.assume_init() })
+    }
+
     /// Decompresses at least those blocks that are not skipped.
-    fn run(
+    fn run_masked(
         &mut self,
         chunk: &ChunkRef<'_>,
-        target: Target<'_>,
+        target: &mut [u8],
+        skipped: &mut [bool],
+    ) -> Result<()> {
+        self.run_in_c(chunk, &mut Target::of(target), Some(skipped))
+    }
+
+    fn run_in_c(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        target: &mut Target<'_>,
         skipped: Option<&mut [bool]>,
     ) -> Result<()> {
-        self.check(chunk)?;
         if target.is_empty() {
-            return Ok(());
+            return self.check(chunk);
         }
-        let mut context = self.context_for(chunk.header())?;
         let all = installed::MASKS_TOO_MUCH && (chunk.uses_delta() || chunk.has_variable_blocks());
-        if let Some(skipped) = skipped.filter(|_| !all) {
-            let count = to_c(skipped.len())?;
-            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
-            // decompression, which follows; if that fails, the context is dropped.
-            let code =
-                unsafe { sys::blosc2_set_maskout(context.as_ptr(), skipped.as_mut_ptr(), count) };
-            if code < 0 {
-                return Err(Error::from_code(DOING, code));
+        let mut skipped = skipped.filter(|_| !all);
+        let count = to_c(skipped.as_ref().map_or(0, |skipped| skipped.len()))?;
+        let len = to_c(target.len())?;
+        self.in_c(chunk, len, |context, source, source_len| {
+            if let Some(skipped) = &mut skipped {
+                // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
+                // decompression, which follows; if that fails, the context is dropped.
+                let code = unsafe { sys::blosc2_set_maskout(context, skipped.as_mut_ptr(), count) };
+                if code < 0 {
+                    return code;
+                }
             }
-        }
-        decompress_with(&mut context, &self.call(chunk), chunk, target)?;
+            let to = target.as_mut_ptr().cast();
+            // SAFETY: guaranteed by `in_c`; the target has room for the data. C checks the block starts and stream lengths
+            // against both lengths as it goes (blosc2.c, initialize_context_decompression, blosc_d).
+            unsafe { sys::blosc2_decompress_ctx(context, source, source_len, to, len) }
+        })
+    }
+
+    /// Decompresses a chunk in C: `work` receives a context, and the bytes and the length of the chunk, and returns the
+    /// number of bytes that C returned, which has to be `expected`.
+    ///
+    /// The chunk is as long as its header declares, is not lazy, and uses nothing that is not compiled in or is missing.
+    /// After an error the context is dropped.
+    fn in_c(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        expected: i32,
+        work: impl FnOnce(*mut sys::blosc2_context, *const c_void, i32) -> i32,
+    ) -> Result<()> {
+        self.check(chunk)?;
+        let (source, source_len) = (chunk.as_bytes().as_ptr().cast(), to_c(chunk.cbytes())?);
+        let mut context = self.context_for(chunk.header())?;
+        let call = self.call(chunk);
+        let written = context.during(&call, |context| work(context, source, source_len));
+        call.check(DOING)?;
+        came_out(written, expected)?;
         self.context = Some((context, kept_of(chunk.header())));
         Ok(())
     }
@@ -457,7 +468,7 @@ impl Decoder {
     }
 
     fn context_for(&mut self, header: &Header) -> Result<Context> {
-        let threads = closures::threads(self.params.nthreads);
+        let threads = closures::threads(self.threads.for_c());
         let closures = match self.postfilter.is_some() {
             true => Closures::Around,
             false => closures::registered(header.codec(), &header.filters),
@@ -469,10 +480,7 @@ impl Decoder {
         if let Some((context, _)) = self.context.take().filter(suits) {
             return context.checked(DOING);
         }
-        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
-        let params = sys::blosc2_dparams { nthreads: threads, schunk, ..self.params };
-        // SAFETY: `schunk` is null, or the shape, which is dropped after the context.
-        unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
+        Context::for_decompression(threads, self.shape.clone(), closures, DOING)?.checked(DOING)
     }
 }
 
@@ -502,7 +510,7 @@ fn each_block(
 }
 
 /// The item of a chunk of NaNs.
-fn nan(header: &Header) -> Result<&'static [u8]> {
+pub(crate) fn nan(header: &Header) -> Result<&'static [u8]> {
     const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
     const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
     match header.typesize {
@@ -516,44 +524,24 @@ fn nan(header: &Header) -> Result<&'static [u8]> {
 }
 
 /// The bytes of a chunk that was not compressed, from the offset `start` on.
-fn uncompressed(chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
+fn uncompressed<'t>(
+    chunk: &ChunkRef<'_>,
+    start: usize,
+    target: Target<'t>,
+) -> Result<&'t mut [u8]> {
     if target.is_empty() {
-        return Ok(());
+        return Ok(target.write(&[]));
     }
-    match chunk.header().special {
+    Ok(match chunk.header().special {
         // Parsing has checked that the lengths agree.
-        None => target.write(&chunk.body()[start..start + target.len()]),
+        None => {
+            let len = target.len();
+            target.write(&chunk.body()[start..start + len])
+        }
         Some(Special::Zeros | Special::Uninit) => target.repeat(&[0], 0),
         Some(Special::Nan) => target.repeat(nan(chunk.header())?, start),
         Some(Special::Value) => target.repeat(chunk.body(), start),
-    }
-    Ok(())
-}
-
-fn decompress_with(
-    context: &mut Context,
-    call: &Call<'_>,
-    chunk: &ChunkRef<'_>,
-    mut target: Target<'_>,
-) -> Result<()> {
-    let source_len = to_c(chunk.cbytes())?;
-    let target_len = to_c(target.len())?;
-    let written = context.during(call, |context| {
-        // SAFETY: the chunk was checked: it is as long as its header declares, is not lazy, and uses nothing that
-        // is not compiled in; the target has room for the data. C checks the block starts and stream lengths
-        // against both lengths as it goes (blosc2.c, initialize_context_decompression, blosc_d).
-        unsafe {
-            sys::blosc2_decompress_ctx(
-                context,
-                chunk.as_bytes().as_ptr().cast(),
-                source_len,
-                target.as_mut_ptr().cast(),
-                target_len,
-            )
-        }
-    });
-    call.check(DOING)?;
-    came_out(written, target_len)
+    })
 }
 
 /// Checks the return value of C after decompression.

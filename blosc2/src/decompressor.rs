@@ -1,7 +1,6 @@
 //! Decompression: chunks to items.
 
 use std::borrow::Borrow;
-use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
-use crate::memory::Target;
+use crate::memory::{Target, reserve};
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
@@ -183,8 +182,9 @@ impl Decompressor {
         let count = whole_items::<T>(chunk.nbytes())?;
         let room = size_of_val(items);
         let items = items.get_mut(..count).ok_or_else(|| too_small(chunk.nbytes(), room))?;
-        with_bytes_mut(items, |bytes| self.decoder.decompress(&chunk, Target::of(bytes)))?;
-        Ok(count)
+        with_bytes_mut(items, |bytes| {
+            self.decoder.decompress(&chunk, Target::of(bytes)).map(|_| count)
+        })
     }
 
     /// Decompresses a whole chunk, appends the items to a vector, and returns their number. The items are decompressed
@@ -213,7 +213,7 @@ impl Decompressor {
     ) -> Result<usize> {
         let chunk = chunk.borrowed();
         let count = whole_items::<T>(chunk.nbytes())?;
-        items.try_reserve(count).map_err(|error| no_memory(chunk.nbytes(), error))?;
+        reserve(items, count, DOING)?;
         append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
         Ok(count)
     }
@@ -243,9 +243,7 @@ impl Decompressor {
     ) -> Result<&'t mut [u8]> {
         let (len, room) = (chunk.nbytes(), target.len());
         let target = target.get_mut(..len).ok_or_else(|| too_small(len, room))?;
-        self.decoder.decompress(&chunk.borrowed(), Target::new(target))?;
-        // SAFETY: decompression has initialized all of it.
-        Ok(unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), target.len()) })
+        self.decoder.decompress(&chunk.borrowed(), Target::new(target))
     }
 
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
@@ -294,7 +292,9 @@ impl Decompressor {
         let chunk = chunk.borrowed();
         let stop = start.saturating_add(items.len());
         let bytes = chunk_range::<T>(start..stop, chunk.nbytes())?;
-        with_bytes_mut(items, |target| self.decoder.range(&chunk, bytes.start, Target::of(target)))
+        with_bytes_mut(items, |target| {
+            self.decoder.range(&chunk, bytes.start, Target::of(target)).map(|_| ())
+        })
     }
 
     /// Decompresses the blocks whose flag in `wanted` is true. `wanted` has one flag for each block; `target` has the
@@ -506,36 +506,30 @@ fn whole_items<T: Element>(len: usize) -> Result<usize> {
     Err(Error::new(ErrorKind::TypeMismatch, DOING, detail))
 }
 
-/// Returns a vector of items of `len` bytes in total, which `fill` initializes completely on success.
+/// Returns a vector of items of `len` bytes in total, which `fill` writes.
 pub(crate) fn to_items<T: Element>(
     len: usize,
-    fill: impl FnOnce(Target<'_>) -> Result<()>,
+    fill: impl for<'t> FnOnce(Target<'t>) -> Result<&'t mut [u8]>,
 ) -> Result<Vec<T>> {
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
-    items.try_reserve_exact(count).map_err(|error| no_memory(len, error))?;
+    reserve(&mut items, count, DOING)?;
     prefer_huge_pages(items.as_mut_ptr().cast(), len);
     append_items(&mut items, count, fill)?;
     Ok(items)
 }
 
-fn no_memory(len: usize, error: TryReserveError) -> Error {
-    Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-}
-
-/// Appends `count` items, for which there is capacity. `fill` initializes all of their bytes on success; on failure
-/// the vector is unchanged.
+/// Appends `count` items, for which there is capacity. `fill` writes their bytes; on failure the vector is unchanged.
 fn append_items<T: Element>(
     items: &mut Vec<T>,
     count: usize,
-    fill: impl FnOnce(Target<'_>) -> Result<()>,
+    fill: impl for<'t> FnOnce(Target<'t>) -> Result<&'t mut [u8]>,
 ) -> Result<()> {
     let len = count * size_of::<T>();
     let start = items.spare_capacity_mut()[..count].as_mut_ptr().cast();
     // SAFETY: the memory of `count` items, which may be uninitialized here too.
-    fill(Target::new(unsafe { std::slice::from_raw_parts_mut(start, len) }))?;
-    // SAFETY: the same memory; `fill` has initialized all of its bytes.
-    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(start.cast(), len) });
+    let target = Target::new(unsafe { std::slice::from_raw_parts_mut(start, len) });
+    make_valid::<T>(target.fill(fill)?);
     // SAFETY: there is room for the items, and they are valid now.
     unsafe { items.set_len(items.len() + count) };
     Ok(())

@@ -1,5 +1,6 @@
 //! Compression in C's contexts.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::array_shape::ArrayShape;
 use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
-use crate::memory::{AlignedBytes, Target};
+use crate::memory::{AlignedBytes, Target, reserve};
 use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
@@ -29,7 +30,6 @@ const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 #[derive(Debug)]
 pub(crate) struct Encoder {
     params: Resolved,
-    // The context points to the shape, so it is dropped before it.
     /// The context, and the length of the source for which it was last used.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
@@ -37,15 +37,10 @@ pub(crate) struct Encoder {
     shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters contain pointers for C, and none of them is set. For `Context` see there.
-unsafe impl Send for Encoder {}
-
-// Checks the other fields, since `unsafe impl` disables the check of the compiler.
+// C's threads share it.
 const _: fn() = || {
-    fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
-    is_send::<(Context, Arc<ChunkFilter>, Tuning, Arc<ArrayShape>)>();
-    is_sync::<Call<'_>>(); // C's threads share it.
+    is_sync::<Call<'_>>();
 };
 
 impl Encoder {
@@ -78,7 +73,7 @@ impl Encoder {
         // A context can be set to other sizes, but not to filters that depend on them, nor to other parameters of a
         // plugin.
         if installed::KEEPS_SIZES
-            || self.params.c.filters_meta != params.c.filters_meta
+            || self.params.format.filters_meta != params.format.filters_meta
             || self.params.codec_params() != params.codec_params()
         {
             self.context = None;
@@ -135,14 +130,23 @@ impl Encoder {
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk))
+        let compressed = self.tuned(&[source], |encoder| {
+            encoder.compress_vec(source, place, chunk).map(|header| (header, ()))
+        });
+        compressed.map(|(header, ())| header)
     }
 
-    /// Compresses `source` to the start of `target`, and initializes as many bytes of it as the header declares.
-    /// The chunk is outside a super-chunk.
-    pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
+    /// Compresses `source` to the start of `target`, and returns the bytes of the chunk, which is outside a
+    /// super-chunk.
+    pub(crate) fn compress_uninit<'t>(
+        &mut self,
+        source: &[u8],
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         let place = ChunkPlace::default();
-        self.tuned(&[source], |encoder| encoder.compress(source, place, target))
+        let compressed =
+            self.tuned(&[source], |encoder| encoder.compress(source, place, target))?;
+        Ok(compressed.1)
     }
 
     /// Compresses each of `blocks` to one block, replacing the content of `chunk`. Closures see it as the chunk at
@@ -153,15 +157,18 @@ impl Encoder {
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk))
+        let compressed = self.tuned(blocks, |encoder| {
+            encoder.blocks(blocks, place, chunk).map(|header| (header, ()))
+        });
+        compressed.map(|(header, ())| header)
     }
 
     /// Lets the tuner choose the parameters of the compression in `work`.
-    fn tuned(
+    fn tuned<R>(
         &mut self,
         data: &[&[u8]],
-        work: impl FnOnce(&mut Self) -> Result<Header>,
-    ) -> Result<Header> {
+        work: impl FnOnce(&mut Self) -> Result<(Header, R)>,
+    ) -> Result<(Header, R)> {
         let Some(tuning) = &mut self.tuning else {
             return work(self);
         };
@@ -170,11 +177,11 @@ impl Encoder {
             self.context = None;
         }
         let start = Instant::now();
-        let header = work(self)?;
+        let result = work(self)?;
         if let Some(tuning) = &mut self.tuning {
-            tuning.measured(start, &header)?;
+            tuning.measured(start, &result.0)?;
         }
-        Ok(header)
+        Ok(result)
     }
 
     fn compress_vec(
@@ -187,19 +194,22 @@ impl Encoder {
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
-        reserve(chunk, source.len() + OVERHEAD)?;
-        let header = self.compress(source, place, Target::new(chunk.spare_capacity_mut()))?;
-        // SAFETY: this number of bytes of the spare capacity was initialized.
-        unsafe { chunk.set_len(header.cbytes as usize) };
+        reserve(chunk, source.len() + OVERHEAD, COMPRESS)?;
+        let target = Target::new(chunk.spare_capacity_mut());
+        let (header, compressed) = self.compress(source, place, target)?;
+        let len = compressed.len();
+        // SAFETY: the vector was empty, and the start of its capacity is the compressed bytes.
+        unsafe { chunk.set_len(len) };
         Ok(header)
     }
 
-    fn compress(
+    /// Compresses to the start of `target`, and returns the bytes of the chunk.
+    fn compress<'t>(
         &mut self,
         source: &[u8],
         place: ChunkPlace<'_>,
-        mut target: Target<'_>,
-    ) -> Result<Header> {
+        mut target: Target<'t>,
+    ) -> Result<(Header, &'t mut [u8])> {
         let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
@@ -215,11 +225,10 @@ impl Encoder {
             if chunk.len() > target.len() {
                 return Err(does_not_fit(target.len(), bound));
             }
-            target.part(0..chunk.len()).write(&chunk);
-            return Ok(header);
+            return Ok((header, target.truncated(chunk.len()).write(&chunk)));
         }
         let here = self.prefilter.is_some() && !self.prefilters_in_c();
-        if here && self.params.c.blocksize == 0 {
+        if here && self.params.format.blocksize.is_none() {
             // C would return only afterwards how it has cut the data.
             let detail = "a prefilter needs a block size, with delta or with an installed library";
             return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
@@ -258,16 +267,13 @@ impl Encoder {
             }
         });
         call.check(COMPRESS)?;
-        let len = match usize::try_from(written) {
-            Ok(0) => return Err(does_not_fit(target.len(), bound)),
-            Ok(len) if len >= header_len && len <= room_len => len,
-            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
-            Err(_) => return Err(Error::from_code(COMPRESS, written)),
-        };
+        let none = || does_not_fit(target.len(), bound);
+        let len = written_len(written, header_len..=room_len, none)?;
         self.context = Some((context, source.len()));
-        // SAFETY: see above; `len` bytes are initialized.
-        let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
-        self.mend(chunk, source)
+        // SAFETY: C has written as many bytes as it has returned, from the start of the target on (blosc2.c,
+        // blosc_compress_context).
+        let chunk = unsafe { target.truncated(len).assume_init() };
+        Ok((self.mend(chunk, source)?, chunk))
     }
 
     fn blocks(
@@ -285,8 +291,8 @@ impl Encoder {
             let detail = "delta needs blocks of equal length, but these are variable-length";
             return Err(invalid(detail.to_owned()));
         }
-        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.c.clevel == 0, COMPRESS)?;
-        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.c.use_dict != 0, COMPRESS)?;
+        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.format.level == 0, COMPRESS)?;
+        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.dictionary, COMPRESS)?;
         if blocks.is_empty() {
             return Err(invalid("there are no blocks".to_owned()));
         }
@@ -301,7 +307,7 @@ impl Encoder {
         if total > MAX_CHUNK_LEN {
             return Err(too_large(total));
         }
-        let dictionary = if self.params.c.use_dict != 0 { MAX_DICTIONARY } else { 0 };
+        let dictionary = if self.params.dictionary { MAX_DICTIONARY } else { 0 };
         let bound = blocks.len().saturating_mul(BLOCK_OVERHEAD).saturating_add(total);
         let bound = bound.saturating_add(OVERHEAD + dictionary).min(i32::MAX as usize);
         let does_not_fit = || {
@@ -328,7 +334,7 @@ impl Encoder {
         };
         let lens: Vec<i32> =
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
-        reserve(chunk, bound)?;
+        reserve(chunk, bound, COMPRESS)?;
         let mut context = self.context_for(total, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
@@ -347,12 +353,7 @@ impl Encoder {
             }
         });
         call.check(COMPRESS)?;
-        let len = match usize::try_from(written) {
-            Ok(0) => return Err(does_not_fit()),
-            Ok(len) if len >= OVERHEAD && len <= bound => len,
-            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
-            Err(_) => return Err(Error::from_code(COMPRESS, written)),
-        };
+        let len = written_len(written, OVERHEAD..=bound, does_not_fit)?;
         // SAFETY: see above; the chunk's capacity is at least `bound`.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
@@ -384,9 +385,10 @@ impl Encoder {
     /// The block size to request: exactly the one that C will use, since it writes the requested one to the header
     /// (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
     fn blocksize_for(&self, len: usize) -> i32 {
-        let typesize = self.params.c.typesize;
+        let params = self.params.to_c();
+        let typesize = params.typesize;
         let len = i32::try_from(len).unwrap_or(i32::MAX);
-        let blocksize = self.params.c.blocksize.min(len);
+        let blocksize = params.blocksize.min(len);
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
@@ -407,7 +409,7 @@ impl Encoder {
 
     /// Writes the version of a user-defined codec, which C does not know, to a chunk that C has just written.
     fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
-        if let Some(version) = closures::codec_version(self.params.c.compcode) {
+        if let Some(version) = closures::codec_version(self.params.format.codec) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
         }
         Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
@@ -422,7 +424,7 @@ impl Encoder {
     fn closures(&self, prefilter_in_c: bool) -> Closures {
         match prefilter_in_c {
             true => Closures::Around,
-            false => closures::registered(self.params.c.compcode, &self.params.c.filters),
+            false => closures::registered(self.params.format.codec, &self.params.format.filters),
         }
     }
 
@@ -432,7 +434,7 @@ impl Encoder {
         if is_array {
             return Ok(());
         }
-        let codec = Codec::from_code(self.params.c.compcode);
+        let codec = Codec::from_code(self.params.format.codec);
         let filter = self.params.filters.iter().find(|each| each.needs_array());
         let detail = match filter {
             _ if codec.needs_array() => format!("the codec {codec} works in arrays only"),
@@ -446,7 +448,7 @@ impl Encoder {
     fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
         self.check_shape()?;
         let blocksize = self.blocksize_for(len);
-        let threads = closures::threads(self.params.c.nthreads);
+        let threads = closures::threads(self.params.threads.for_c());
         let suits = |(context, last): &(Context, usize)| {
             context.suits(threads, closures) && (!installed::KEEPS_SIZES || *last == len)
         };
@@ -454,7 +456,7 @@ impl Encoder {
             return self.new_context(blocksize, len, closures);
         };
         if !installed::KEEPS_SIZES {
-            let typesize = self.params.c.typesize;
+            let typesize = self.params.to_c().typesize;
             // SAFETY: the context is alive and not shared, and the sizes are valid for its creation.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
@@ -466,18 +468,16 @@ impl Encoder {
 
     fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
         let small = installed::MISFLAGS_SMALL_DATA && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
-        let use_dict = if small { 0 } else { self.params.c.use_dict };
-        let nthreads = closures::threads(self.params.c.nthreads);
-        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
+        let params = self.params.to_c();
+        let use_dict = if small { 0 } else { params.use_dict };
+        let nthreads = closures::threads(params.nthreads);
         let codec_params = self.params.codec_params();
-        let params = self.params.c;
-        let params =
-            sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
-        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is dropped
-        // after the context. `codec_params` is null, or of the plugin of this codec; C passes it to the plugin
-        // while it compresses and does nothing else with it, and `self.params` owns it as long as this context
-        // compresses (`set_params`, `tuned`).
-        let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
+        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, codec_params, ..params };
+        let shape = self.shape.clone();
+        // SAFETY: the parameters are valid (CParams::resolve). The only pointer, `codec_params`, is null, or of the
+        // plugin of this codec; C passes it to the plugin while it compresses and does nothing else with it, and
+        // `self.params` owns it as long as this context compresses (`set_params`, `tuned`).
+        let mut context = unsafe { Context::for_compression(params, shape, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and not shared.
             let code = unsafe { sys::set_blosc1(context.as_ptr(), true) };
@@ -489,6 +489,20 @@ impl Encoder {
     }
 }
 
+/// Checks the return value of C after compression, which is 0 if the chunk does not fit.
+fn written_len(
+    written: i32,
+    possible: RangeInclusive<usize>,
+    does_not_fit: impl FnOnce() -> Error,
+) -> Result<usize> {
+    match usize::try_from(written) {
+        Ok(0) => Err(does_not_fit()),
+        Ok(len) if possible.contains(&len) => Ok(len),
+        Ok(_) => Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
+        Err(_) => Err(Error::from_code(COMPRESS, written)),
+    }
+}
+
 fn too_large(len: usize) -> Error {
     let detail = format!("a chunk holds at most {MAX_CHUNK_LEN} bytes, got {len}");
     Error::new(ErrorKind::TooLarge, COMPRESS, detail)
@@ -497,10 +511,4 @@ fn too_large(len: usize) -> Error {
 fn does_not_fit(room: usize, bound: usize) -> Error {
     let detail = format!("the chunk does not fit in {room} bytes; {bound} bytes are always enough");
     Error::new(ErrorKind::BufferTooSmall, COMPRESS, detail)
-}
-
-fn reserve(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
-    bytes.try_reserve(len).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, COMPRESS, format_args!("{len} bytes: {error}"))
-    })
 }

@@ -45,13 +45,14 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
 
 /// Work with which other threads may help.
 struct Call {
+    /// Borrowed while the call is open or a helper is running; not accessed otherwise.
     work: *const (dyn Fn() + Sync),
     state: Mutex<State>,
     /// Notified when a helper has ended.
     ended: Condvar,
 }
 
-// SAFETY: the work is `Sync`, and is dereferenced only while it is borrowed; see `together`.
+// SAFETY: the work is `Sync`, and is dereferenced only in `help`, while it is borrowed; see `together`.
 unsafe impl Send for Call {}
 // SAFETY: see above.
 unsafe impl Sync for Call {}

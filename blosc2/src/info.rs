@@ -48,7 +48,7 @@ pub fn codecs() -> Vec<Codec> {
 /// ```
 pub fn instruction_set() -> Option<&'static str> {
     init().ok()?;
-    // SAFETY: `init` has made the library choose, which it does once.
+    // SAFETY: `init` has made the first call, `blosc2_shuffle`, which has chosen the instruction set (init.rs).
     unsafe { sys::kernels() }?.to_str().ok()
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn init() -> Result<()> {
 /// would race (shuffle.c, init_shuffle_implementation).
 fn choose_shuffle() {
     let (source, mut target) = ([0u8; 1], [0u8; 1]);
-    // SAFETY: one byte is read and one is written.
+    // SAFETY: C reads one byte and writes one (shuffle.c, blosc2_shuffle), in separate memory. No other thread calls C
+    // before this returns, as it is a part of `init`.
     unsafe { sys::blosc2_shuffle(1, 1, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
 }
 
@@ -45,8 +46,9 @@ fn choose_kernels() {
         typesize: 1,
         ..sys::blosc2_cparams_defaults()
     };
-    // SAFETY: the lengths are those of the buffers; the contexts are freed once, after their last use. Without zlib
-    // the first call fails, and the second finds no chunk.
+    // SAFETY: the lengths are those of the buffers, and the parameters are valid; C copies them (blosc2.c,
+    // blosc2_create_cctx, blosc2_create_dctx). The contexts are freed once, after their last use. Without zlib the first
+    // call fails, and the second finds no chunk.
     unsafe {
         let context = sys::blosc2_create_cctx(params);
         if !context.is_null() {

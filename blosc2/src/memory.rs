@@ -1,7 +1,7 @@
 //! Memory for calls of C: aligned, or uninitialized.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
+use std::ptr;
 
 use crate::element::{as_bytes, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
@@ -37,16 +37,24 @@ impl AlignedBytes {
     }
 }
 
+/// Reserves capacity for `more` items; returns an error instead of aborting if there is not enough memory.
+pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize, doing: &str) -> Result<()> {
+    items.try_reserve(more).map_err(|error| {
+        let len = more.saturating_mul(size_of::<T>());
+        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
+    })
+}
+
 /// Resizes a buffer; returns an error instead of aborting if there is not enough memory. New bytes are zeros.
 pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()> {
-    bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
-    })?;
+    reserve(bytes, len.saturating_sub(bytes.len()), doing)?;
     bytes.resize(len, 0);
     Ok(())
 }
 
 /// Memory to fill, which may be uninitialized; only initialized bytes are ever written to it.
+///
+/// A function that fills a target completely returns the bytes, so that only success proves that they are initialized.
 #[derive(Debug)]
 pub(crate) struct Target<'a>(&'a mut [MaybeUninit<u8>]);
 
@@ -81,20 +89,46 @@ impl<'a> Target<'a> {
         self.0.as_mut_ptr().cast()
     }
 
-    pub(crate) fn part(&mut self, range: Range<usize>) -> Target<'_> {
-        Target(&mut self.0[range])
+    /// Returns the first `len` bytes as a target.
+    pub(crate) fn truncated(self, len: usize) -> Self {
+        Self(&mut self.0[..len])
+    }
+
+    /// Returns the bytes.
+    ///
+    /// # Safety
+    /// All of them are initialized.
+    pub(crate) unsafe fn assume_init(self) -> &'a mut [u8] {
+        let (start, len) = (self.0.as_mut_ptr().cast(), self.0.len());
+        // SAFETY: the same memory, for the same lifetime; the caller guarantees that it is initialized.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+
+    /// Fills the target by `work`, which returns the bytes of its target.
+    pub(crate) fn fill(
+        self,
+        work: impl for<'t> FnOnce(Target<'t>) -> Result<&'t mut [u8]>,
+    ) -> Result<&'a mut [u8]> {
+        let filled = work(Target(&mut *self.0))?;
+        let (start, len) = (filled.as_ptr(), filled.len());
+        assert!(ptr::eq(start, self.0.as_ptr().cast()) && len == self.0.len());
+        // SAFETY: `work` has returned exactly these bytes, as initialized bytes.
+        Ok(unsafe { self.assume_init() })
     }
 
     /// Copies bytes of the same length.
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(self, bytes: &[u8]) -> &'a mut [u8] {
         assert_eq!(self.0.len(), bytes.len());
         // SAFETY: initialized bytes may be treated as bytes that may be uninitialized.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
         self.0.copy_from_slice(bytes);
+        // SAFETY: all of the target is a copy of initialized bytes now.
+        unsafe { self.assume_init() }
     }
 
     /// Writes a value repeatedly, as if the repetition had begun `start` bytes earlier.
-    pub(crate) fn repeat(&mut self, value: &[u8], start: usize) {
+    pub(crate) fn repeat(self, value: &[u8], start: usize) -> &'a mut [u8] {
+        assert!(!value.is_empty());
         let first = self.0.len().min(value.len());
         for (at, byte) in self.0[..first].iter_mut().enumerate() {
             byte.write(value[(start + at) % value.len()]);
@@ -106,5 +140,85 @@ impl<'a> Target<'a> {
             self.0.copy_within(..more, done);
             done += more;
         }
+        // SAFETY: the loops have written all bytes: the first one up to `first`, the second one from there on.
+        unsafe { self.assume_init() }
+    }
+}
+
+/// A target that is filled piece by piece, from its start.
+pub(crate) struct Pieces<'a> {
+    target: Target<'a>,
+    /// The length of the pieces that are filled.
+    done: usize,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn of(target: Target<'a>) -> Self {
+        Self { target, done: 0 }
+    }
+
+    /// Fills the next `len` bytes by `work`.
+    pub(crate) fn fill(
+        &mut self,
+        len: usize,
+        work: impl for<'t> FnOnce(Target<'t>) -> Result<&'t mut [u8]>,
+    ) -> Result<()> {
+        Target(&mut self.target.0[self.done..][..len]).fill(work)?;
+        self.done += len;
+        Ok(())
+    }
+
+    /// Copies bytes to the next piece.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        Target(&mut self.target.0[self.done..][..bytes.len()]).write(bytes);
+        self.done += bytes.len();
+    }
+
+    /// Returns the bytes. Panics if the pieces are not the whole target.
+    pub(crate) fn finish(self) -> &'a mut [u8] {
+        assert_eq!(self.done, self.target.len(), "some bytes are not filled");
+        // SAFETY: the pieces are consecutive, and each of them was initialized.
+        unsafe { self.target.assume_init() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_filled_in_order() {
+        let mut memory = Vec::with_capacity(7);
+        let mut pieces = Pieces::of(Target::new(&mut memory.spare_capacity_mut()[..7]));
+        pieces.push(&[1, 2]);
+        pieces.fill(3, |target| Ok(target.repeat(&[5, 6], 1))).unwrap();
+        pieces.fill(0, |target| Ok(target.write(&[]))).unwrap();
+        pieces.push(&[8, 9]);
+        assert_eq!(pieces.finish(), [1, 2, 6, 5, 6, 8, 9]);
+    }
+
+    #[test]
+    #[should_panic(expected = "some bytes are not filled")]
+    fn missing_pieces_are_not_taken_as_filled() {
+        let mut memory = Vec::with_capacity(7);
+        let mut pieces = Pieces::of(Target::new(&mut memory.spare_capacity_mut()[..7]));
+        pieces.push(&[1, 2]);
+        pieces.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn other_bytes_are_not_taken_as_filled() {
+        let mut memory = Vec::with_capacity(7);
+        let target = Target::new(&mut memory.spare_capacity_mut()[..7]);
+        target.fill(|_| Ok(Vec::leak(vec![1; 7]))).unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn fewer_bytes_are_not_taken_as_filled() {
+        let mut memory = Vec::with_capacity(7);
+        let target = Target::new(&mut memory.spare_capacity_mut()[..7]);
+        target.fill(|target| Ok(target.truncated(6).write(&[1; 6]))).unwrap();
     }
 }

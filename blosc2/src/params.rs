@@ -11,7 +11,7 @@ use crate::closures::{Title, TunerInput, TunerOutcome, UserTuner, is_user_code, 
 use crate::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, filter};
+use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Threads, Tuner, filter};
 
 const TUNE: &str = "tune the compression";
 
@@ -102,28 +102,30 @@ impl CParams {
             self.check_blosc1(codec, &filters, typesize, purpose)?;
         }
 
-        let mut c = sys::blosc2_cparams_defaults();
-        c.compcode = codec.code();
-        c.compcode_meta = self.codec_meta;
-        c.clevel = self.level;
-        c.use_dict = self.dictionary.into();
-        let to_c = |size| i32::try_from(size).map_err(|_| invalid(format!("{size} is too large")));
-        c.typesize = to_c(typesize)?;
-        c.blocksize = to_c(blocksize)?;
-        c.splitmode = self.split.code();
-        c.nthreads = self.threads.for_c();
-        c.filters = [0; MAX_FILTERS];
+        let mut format = format::Params {
+            codec: codec.code(),
+            codec_meta: self.codec_meta,
+            level: self.level,
+            // Both are at most MAX_BLOCKSIZE.
+            typesize: typesize as u32,
+            blocksize: Some(blocksize as u32).filter(|&blocksize| blocksize > 0),
+            filters: [0; MAX_FILTERS],
+            filters_meta: [0; MAX_FILTERS],
+            split: self.split.to_format(),
+        };
         let first = MAX_FILTERS - filters.len();
         for (slot, filter) in filters.iter().enumerate() {
-            c.filters[first + slot] = filter.code();
-            c.filters_meta[first + slot] = match filter {
+            format.filters[first + slot] = filter.code();
+            format.filters_meta[first + slot] = match filter {
                 Filter::ByteDelta(0) => typesize as u8,
                 filter => filter.meta(),
             };
         }
         let tuning = Tuning::of(self, purpose)?;
         Ok(Resolved {
-            c,
+            format,
+            dictionary: self.dictionary,
+            threads: self.threads,
             filters,
             blosc1: self.blosc1,
             tuning,
@@ -213,14 +215,17 @@ fn check_filters(
     installed::SOURCE_TWICE.refuse(filters.len() > 2 && (dictionary || uses_delta), doing)
 }
 
-/// Checked parameters, in C's form.
+/// Checked parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolved {
-    pub(crate) c: sys::blosc2_cparams,
+    /// The parameters that the header of a frame stores; the typesize and the block size fit in an `i32`.
+    pub(crate) format: format::Params,
+    pub(crate) dictionary: bool,
+    pub(crate) threads: Threads,
     pub(crate) filters: Vec<Filter>,
     pub(crate) blosc1: bool,
     pub(crate) tuning: Option<Tuning>,
-    /// For the codec of `c`.
+    /// For the codec of `format`.
     #[cfg(feature = "dynamic-plugins")]
     plugin_params: Option<PluginParams>,
 }
@@ -236,24 +241,24 @@ impl Resolved {
     }
 
     pub(crate) fn typesize(&self) -> usize {
-        self.c.typesize as usize
+        self.format.typesize as usize
     }
 
-    /// The parameters as stored in the header of a frame.
-    pub(crate) fn to_format(&self) -> format::Params {
-        let c = &self.c;
-        // `resolve` has checked the sizes.
-        let size = |size: i32| u32::try_from(size).unwrap_or(0);
-        let code = u8::try_from(c.splitmode).unwrap_or(u8::MAX);
-        format::Params {
-            codec: c.compcode,
-            codec_meta: c.compcode_meta,
-            level: c.clevel,
-            typesize: size(c.typesize),
-            blocksize: Some(size(c.blocksize)).filter(|&blocksize| blocksize > 0),
-            filters: c.filters,
-            filters_meta: c.filters_meta,
-            split: SplitMode::from_code(code).to_format(),
+    /// The parameters for C, without those that are pointers.
+    pub(crate) fn to_c(&self) -> sys::blosc2_cparams {
+        let format = &self.format;
+        sys::blosc2_cparams {
+            compcode: format.codec,
+            compcode_meta: format.codec_meta,
+            clevel: format.level,
+            use_dict: self.dictionary.into(),
+            typesize: format.typesize as i32,
+            nthreads: self.threads.for_c(),
+            blocksize: format.blocksize.unwrap_or(0) as i32,
+            splitmode: SplitMode::from_format(format.split).code(),
+            filters: format.filters,
+            filters_meta: format.filters_meta,
+            ..sys::blosc2_cparams_defaults()
         }
     }
 }
@@ -336,9 +341,9 @@ impl Tuning {
                 return Err("it changed a parameter that has to stay the same".into());
             }
             let resolved = params.resolve(typesize, self.purpose)?;
-            let blocksize = if in_array { now.c.blocksize } else { resolved.c.blocksize };
-            let c = sys::blosc2_cparams { blocksize, ..resolved.c };
-            Ok(Some(Resolved { c, ..resolved }))
+            let blocksize = if in_array { now.format } else { resolved.format }.blocksize;
+            let format = format::Params { blocksize, ..resolved.format };
+            Ok(Some(Resolved { format, ..resolved }))
         })?;
         self.params = params;
         self.index += 1;
@@ -372,7 +377,7 @@ mod tests {
     #[test]
     fn defaults_are_pythons() {
         assert_eq!(CParams::new().codec.code(), 5);
-        let c = CParams::new().codec(Codec::Lz4).resolve(4, Purpose::Chunk).unwrap().c;
+        let c = CParams::new().codec(Codec::Lz4).resolve(4, Purpose::Chunk).unwrap().to_c();
         assert_eq!((c.compcode, c.clevel, c.typesize, c.nthreads), (1, 5, 4, 1));
         assert_eq!((c.splitmode, c.blocksize, c.use_dict), (3, 0, 0));
         assert_eq!(c.filters, [0, 0, 0, 0, 0, 1]);

@@ -38,7 +38,8 @@ pub const MAX_TYPESIZE: usize = 256;
 ///   have different lengths;
 /// - [`ErrorKind::TooLarge`]: the source has more than [`MAX_CHUNK_LEN`] bytes.
 pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    run(sys::blosc2_shuffle, "shuffle bytes", 1, typesize, source, target)
+    // SAFETY: it is one of the four functions.
+    unsafe { run(sys::blosc2_shuffle, "shuffle bytes", 1, typesize, source, target) }
 }
 
 /// Undoes [`shuffle`] with the same `typesize`.
@@ -48,7 +49,8 @@ pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> 
 /// # Errors
 /// Fails with the errors of [`shuffle`].
 pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target)
+    // SAFETY: as above.
+    unsafe { run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target) }
 }
 
 /// Groups the lowest bits of all items, then the second bits, and so on.
@@ -68,7 +70,8 @@ pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    run(sys::blosc2_bitshuffle, "bitshuffle bytes", 8, typesize, source, target)
+    // SAFETY: as above.
+    unsafe { run(sys::blosc2_bitshuffle, "bitshuffle bytes", 8, typesize, source, target) }
 }
 
 /// Undoes [`bitshuffle`] with the same `typesize`.
@@ -79,14 +82,18 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
 /// Fails with the errors of [`shuffle`], and with:
 /// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which has the length of the source.
 pub fn bitunshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target)
+    // SAFETY: as above.
+    unsafe { run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target) }
 }
 
 /// One of the four C functions, which have the same signature.
 type Function = unsafe extern "C" fn(i32, i32, *const c_void, *mut c_void) -> i32;
 
 /// Runs a function that only copies if there are fewer than `least` items.
-fn run(
+///
+/// # Safety
+/// The function is one of the four C functions above.
+unsafe fn run(
     function: Function,
     doing: &str,
     least: usize,
@@ -119,9 +126,9 @@ fn run(
         return Ok(());
     }
     init()?;
-    // SAFETY: the library is initialized. The function (shuffle.c) takes this typesize, reads `len` bytes of the
-    // source and writes `len` bytes of the target. Both have `len` bytes, and they are borrowed separately, so that
-    // they do not overlap.
+    // SAFETY: the library is initialized. The function, one of four (shuffle.c), takes this typesize, reads `len` bytes
+    // of the source and writes `len` bytes of the target. Both have `len` bytes, and they are borrowed separately, so
+    // that they do not overlap.
     let code = unsafe { function(size, len, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
     if code == len {
         return Ok(());

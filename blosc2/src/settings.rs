@@ -40,15 +40,6 @@ pub enum SplitMode {
 }
 
 impl SplitMode {
-    pub(crate) fn from_code(code: u8) -> Self {
-        match i32::from(code) {
-            sys::BLOSC_ALWAYS_SPLIT => Self::Always,
-            sys::BLOSC_NEVER_SPLIT => Self::Never,
-            sys::BLOSC_AUTO_SPLIT => Self::Auto,
-            _ => Self::ForwardCompat,
-        }
-    }
-
     pub(crate) fn from_format(split: format::SplitMode) -> Self {
         match split {
             format::SplitMode::Always => Self::Always,
@@ -374,10 +365,6 @@ impl DParams {
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
         self
-    }
-
-    pub(crate) fn to_c(&self) -> sys::blosc2_dparams {
-        sys::blosc2_dparams { nthreads: self.threads.for_c(), ..sys::blosc2_dparams_defaults() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use blosc2_format::chunk::Header;
+use blosc2_format::chunk::{Header, Special};
 use blosc2_format::dtype::Kind;
 use blosc2_sys as sys;
 
@@ -23,7 +23,7 @@ impl Chunk {
     /// - [`ErrorKind::Unsupported`]: this build lacks the codec, which determines the automatic block size;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`] bytes in total.
     pub fn zeros<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
-        without_value::<T>(len, params.borrow(), sys::blosc2_chunk_zeros)
+        without_value::<T>(Special::Zeros, len, params.borrow())
     }
 
     /// Creates a special chunk of `len` uninitialized items, which read as zeros. The chunk has 32 bytes. C:
@@ -32,7 +32,7 @@ impl Chunk {
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros).
     pub fn uninit<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
-        without_value::<T>(len, params.borrow(), sys::blosc2_chunk_uninit)
+        without_value::<T>(Special::Uninit, len, params.borrow())
     }
 
     /// Creates a special chunk of `len` NaNs. `T` is `f32` or `f64`. The chunk has 32 bytes. C: `blosc2_chunk_nans`.
@@ -51,7 +51,7 @@ impl Chunk {
                 format!("NaN takes f4 or f8 items, got {dtype} with a typesize of {typesize}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
-        without_value::<T>(len, params, sys::blosc2_chunk_nans)
+        without_value::<T>(Special::Nan, len, params)
     }
 
     /// Creates a special chunk that repeats one item `count` times. The size of the chunk is 32 bytes plus the
@@ -87,7 +87,8 @@ impl Chunk {
         if count == 0 {
             // C would write the value, and then fail to read a chunk that repeats a value zero times.
             return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
-                // SAFETY: as `make` promises.
+                // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+                // blosc2_chunk_zeros).
                 unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
             });
         }
@@ -97,8 +98,8 @@ impl Chunk {
             item.len(),
             params,
             |c, nbytes, target, room| {
-                // SAFETY: C reads an item of the typesize, which is that of `item`; the rest is what `make`
-                // promises.
+                // SAFETY: C reads an item of the typesize, which is that of `item` (`make` gets its length), and writes
+                // a header and the item (blosc2.c, blosc2_chunk_repeatval); the rest is what `make` promises.
                 unsafe {
                     sys::blosc2_chunk_repeatval(
                         c,
@@ -113,13 +114,19 @@ impl Chunk {
     }
 }
 
-type MakeInC =
-    unsafe extern "C" fn(sys::blosc2_cparams, i32, *mut std::ffi::c_void, i32) -> std::ffi::c_int;
-
-fn without_value<T: Element>(len: usize, params: &CParams, in_c: MakeInC) -> Result<Chunk> {
+/// Creates a chunk of zeros, of NaNs, or else of uninitialized items.
+fn without_value<T: Element>(special: Special, len: usize, params: &CParams) -> Result<Chunk> {
     make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
-        // SAFETY: as `make` promises (blosc2.c, blosc2_chunk_zeros and the functions next to it).
-        unsafe { in_c(c, nbytes, target.cast(), room) }
+        let target = target.cast();
+        // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+        // blosc2_chunk_zeros, blosc2_chunk_nans, blosc2_chunk_uninit).
+        unsafe {
+            match special {
+                Special::Zeros => sys::blosc2_chunk_zeros(c, nbytes, target, room),
+                Special::Nan => sys::blosc2_chunk_nans(c, nbytes, target, room),
+                _ => sys::blosc2_chunk_uninit(c, nbytes, target, room),
+            }
+        }
     })
 }
 
@@ -156,7 +163,7 @@ fn make(
         i32::try_from(chunk.len()).map_err(|_| too_large(()))?,
     );
     // One thread: nothing is compressed.
-    let c = sys::blosc2_cparams { nthreads: 1, ..resolved.c };
+    let c = sys::blosc2_cparams { nthreads: 1, ..resolved.to_c() };
     let written = in_c(c, len, chunk.as_mut_ptr(), room);
     if written != room {
         return Err(Error::from_code(DOING, written));

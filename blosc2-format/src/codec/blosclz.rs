@@ -4,7 +4,7 @@
 //! the stream. Any other byte is a match: a length in its upper three bits, the upper part of a
 //! distance in the lower five.
 
-use super::{Fault, repeat};
+use super::{Fault, common, repeat};
 
 /// Distances from this value on are written with two more bytes.
 const FAR: usize = 8191;
@@ -218,18 +218,6 @@ impl<'a> Matcher<'a> {
         }
         at + 2
     }
-}
-
-/// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.
-fn common(a: &[u8], b: &[u8]) -> usize {
-    let mut len = 0;
-    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        if x != y {
-            break;
-        }
-        len += 8;
-    }
-    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Estimates the compression ratio of this part from its first bytes.

@@ -3,7 +3,7 @@
 //! A block is a list of sequences: a byte with two lengths, literals, and a match of at least four
 //! bytes. The last sequence consists of literals only.
 
-use super::{Fault, repeat};
+use super::{Fault, common, repeat};
 
 /// The length of the shortest match.
 const MIN_MATCH: usize = 4;
@@ -241,18 +241,6 @@ impl Matcher<'_> {
             (here, hash) = (next, next_hash);
         }
     }
-}
-
-/// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.
-fn common(a: &[u8], b: &[u8]) -> usize {
-    let mut len = 0;
-    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        if x != y {
-            break;
-        }
-        len += 8;
-    }
-    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Writes sequences, or returns `None` if there is no space for them or for the minimum that has to

@@ -136,6 +136,18 @@ impl Decompressor {
     }
 }
 
+/// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut len = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        if x != y {
+            break;
+        }
+        len += 8;
+    }
+    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
+}
+
 /// Copies the `len` bytes at `at - distance` to `at`, including bytes that this copy has written: a
 /// match.
 ///

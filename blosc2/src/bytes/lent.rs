@@ -6,21 +6,21 @@ use std::sync::Arc;
 use blosc2_format::ReadAt;
 use parking_lot::RwLock;
 
-use super::{Storage, read_only};
+use super::ReadOnly;
 
 /// Borrowed bytes, until [`lend`] returns. After that, reads fail.
 #[derive(Debug, Clone)]
 pub(crate) struct Lent(Arc<RwLock<Option<&'static [u8]>>>);
 
 /// Calls `work` with a storage of borrowed bytes.
-pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(Lent) -> R) -> R {
+pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(ReadOnly<Lent>) -> R) -> R {
     // SAFETY: the reference is used for no longer than `bytes` is borrowed. It is in one place, which only this module
     // reaches, and which `Revoked` empties before this function returns or unwinds, even if a `Lent` still exists. Only
     // `Lent::with` reads it; it keeps the lock while it uses it, and `Revoked` waits for that.
     let bytes: &'static [u8] = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(bytes) };
     let lent = Lent(Arc::new(RwLock::new(Some(bytes))));
     let _revoked = Revoked(&lent);
-    work(lent.clone())
+    work(ReadOnly::new(lent.clone()))
 }
 
 /// Removes the bytes when it is dropped.
@@ -50,15 +50,5 @@ impl ReadAt for Lent {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.with(|bytes| bytes.read_exact_at(offset, buffer))
-    }
-}
-
-impl Storage for Lent {
-    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(read_only("write"))
-    }
-
-    fn set_size(&mut self, _: u64) -> io::Result<()> {
-        Err(read_only("set the length"))
     }
 }

@@ -238,7 +238,7 @@ impl ChunkBlock<'_> {
     /// Like the index of the chunk, the offset can change later; see [`chunk_index`](FilterBlock::chunk_index). In an
     /// array the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
     pub fn schunk_offset(&self) -> Option<u64> {
-        self.block.facts.chunk.start.map(|start| start + self.offset as u64)
+        self.block.facts.chunk.start.map(|start| start.saturating_add(self.offset as u64))
     }
 }
 

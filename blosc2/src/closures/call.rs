@@ -270,7 +270,7 @@ impl Drop for Inside {
 /// The place where the functions that C calls find the current call of a context.
 ///
 /// C keeps the address for as long as the context lives, so the slot has to live longer.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot(Arc<AtomicPtr<Call<'static>>>);
 
 impl Slot {
@@ -315,8 +315,8 @@ impl Slot {
         Arc::as_ptr(&self.0).cast_mut().cast()
     }
 
-    /// Makes a call into C, during which its closures find `call`.
-    pub(crate) fn during<R>(&self, call: &Call<'_>, work: impl FnOnce() -> R) -> R {
+    /// Makes a call into C, during which its closures find `call`. There is one call of a slot at a time.
+    pub(crate) fn during<R>(&mut self, call: &Call<'_>, work: impl FnOnce() -> R) -> R {
         let call = ptr::from_ref(call).cast::<Call<'static>>();
         let _ending = Ending { slot: self, before: CURRENT.replace(call) };
         self.0.store(call.cast_mut(), Ordering::Release);
@@ -392,8 +392,10 @@ pub(super) unsafe fn buffers<'a>(
     output_len: i32,
 ) -> Result<(&'a [u8], &'a mut [u8]), BoxError> {
     let (input_len, output_len) = (usize::try_from(input_len)?, usize::try_from(output_len)?);
-    let apart =
-        input.addr() + input_len <= output.addr() || output.addr() + output_len <= input.addr();
+    let apart = match output.addr().checked_sub(input.addr()) {
+        Some(distance) => input_len <= distance,
+        None => output_len <= input.addr() - output.addr(),
+    };
     if input.is_null() || output.is_null() || !apart {
         return Err("C-Blosc2 passed memory that is null or overlaps".into());
     }

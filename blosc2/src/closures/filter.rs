@@ -141,7 +141,7 @@ unsafe extern "C" fn forward(
         let params = &*params;
         (Call::of_compression(params), (params.typesize, params.blocksize))
     };
-    // SAFETY: C passes a block, and scratch memory for as many bytes, which no other thread accesses.
+    // SAFETY: C passes a block, and scratch memory of this thread for as many bytes (blosc2.c, pipeline_forward).
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.forward(block))
     }
@@ -158,8 +158,8 @@ unsafe extern "C" fn backward(
     // SAFETY: as in `forward`, with `Slot::postparams` (blosc2.c, pipeline_backward).
     let (call, typesize) = unsafe { (Call::of_decompression(&*params), (*params).typesize) };
     let sizes = (typesize, 0); // The call has the other.
-    // SAFETY: C passes a block in scratch memory, and for as many bytes either other scratch memory or its place in
-    // the destination, which no other thread accesses.
+    // SAFETY: C passes a block in scratch memory, and for as many bytes either other scratch memory, both of this thread,
+    // or the place of the block in the destination (blosc2.c, pipeline_backward).
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.backward(block))
     }

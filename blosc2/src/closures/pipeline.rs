@@ -69,8 +69,8 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
         let left = call.source_len.checked_sub(offset).ok_or("the block is not in the source")?;
         let len = usize::try_from(context.blocksize)?.min(left);
         let len = i32::try_from(len)?;
-        // SAFETY: C passes the block's bytes in the source, and scratch memory for them or their place in the
-        // chunk, which no other thread accesses.
+        // SAFETY: C passes the bytes of the block in the source, and for as many bytes scratch memory of this thread or
+        // their place in the chunk (blosc2.c, pipeline_forward).
         let (input, output) = unsafe { buffers(params.input, len, params.output, len)? };
         let blocksize = call.blocksize(context.blocksize);
         let facts = Facts { typesize, meta: 0, blocksize, chunk: call.place };
@@ -93,8 +93,8 @@ pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_p
         let typesize = usize::try_from(params.typesize)?;
         let offset = usize::try_from(params.offset)?;
         let place = Place { index: usize::try_from(params.nblock)?, offset };
-        // SAFETY: C passes the decoded block in scratch memory, and its place in the destination, which no other
-        // thread accesses.
+        // SAFETY: C passes the decoded block in scratch memory of this thread, and its place in the destination
+        // (blosc2.c, pipeline_backward, blosc_d).
         let (input, output) =
             unsafe { buffers(params.input, params.size, params.output, params.size)? };
         let facts = Facts { typesize, meta: 0, blocksize: call.blocksize(0), chunk: call.place };

@@ -7,7 +7,8 @@ use std::{fmt, mem};
 use super::NDArray;
 use super::shape::check_others;
 use crate::element::Element;
-use crate::{Error, ErrorKind, Result};
+use crate::memory::reserve;
+use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
@@ -220,9 +221,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         }
         self.look_at_shape();
         let (outer, inner) = self.run();
-        self.items
-            .try_reserve(outer * range.len() * inner)
-            .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
+        reserve(&mut self.items, outer * range.len() * inner, DOING)?;
         for place in 0..outer {
             let start = place * count;
             let part = (start + range.start) * inner..(start + range.end) * inner;
@@ -250,9 +249,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         } else {
             // For each index of the earlier axes: its items of all pieces.
             let mut items = Vec::new();
-            items
-                .try_reserve_exact(self.items.len())
-                .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
+            reserve(&mut items, self.items.len(), DOING)?;
             for place in 0..outer {
                 let mut start = 0;
                 for piece in &self.pieces {

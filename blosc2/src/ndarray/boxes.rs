@@ -5,8 +5,9 @@ use std::ops::Range;
 use blosc2_format::b2nd::Geometry;
 
 use super::NDArray;
-use super::gather::{self, ItemPart, READ, Sink};
-use super::plan::{Items, Plan, c_order, position};
+use super::gather::{self, READ, Sink};
+use super::places::{ItemPart, Places};
+use super::plan::{Items, position};
 use super::region::Region;
 use super::view::NDArrayView;
 use crate::closures::{Closures, registered};
@@ -71,18 +72,9 @@ impl NDArrayView<'_> {
     ) -> Result<()> {
         let region = self.region.select(&ranges.to_vec().into(), doing)?;
         let (shape, typesize) = (region.shape(), self.array.typesize());
-        let is_inside = shape.iter().zip(&to).zip(&extent).all(|((len, to), end)| to + len <= *end);
-        assert!(shape.len() == extent.len() && is_inside);
-        assert!(len_of(&extent, typesize) == bytes.len() as u64);
-        let strides = c_order(&extent, typesize);
-        let at = to.iter().zip(&strides).map(|(&to, stride)| to as isize * stride).sum();
-        // SAFETY: the box is inside the box whose items `bytes` holds in C order, and `strides` are those of that
-        // order.
-        unsafe {
-            let sink = Sink::new(bytes.as_mut_ptr().offset(at), true);
-            let from = (reading, &Fetched::default());
-            self.gather_alone(from, &region, &strides, sink, doing)
-        }
+        let places = Places::in_box(&extent, &shape, &to, ItemPart::whole(typesize));
+        let sink = Sink::new(bytes, &places, true);
+        self.gather_alone((reading, &Fetched::default()), &region, sink, doing)
     }
 
     /// Reads from the file what a box of the view needs, if it is in one chunk or the storage has a high latency.
@@ -95,15 +87,15 @@ impl NDArrayView<'_> {
         fetched.clear();
         let array = self.array;
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        let strides = c_order(&region.shape(), array.typesize());
+        // Nothing is written to them.
+        let places = Places::repeated(&region.shape(), array.whole_items());
         let now = array.geometry_now(reading)?;
-        let items = Items::Region(&region, &strides);
-        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), READ)?;
+        let items = Items::Region(&region);
+        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), &places, READ)?;
         if plan.nchunks() != 1 && !array.schunk.is_remote(reading) {
             return Ok(());
         }
-        let chunks = (0..plan.nchunks()).map(|number| plan.chunk(number));
-        let wanted = chunks.filter_map(|chunk| array.readers.wanted(reading, &chunk));
+        let wanted = plan.all_chunks().filter_map(|chunk| array.readers.wanted(reading, &chunk));
         array.schunk.fetch(reading, wanted.collect(), fetched)
     }
 
@@ -118,40 +110,26 @@ impl NDArrayView<'_> {
         bytes: &mut [u8],
     ) -> Result<()> {
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        let (shape, size) = (region.shape(), part.map_or(self.array.typesize(), |part| part.len));
-        assert!(len_of(&shape, size) == bytes.len() as u64);
-        let strides = c_order(&shape, size);
-        let start = bytes.as_mut_ptr();
-        // SAFETY: the bytes are borrowed, and their length is that of the items, or of the parts of the items, in C
-        // order; `strides` are those of that order.
-        unsafe {
-            let sink = match part {
-                Some(part) => Sink::of_part(start, false, part),
-                None => Sink::new(start, false),
-            };
-            self.gather_alone((reading, fetched), &region, &strides, sink, READ)
-        }
+        let part = part.unwrap_or_else(|| self.array.whole_items());
+        let places = Places::in_c_order(&region.shape(), part);
+        let sink = Sink::new(bytes, &places, false);
+        self.gather_alone((reading, fetched), &region, sink, READ)
     }
 
     /// Reads the items of a region of the array on this thread.
-    ///
-    /// # Safety
-    /// The sink is memory for the items of the region at the places that the strides determine.
-    unsafe fn gather_alone(
+    fn gather_alone(
         &self,
         (reading, fetched): (&Reading<'_>, &Fetched),
         region: &Region,
-        strides: &[isize],
-        sink: Sink,
+        sink: Sink<'_>,
         doing: &str,
     ) -> Result<()> {
         let array = self.array;
         let now = array.geometry_now(reading)?;
-        let items = Items::Region(region, strides);
-        let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
+        let items = Items::Region(region);
+        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), sink.places, doing)?;
         let from = (&array.schunk, reading, fetched);
-        // SAFETY: the guarantee of the caller of this function.
-        let read = unsafe { array.readers.gather(from, &plan, sink, Threads::ONE) };
+        let read = array.readers.gather(from, &plan, sink, Threads::ONE);
         read.map_err(|error| array.schunk.at(error))
     }
 
@@ -222,9 +200,4 @@ impl NDArrayView<'_> {
 
 pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
     ranges.iter().map(|range| range.end - range.start).collect()
-}
-
-/// Returns the size of a box of items in bytes.
-fn len_of(shape: &[u64], typesize: usize) -> u64 {
-    shape.iter().fold(typesize as u64, |all, &len| all.saturating_mul(len))
 }

@@ -16,7 +16,8 @@ use serde::Serialize;
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::plan::{Plan, c_order, chunk_ranges};
+use super::places::{ItemPart, Places, len_of};
+use super::plan::{Plan, chunk_ranges};
 use super::region::Region;
 use super::scatter::{Data, Source, Team, Writers};
 use super::shape::meta_of;
@@ -26,6 +27,7 @@ use crate::closures::BoxError;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::gate::Gate;
+use crate::memory::reserve;
 use crate::params::{Purpose, Resolved};
 use crate::progress::Progress;
 #[cfg(feature = "msgpack")]
@@ -478,9 +480,8 @@ impl NDArrayBuilder {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        let strides = c_order(shape, typesize);
-        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
-        unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
+        let places = Places::in_c_order(shape, ItemPart::whole(typesize));
+        order.make_of(Source::new(bytes, &places))
     }
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which
@@ -513,15 +514,14 @@ impl NDArrayBuilder {
             let step = geometry.chunks().first().copied().unwrap_or(1).max(1);
             // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
-            let row = shape.iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
+            let row = len_of(shape.get(1..).unwrap_or_default(), 1);
             let writers = Writers::default();
             let mut slab: Vec<T> = Vec::new();
             for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
                 let end = rows.min(start + step);
                 let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
                 slab.clear();
-                slab.try_reserve(count)
-                    .map_err(|error| Error::new(ErrorKind::OutOfMemory, MAKE, error))?;
+                reserve(&mut slab, count, MAKE)?;
                 slab.extend(items.by_ref().take(count));
                 if slab.len() < count {
                     return wrong("fewer");
@@ -532,10 +532,9 @@ impl NDArrayBuilder {
                 }
                 let region = Region::of_box(ranges);
                 let bytes = bytes_of(&slab);
-                let strides = c_order(&region.shape(), size_of::<T>());
-                let plan = Plan::new(geometry, &region, &strides);
-                // SAFETY: the bytes are those of the items of the region in C order.
-                unsafe { pack(schunk, &writers, &plan, Source::new(bytes.as_ptr())) }?;
+                let places = Places::in_c_order(&region.shape(), ItemPart::whole(size_of::<T>()));
+                let plan = Plan::new(geometry, &region, &places);
+                pack(schunk, &writers, &plan, Source::new(&bytes, &places))?;
             }
             if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
@@ -855,10 +854,11 @@ impl NDArrayBuilder {
             })?);
         }
         let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
-        params.c.blocksize = i32::try_from(geometry.block_len())
+        let block_len = u32::try_from(geometry.block_len())
             .ok()
-            .filter(|&len| len.unsigned_abs() <= blosc2_format::chunk::MAX_BLOCKSIZE)
+            .filter(|&len| len <= blosc2_format::chunk::MAX_BLOCKSIZE)
             .ok_or_else(|| too_large(format!("a block of shape {blocks:?} is too large")))?;
+        params.format.blocksize = Some(block_len).filter(|&len| len > 0);
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
@@ -906,16 +906,12 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Creates the array from items in memory.
-    ///
-    /// # Safety
-    /// `source` points to memory that holds all items of the array with these strides.
-    pub(super) unsafe fn make_of(self, source: Source, strides: &[isize]) -> Result<NDArray> {
+    /// Creates the array from all its items.
+    pub(super) fn make_of(self, source: Source<'_>) -> Result<NDArray> {
         self.make(|schunk, geometry| {
             let region = Region::whole(geometry.shape());
-            let plan = Plan::new(geometry, &region, strides);
-            // SAFETY: the guarantee of the caller of this function.
-            unsafe { pack(schunk, &Writers::default(), &plan, source) }
+            let plan = Plan::new(geometry, &region, source.places);
+            pack(schunk, &Writers::default(), &plan, source)
         })
     }
 
@@ -978,15 +974,7 @@ impl Order {
 }
 
 /// Compresses the planned items, which fill the next chunks, and appends these chunks.
-///
-/// # Safety
-/// `source` points to memory that holds the items of the plan.
-unsafe fn pack(
-    schunk: &mut SChunk,
-    writers: &Writers,
-    plan: &Plan<'_>,
-    source: Source,
-) -> Result<()> {
+fn pack(schunk: &mut SChunk, writers: &Writers, plan: &Plan<'_>, source: Source<'_>) -> Result<()> {
     let count = plan.nchunks();
     if count == 0 {
         return Ok(());
@@ -994,10 +982,7 @@ unsafe fn pack(
     let team = writers.team(schunk, plan.geometry(), count)?;
     team.pack(
         |number| plan.chunk(number).number,
-        |scratch, number| {
-            // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
-            unsafe { team.fill(&plan.chunk(number), source, scratch, |_| Ok(())) }
-        },
+        |scratch, number| team.fill(&plan.chunk(number), source, scratch, |_| Ok(())),
         |chunk| schunk.push_made(chunk),
     )
 }
@@ -1005,7 +990,7 @@ unsafe fn pack(
 /// Checks the requirements of array codecs and filters, because C's error does not name the requirement.
 fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> {
     let floats = matches!(typesize, 4 | 8);
-    let codec = Codec::from_code(params.c.compcode);
+    let codec = Codec::from_code(params.format.codec);
     let needs = |what: &str, asks: &str| {
         let detail =
             format!("{what} needs {asks}, got {ndim} dimensions, items of {typesize} bytes");

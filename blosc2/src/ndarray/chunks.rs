@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::NDArray;
 use super::gather::READ;
-use super::plan::{Plan, block_ranges, c_order, chunk_ranges};
+use super::places::Places;
+use super::plan::{Plan, block_ranges, chunk_ranges};
 use super::selection::Selection;
 use crate::Result;
 use crate::element::Element;
@@ -62,9 +63,10 @@ impl NDArray {
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
-        let strides = c_order(&region.shape(), self.typesize());
-        let plan = Plan::new(&self.geometry, &region, &strides);
-        let mut chunks: Vec<usize> = (0..plan.nchunks()).map(|at| plan.chunk(at).number).collect();
+        // The items are not in memory.
+        let places = Places::repeated(&region.shape(), self.whole_items());
+        let plan = Plan::new(&self.geometry, &region, &places);
+        let mut chunks: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
         chunks.sort_unstable();
         Ok(chunks)
     }

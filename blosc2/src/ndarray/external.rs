@@ -3,6 +3,7 @@
 use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
 use super::gather::{READ, Sink};
+use super::places::{ItemPart, Places};
 use super::plan::Items;
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -89,10 +90,11 @@ impl NDArray {
         let swapped = self.check_dtype::<T>(WRITE)?;
         self.check_shape(&region, items.shape(), WRITE)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
-            let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
-            // SAFETY: the view is borrowed, has the shape of the region, and its pointer and strides locate its items;
-            // all their bytes are initialized, because plain items have no padding.
-            return unsafe { self.scatter(Items::Region(&region, &strides), Source::new(start)) };
+            let places = places::<T>(&region.shape(), items.strides());
+            // SAFETY: the view is borrowed, has this shape, and its pointer and strides locate its items; all their
+            // bytes are initialized, because plain items have no padding.
+            let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
+            return self.scatter(Items::Region(&region), source);
         }
         let items: Vec<T> = items.iter().copied().collect();
         let bytes = self.stored_bytes(&items, WRITE)?;
@@ -139,13 +141,11 @@ impl NDArrayView<'_> {
         let swapped = array.check_dtype::<T>(READ)?;
         array.check_shape(&region, items.shape(), READ)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
-            let strides = strides::<T>(items.strides());
-            // SAFETY: the view is mutably borrowed, has the shape of the region, and its pointer and strides locate its
-            // items, each in its own place; any bytes are a valid plain item.
-            return unsafe {
-                let sink = Sink::new(items.as_mut_ptr().cast(), false);
-                array.gather(Items::Region(&region, &strides), sink)
-            };
+            let places = places::<T>(&region.shape(), items.strides());
+            // SAFETY: the view is mutably borrowed, has this shape, and its pointer and strides locate its items, each
+            // in its own place; any bytes are a valid plain item.
+            let sink = unsafe { Sink::strided(items.as_mut_ptr().cast(), &places) };
+            return array.gather(Items::Region(&region), sink);
         }
         let read = array.read_region::<T>(&region)?;
         items.iter_mut().zip(read).for_each(|(to, from)| *to = from);
@@ -178,18 +178,17 @@ impl NDArrayBuilder {
             let items: Vec<T> = items.iter().copied().collect();
             return self.from_slice(&items, &shape);
         }
-        let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
-        // SAFETY: the view is borrowed, and its pointer and strides locate its items; all their bytes are initialized,
-        // because plain items have no padding.
-        unsafe {
-            self.order(&shape, &T::dtype().to_string(), size_of::<T>())?
-                .make_of(Source::new(start), &strides)
-        }
+        let places = places::<T>(&shape, items.strides());
+        // SAFETY: the view is borrowed, has this shape, and its pointer and strides locate its items; all their bytes
+        // are initialized, because plain items have no padding.
+        let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
+        self.order(&shape, &T::dtype().to_string(), size_of::<T>())?.make_of(source)
     }
 }
 
-/// Converts strides in items to strides in bytes.
-fn strides<T>(strides: &[isize]) -> Vec<isize> {
+/// Returns the places of items with these strides, which count items.
+fn places<T>(shape: &[u64], strides: &[isize]) -> Places {
     // The items are in one allocation, so the product does not overflow.
-    strides.iter().map(|stride| stride * size_of::<T>().cast_signed()).collect()
+    let strides = strides.iter().map(|stride| stride * size_of::<T>().cast_signed());
+    Places::strided(shape, strides.collect(), ItemPart::whole(size_of::<T>()))
 }

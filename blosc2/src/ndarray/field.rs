@@ -1,8 +1,9 @@
 //! Access to one field of an array of structures.
 
 use super::NDArray;
-use super::gather::{ItemPart, READ, Sink};
-use super::plan::{Items, c_order};
+use super::gather::READ;
+use super::places::{ItemPart, Places};
+use super::plan::Items;
 use super::region::Region;
 use super::scatter::{Source, WRITE};
 use super::selection::Selection;
@@ -201,9 +202,7 @@ impl NDArrayFieldMut<'_> {
             let detail = format!("the selection has the shape {shape:?}, got {found} items");
             return Err(self.array.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        let strides = c_order(&region.shape(), len);
-        // SAFETY: the bytes are borrowed, and their length is that of the parts of the items in C order.
-        unsafe { self.write_from(&region, &strides, &bytes) }
+        self.write_from(&region, Places::in_c_order, &bytes)
     }
 
     /// Writes the same value to the field of all selected items.
@@ -218,18 +217,14 @@ impl NDArrayFieldMut<'_> {
         if let Some(swapped) = self.array.check_field::<T>(&self.dtype, WRITE)? {
             swapped.apply(bytes.to_mut());
         }
-        // Every item is read from the same place.
-        let strides = vec![0; region.dims.len()];
-        // SAFETY: the bytes are borrowed, and are those of one part, the place of all items.
-        unsafe { self.write_from(&region, &strides, &bytes) }
+        self.write_from(&region, Places::repeated, &bytes)
     }
 
-    /// # Safety
-    /// At the places that the strides determine, the bytes are memory for the field of the items of the region.
-    unsafe fn write_from(
+    /// Writes the field of the items of a region; `bytes` has their fields at these places.
+    fn write_from(
         &mut self,
         region: &Region,
-        strides: &[isize],
+        places: impl FnOnce(&[u64], ItemPart) -> Places,
         bytes: &[u8],
     ) -> Result<()> {
         let len = self.dtype.size();
@@ -237,11 +232,8 @@ impl NDArrayFieldMut<'_> {
             return Ok(());
         }
         let part = ItemPart { offset: self.offset, len, typesize: self.array.typesize() };
-        // SAFETY: the guarantee of the caller of this function; the bytes are borrowed until all items are written.
-        unsafe {
-            let source = Source::of_part(bytes.as_ptr(), part);
-            self.array.scatter(Items::Region(region, strides), source)
-        }
+        let places = places(&region.shape(), part);
+        self.array.scatter(Items::Region(region), Source::new(bytes, &places))
     }
 }
 
@@ -368,14 +360,6 @@ impl<'a> NDArrayField<'a> {
         if part.len == 0 {
             return Ok(());
         }
-        let strides = c_order(&region.shape(), part.len);
-        // SAFETY: the bytes are borrowed, and their length is that of the parts of the items in C order.
-        let sink = unsafe { Sink::of_part(bytes.as_mut_ptr(), zeros, part) };
-        // SAFETY: see above; the strides are those of the C order.
-        unsafe { array.gather(Items::Region(region, &strides), sink) }?;
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes);
-        }
-        Ok(())
+        array.read_items(Items::Region(region), part, bytes, zeros, swapped)
     }
 }

@@ -1,6 +1,8 @@
 //! Reading of regions: each chunk is fetched once, and each needed block is decompressed once.
 
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr;
 
 use blosc2_format::b2nd::Geometry;
 use blosc2_format::chunk::Special;
@@ -8,11 +10,12 @@ use blosc2_format::chunk::Special;
 use parking_lot::Mutex;
 
 use super::cache::{Blocks, Cache};
+use super::places::{ItemPart, Places};
 use super::plan::{BlockPlan, ChunkPlan, Plan};
 use super::selection::Few;
 use super::{Pooled, Reused, parallel};
 use crate::closures;
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, nan};
 use crate::memory::{Target, resize};
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
@@ -26,57 +29,52 @@ pub(super) const WORTHWHILE: usize = 256 << 10;
 /// With fewer chunks for each thread, chunks are split.
 const CHUNKS_PER_THREAD: usize = 4;
 
-/// Memory for the items of a region, each in its own place; several threads write to it at the same time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sink {
+/// Memory for items, each in its own place; several threads write to it at the same time.
+///
+/// It cannot be copied, so that there is one read with it at a time.
+#[derive(Debug)]
+pub(super) struct Sink<'a> {
+    /// The place of the first item. For each of `places` there are writable bytes, which nothing else uses during `'a`.
     start: *mut u8,
+    pub(super) places: &'a Places,
     /// Whether all of it is zeros.
     zeros: bool,
-    /// The part of each item that is stored here; `None` for the whole item.
-    part: Option<ItemPart>,
+    memory: PhantomData<&'a mut [u8]>,
 }
 
-/// A part of each item, such as the bytes of a field.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ItemPart {
-    pub(super) offset: usize,
-    pub(super) len: usize,
-    /// The size of an item in bytes.
-    pub(super) typesize: usize,
-}
+// SAFETY: it is a mutable borrow of bytes, which can be sent. All access is by `unsafe` methods, whose callers
+// guarantee that threads write to different places.
+unsafe impl Send for Sink<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Sink<'_> {}
 
-// SAFETY: threads write to different places of the memory, and it is not read at the same time; see `Sink::new`.
-unsafe impl Send for Sink {}
-// SAFETY: see above.
-unsafe impl Sync for Sink {}
-
-impl Sink {
-    /// Creates a sink in memory whose first item is at `start`.
-    ///
-    /// # Safety
-    /// Until the last copy of the sink is dropped, the memory is not used otherwise. For every item of the region for
-    /// which the sink is used, at its place determined by the strides from `start`, there are as many writable bytes as
-    /// an item has; those of different items do not overlap.
-    pub(super) unsafe fn new(start: *mut u8, zeros: bool) -> Self {
-        Self { start, zeros, part: None }
+impl<'a> Sink<'a> {
+    /// Creates a sink that stores items at these places of `memory`, which contains them, and which do not overlap.
+    pub(super) fn new(memory: &'a mut [u8], places: &'a Places, zeros: bool) -> Self {
+        assert!(places.distinct, "{places:?} may overlap");
+        let first = places.first_in(memory.len());
+        let start = memory.as_mut_ptr().wrapping_add(first);
+        Self { start, places, zeros, memory: PhantomData }
     }
 
-    /// Creates a sink for a part of each item: at the place of an item there are as many bytes as the part has.
+    /// Creates a sink whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
-    /// The guarantees of [`new`](Self::new), with the bytes of the part instead of those of the item.
-    pub(super) unsafe fn of_part(start: *mut u8, zeros: bool, part: ItemPart) -> Self {
-        Self { start, zeros, part: Some(part) }
+    /// During `'a` the memory at these places is writable, and is not used otherwise. The places do not overlap.
+    #[cfg(feature = "ndarray")]
+    pub(super) unsafe fn strided(start: *mut u8, places: &'a Places) -> Self {
+        Self { start, places, zeros: false, memory: PhantomData }
     }
 
     /// Copies bytes to a place.
     ///
     /// # Safety
-    /// The place is that of items which no other thread writes.
+    /// The bytes are inside the places of items that no other thread accesses.
     #[inline]
-    unsafe fn write(self, at: isize, bytes: &[u8]) {
-        // SAFETY: the guarantees of the callers of this function and of `new`. Rust's slices and C's memory do not
-        // overlap the place.
+    unsafe fn write(&self, at: isize, bytes: &[u8]) {
+        self.places.debug_check(at, bytes.len());
+        // SAFETY: guaranteed by the caller, and by the field `start`. `bytes` does not overlap the place, because this
+        // memory is borrowed by the sink only.
         unsafe {
             let to = self.start.offset(at);
             match bytes.len() {
@@ -93,23 +91,26 @@ impl Sink {
     /// Returns the place for `len` bytes.
     ///
     /// # Safety
-    /// The place is that of items which no other thread writes, and is contiguous.
-    unsafe fn target<'a>(self, at: isize, len: usize) -> Target<'a> {
-        // SAFETY: the guarantees of the callers of this function and of `new`; `MaybeUninit` bytes can have any value.
+    /// The bytes are inside the places of items, which are contiguous there, and which nothing else accesses while the
+    /// target exists.
+    unsafe fn target(&self, at: isize, len: usize) -> Target<'a> {
+        self.places.debug_check(at, len);
+        // SAFETY: guaranteed by the caller, and by the field `start`; `MaybeUninit` bytes can have any value.
         Target::new(unsafe { std::slice::from_raw_parts_mut(self.start.offset(at).cast(), len) })
     }
 
     /// Copies the items of a block to their places.
     ///
     /// # Safety
-    /// The block is one of the plan for whose items this is the memory, and no other thread writes it.
-    unsafe fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
-        let Some(ItemPart { offset, len: part, typesize }) = self.part else {
+    /// The block is one of a plan for the places of the sink. No other thread accesses those of its items.
+    unsafe fn put(&self, block: &BlockPlan<'_>, bytes: &[u8]) {
+        let ItemPart { offset, len: part, typesize } = self.places.part;
+        if self.places.part.is_whole() {
             return block.each_piece(|from, to, len| {
-                // SAFETY: guaranteed by the caller: the pieces of a block are places of its items.
+                // SAFETY: the caller's guarantee; the pieces of a block are places of its items.
                 unsafe { self.write(to, &bytes[from..from + len]) }
             });
-        };
+        }
         block.each_piece(|from, to, len| {
             // Consecutive items of a piece have the same distance in memory as in the block.
             for at in (0..len).step_by(typesize) {
@@ -123,14 +124,15 @@ impl Sink {
     /// Copies one item to all places of a block.
     ///
     /// # Safety
-    /// The block is one of the plan for whose items this is the memory, and no other thread writes it.
-    unsafe fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
-        let Some(ItemPart { offset, len: part, typesize }) = self.part else {
+    /// As for [`put`](Self::put).
+    unsafe fn fill(&self, block: &BlockPlan<'_>, item: &[u8]) {
+        let ItemPart { offset, len: part, typesize } = self.places.part;
+        if self.places.part.is_whole() {
             return block.each_piece(|_, to, len| {
                 // SAFETY: as in `put`.
                 unsafe { self.target(to, len) }.repeat(item, 0);
             });
-        };
+        }
         block.each_piece(|_, to, len| {
             for at in (0..len).step_by(typesize) {
                 // SAFETY: as in `put`.
@@ -176,23 +178,21 @@ impl Readers {
         Self { threads, cache: None, scratches: Mutex::default() }
     }
 
-    /// Reads the items of a plan.
-    ///
-    /// # Safety
-    /// The sink is memory for the items of the plan.
-    pub(super) unsafe fn gather(
+    /// Reads the items of a plan, whose places are those of the sink.
+    pub(super) fn gather(
         &self,
         (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
         plan: &Plan<'_>,
-        sink: Sink,
+        sink: Sink<'_>,
         threads: Threads,
     ) -> Result<()> {
+        assert!(ptr::eq(plan.places, sink.places), "the plan is for other places");
         let geometry = plan.geometry();
         let nchunks = plan.nchunks();
         schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
-            let blocks: usize = (0..nchunks).map(|number| plan.chunk(number).nblocks()).sum();
+            let blocks: usize = plan.all_chunks().map(|chunk| chunk.nblocks()).sum();
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }
@@ -207,12 +207,14 @@ impl Readers {
                 0 | 1 => 1,
                 _ => (CHUNKS_PER_THREAD * threads).div_ceil(numbers.len().max(1)),
             };
-            let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
+            let gathering = Gathering { schunk, reading, fetched, geometry, sink: &sink, cache };
             parallel::each(threads, numbers.len() * parts, scratch, |scratch, number| {
                 let chunk = plan.chunk(numbers.start + number / parts);
                 let (part, nblocks) = (number % parts, chunk.nblocks());
                 let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
-                gathering.chunk(&chunk, blocks, scratch)
+                // SAFETY: the plan is for the places of the sink. Each block of each chunk of the plan is in one part,
+                // which one thread reads; the places of different blocks do not overlap, because those of the sink do not.
+                unsafe { gathering.chunk(&chunk, blocks, scratch) }
             })
         };
         if !fetched.is_empty() {
@@ -224,14 +226,15 @@ impl Readers {
 
     /// The blocks of a chunk that its plan needs; `None` if all of them are in the cache.
     pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
-        let blocks = || (0..plan.nblocks()).map(|index| plan.block(index));
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
-        if cache.is_some_and(|cache| blocks().all(|block| cache.has(plan.number, block.number))) {
+        if cache
+            .is_some_and(|cache| plan.blocks().all(|block| cache.has(plan.number, block.number)))
+        {
             return None;
         }
         // All of them, because the cache may lose those that it has now.
         let mut ranges: Few<Range<usize>> = Few::new();
-        blocks().for_each(|block| add_block(&mut ranges, &block));
+        plan.blocks().for_each(|block| add_block(&mut ranges, &block));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
     }
 }
@@ -245,21 +248,23 @@ fn add_block(ranges: &mut Few<Range<usize>>, block: &BlockPlan<'_>) {
     }
 }
 
-/// A read. Whoever creates it guarantees that the sink is memory for the items of its plan, and that each block of the
-/// plan is given to one thread.
+/// A read.
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
     /// Parts of chunks that were read before; they include the blocks of the plan in these chunks.
     fetched: &'a Fetched,
     geometry: &'a Geometry,
-    sink: Sink,
+    sink: &'a Sink<'a>,
     cache: Option<Blocks<'a>>,
 }
 
 impl Gathering<'_> {
     /// Reads some of the blocks of a chunk.
-    fn chunk(
+    ///
+    /// # Safety
+    /// The chunk is one of a plan for the places of the sink. No other thread accesses those of the items of these blocks.
+    unsafe fn chunk(
         &self,
         plan: &ChunkPlan<'_>,
         blocks: Range<usize>,
@@ -269,7 +274,7 @@ impl Gathering<'_> {
         let mut ranges: Few<Range<usize>> = Few::new();
         for index in blocks {
             let block = plan.block(index);
-            // SAFETY: the block is one of the plan, and is given to this thread.
+            // SAFETY: the guarantee of the caller of this function.
             let put = |bytes: &[u8]| unsafe { self.sink.put(&block, bytes) };
             let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
             if self.cache.as_ref().is_some_and(kept) {
@@ -290,12 +295,16 @@ impl Gathering<'_> {
                 let detail = format!("chunk {number} has {found} bytes, expected {expected}");
                 return Err(Error::new(ErrorKind::InvalidData, READ, detail));
             }
-            self.decode(plan, chunk, decoder, &needed, scratch)
+            // SAFETY: the guarantee of the caller of this function.
+            unsafe { self.decode(plan, chunk, decoder, &needed, scratch) }
         })
     }
 
     /// Decompresses blocks of a chunk, and copies their items to their places.
-    fn decode(
+    ///
+    /// # Safety
+    /// As for [`chunk`](Self::chunk).
+    unsafe fn decode(
         &self,
         plan: &ChunkPlan<'_>,
         chunk: &ChunkRef<'_>,
@@ -307,19 +316,21 @@ impl Gathering<'_> {
         let blocks = || needed.iter().map(|&index| plan.block(index));
         if let Some(item) = repeated_item(chunk, self.geometry.typesize(), decoder) {
             if !sink.zeros || item.iter().any(|&byte| byte != 0) {
-                // SAFETY: the blocks are some of the plan, and are given to this thread.
+                // SAFETY: the guarantee of the caller of this function.
                 blocks().for_each(|block| unsafe { sink.fill(&block, &item) });
             }
             return Ok(());
         }
-        let whole_items = sink.part.is_none();
+        let whole_items = sink.places.part.is_whole();
         if self.cache.is_none()
             && whole_items
             && needed.len() == plan.nblocks()
             && let Some(place) = plan.in_one_piece()
         {
-            // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
-            return decoder.decompress(chunk, unsafe { sink.target(place, chunk.nbytes()) });
+            // SAFETY: the guarantee of the caller of this function; the blocks are all of the chunk, and are consecutive in
+            // this memory.
+            let target = unsafe { sink.target(place, self.geometry.chunk_len()) };
+            return decoder.decompress(chunk, target).map(|_| ());
         }
         // Chunks of other writers may have blocks of another size.
         let header = chunk.header();
@@ -333,13 +344,14 @@ impl Gathering<'_> {
                 let start = block.number * len;
                 if let (Some(place), None, true) = (block.in_one_piece(), &self.cache, whole_items)
                 {
-                    // SAFETY: the place of the block is contiguous.
+                    // SAFETY: the guarantee of the caller of this function; the place of the block is contiguous.
                     decoder.range(chunk, start, unsafe { sink.target(place, len) })?;
                     continue;
                 }
                 resize(&mut scratch.block, len, READ)?;
                 decoder.range(chunk, start, Target::of(&mut scratch.block))?;
-                self.put(plan.number, &block, &scratch.block);
+                // SAFETY: the guarantee of the caller of this function.
+                unsafe { self.put(plan.number, &block, &scratch.block) };
             }
             return Ok(());
         }
@@ -358,13 +370,19 @@ impl Gathering<'_> {
             decoder.decompress_masked(chunk, &wanted, &mut scratch.chunk)?;
         }
         for block in blocks() {
-            self.put(plan.number, &block, &scratch.chunk[block.number * len..][..len]);
+            let bytes = &scratch.chunk[block.number * len..][..len];
+            // SAFETY: the guarantee of the caller of this function.
+            unsafe { self.put(plan.number, &block, bytes) };
         }
         Ok(())
     }
 
-    fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
-        // SAFETY: the block is one of the plan, and is given to this thread.
+    /// Copies the items of a block to their places, and keeps the block in the cache.
+    ///
+    /// # Safety
+    /// As for [`chunk`](Self::chunk).
+    unsafe fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
+        // SAFETY: the guarantee of the caller of this function.
         unsafe { self.sink.put(block, bytes) };
         if let Some(cache) = &self.cache {
             cache.keep(chunk, block.number, bytes);
@@ -388,11 +406,9 @@ pub(super) fn repeated_item(
             let value = chunk.body();
             (value.len() == typesize).then(|| value.to_vec())
         }
-        Special::Nan if usize::from(header.typesize) != typesize => None,
-        Special::Nan => match typesize {
-            4 => Some(f32::NAN.to_ne_bytes().to_vec()),
-            8 => Some(f64::NAN.to_ne_bytes().to_vec()),
-            _ => None,
-        },
+        Special::Nan => {
+            let item = nan(header).ok().filter(|item| item.len() == typesize);
+            item.map(<[u8]>::to_vec)
+        }
     }
 }

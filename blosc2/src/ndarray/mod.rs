@@ -16,6 +16,7 @@ mod index;
 mod info;
 mod parallel;
 mod partition;
+mod places;
 mod plan;
 mod points;
 mod region;

@@ -6,43 +6,42 @@ use blosc2_format::b2nd::Geometry;
 
 use smallvec::smallvec;
 
+use super::places::Places;
 use super::region::{Positions, Region};
 use super::selection::Few;
+use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
-/// The distance in bytes between neighbors in memory along each axis of a region.
-pub(super) type Strides = Few<isize>;
-
-/// Returns the strides of items in C order.
-pub(super) fn c_order(shape: &[u64], typesize: usize) -> Strides {
-    let mut strides: Strides = smallvec![0; shape.len()];
-    // All items are in memory, so the product does not overflow.
-    let mut stride = typesize as isize;
-    for (each, &size) in strides.iter_mut().zip(shape).rev() {
-        *each = stride;
-        stride = stride.saturating_mul(size.max(1) as isize);
-    }
-    strides
-}
-
-/// Items of an array, and their layout in memory.
+/// Items of an array.
 #[derive(Clone, Copy)]
 pub(super) enum Items<'a> {
-    /// A region, with the strides in memory.
-    Region(&'a Region, &'a [isize]),
-    /// Single items, which are consecutive in memory.
+    Region(&'a Region),
+    /// Single items, which have one axis in memory.
     Points(&'a dyn Indices),
 }
 
 impl Items<'_> {
-    /// Returns a plan for the items, in an array that another handle may have shrunk.
-    pub(super) fn plan<'p>(&'p self, geometry: &'p Geometry, doing: &str) -> Result<Plan<'p>> {
+    /// Returns the shape of the items in memory.
+    pub(super) fn shape(&self) -> Few<u64> {
+        match self {
+            Items::Region(region) => region.shape(),
+            Items::Points(points) => smallvec![points.count() as u64],
+        }
+    }
+
+    /// Returns a plan for the items at these places, in an array that another handle may have shrunk.
+    pub(super) fn plan<'p>(
+        &'p self,
+        geometry: &'p Geometry,
+        places: &'p Places,
+        doing: &str,
+    ) -> Result<Plan<'p>> {
         match *self {
-            Items::Region(region, strides) => {
+            Items::Region(region) => {
                 region.check_inside(geometry.shape(), doing)?;
-                Ok(Plan::new(geometry, region, strides))
+                Ok(Plan::new(geometry, region, places))
             }
-            Items::Points(points) => Plan::of_points(geometry, points, doing),
+            Items::Points(points) => Plan::of_points(geometry, points, places, doing),
         }
     }
 }
@@ -51,6 +50,7 @@ impl Items<'_> {
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     geometry: &'a Geometry,
+    pub(super) places: &'a Places,
     what: What<'a>,
 }
 
@@ -108,25 +108,32 @@ struct Run {
 }
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for a region inside the array, with these strides in memory.
-    pub(super) fn new(geometry: &'a Geometry, region: &'a Region, strides: &[isize]) -> Self {
+    /// Creates a plan for a region inside the array, whose items are at these places in memory.
+    pub(super) fn new(geometry: &'a Geometry, region: &'a Region, places: &'a Places) -> Self {
+        check_places(places, &region.shape(), geometry);
         let stride_of = |axis: usize| {
             let dim = region.dims.iter().position(|dim| *dim == Some(axis));
-            dim.map_or(0, |dim| strides[dim])
+            dim.map_or(0, |dim| places.strides[dim])
         };
         if region.positions.iter().any(|positions| positions.len() == 0) {
             // An empty plan, however large the other axes are.
-            return Self { geometry, what: What::Points(Vec::new(), Few::new()) };
+            return Self { geometry, places, what: What::Points(Vec::new(), Few::new()) };
         }
         let axes = region.positions.iter().enumerate();
         let axes = axes.map(|(axis, positions)| {
             Axis::new(positions, geometry.chunks()[axis].max(1), stride_of(axis))
         });
-        Self { geometry, what: What::Region(axes.collect()) }
+        Self { geometry, places, what: What::Region(axes.collect()) }
     }
 
-    /// Creates a plan for single items, which are consecutive in memory.
-    fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
+    /// Creates a plan for single items at these places.
+    fn of_points(
+        geometry: &'a Geometry,
+        points: &dyn Indices,
+        places: &'a Places,
+        doing: &str,
+    ) -> Result<Self> {
+        check_places(places, &[points.count() as u64], geometry);
         let (shape, chunks, blocks) = (geometry.shape(), geometry.chunks(), geometry.blocks());
         let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
         let mut index: Few<u64> = smallvec![0; shape.len()];
@@ -149,8 +156,7 @@ impl<'a> Plan<'a> {
             Ok(Point { chunk: chunk as usize, block: block as usize, number, at })
         };
         let mut all: Vec<Point> = Vec::new();
-        all.try_reserve_exact(points.count())
-            .map_err(|error| Error::new(ErrorKind::OutOfMemory, doing, error))?;
+        reserve(&mut all, points.count(), doing)?;
         for number in 0..points.count() {
             all.push(point(number)?);
         }
@@ -163,7 +169,7 @@ impl<'a> Plan<'a> {
                 _ => ranges.push(number..number + 1),
             }
         }
-        Ok(Self { geometry, what: What::Points(points, ranges) })
+        Ok(Self { geometry, places, what: What::Points(points, ranges) })
     }
 
     pub(super) fn geometry(&self) -> &'a Geometry {
@@ -200,6 +206,11 @@ impl<'a> Plan<'a> {
         place
     }
 
+    /// Returns the parts of the plan in all of these chunks.
+    pub(super) fn all_chunks(&self) -> impl Iterator<Item = ChunkPlan<'_>> {
+        (0..self.nchunks()).map(|number| self.chunk(number))
+    }
+
     /// Returns the part of the plan in one of these chunks.
     pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
         let (number, covers, what) = match &self.what {
@@ -210,8 +221,8 @@ impl<'a> Plan<'a> {
                 (points[0].chunk, false, InChunk::Points(blocks))
             }
         };
-        let (typesize, block_len) = (self.geometry.typesize(), self.geometry.block_len());
-        ChunkPlan { number, what, typesize, block_len, covers }
+        let (places, block_len) = (self.places, self.geometry.block_len());
+        ChunkPlan { number, what, places, block_len, covers }
     }
 
     fn region_in_chunk(&self, axes: &[Axis<'_>], number: usize) -> (usize, bool, InChunk<'_>) {
@@ -234,6 +245,12 @@ impl<'a> Plan<'a> {
         }
         (position(&place, geometry.chunk_grid()), covers, InChunk::Region(along))
     }
+}
+
+/// Checks that the items of the places are as many and as large as those of the plan.
+fn check_places(places: &Places, shape: &[u64], geometry: &Geometry) {
+    let found = (&places.shape[..], places.part.typesize);
+    assert_eq!(found, (shape, geometry.typesize()), "the places are those of other items");
 }
 
 impl<'a> Axis<'a> {
@@ -360,8 +377,8 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct ChunkPlan<'a> {
     pub(super) number: usize,
+    pub(super) places: &'a Places,
     what: InChunk<'a>,
-    typesize: usize,
     block_len: usize,
     /// Whether it covers all items of the chunk, except padding.
     pub(super) covers: bool,
@@ -391,6 +408,7 @@ struct AxisInChunk {
 pub(super) struct BlockPlan<'a> {
     pub(super) number: usize,
     pub(super) len: usize,
+    pub(super) places: &'a Places,
     what: InBlock<'a>,
 }
 
@@ -404,8 +422,7 @@ enum InBlock<'a> {
         /// The offset in memory to which those of the runs are relative.
         memory: isize,
     },
-    /// Single items with this size in bytes.
-    Points(&'a [Point], usize),
+    Points(&'a [Point]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -421,7 +438,7 @@ impl ChunkPlan<'_> {
     pub(super) fn has_padding(&self, geometry: &Geometry) -> bool {
         let ranges = chunk_ranges(geometry, self.number);
         let items = ranges.iter().map(|range| range.end - range.start).product::<u64>();
-        items * self.typesize as u64 != geometry.chunk_len() as u64
+        items * geometry.typesize() as u64 != geometry.chunk_len() as u64
     }
 
     /// Returns the number of blocks that the plan touches.
@@ -443,15 +460,18 @@ impl ChunkPlan<'_> {
         (1..self.nblocks()).all(follows).then_some(place)
     }
 
+    /// Returns the plans of all of these blocks.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = BlockPlan<'_>> {
+        (0..self.nblocks()).map(|index| self.block(index))
+    }
+
     /// Returns the plan of one of these blocks.
     pub(super) fn block(&self, index: usize) -> BlockPlan<'_> {
         let (number, what) = match &self.what {
             InChunk::Region(axes) => self.region_in_block(axes, index),
-            InChunk::Points(blocks) => {
-                (blocks[index][0].block, InBlock::Points(blocks[index], self.typesize))
-            }
+            InChunk::Points(blocks) => (blocks[index][0].block, InBlock::Points(blocks[index])),
         };
-        BlockPlan { number, len: self.block_len, what }
+        BlockPlan { number, len: self.block_len, places: self.places, what }
     }
 
     fn region_in_block<'b>(
@@ -460,7 +480,8 @@ impl ChunkPlan<'_> {
         mut index: usize,
     ) -> (usize, InBlock<'b>) {
         let mut axes = Few::new();
-        let (mut number, mut scale, mut step) = (0, 1, self.typesize);
+        let typesize = self.places.part.typesize;
+        let (mut number, mut scale, mut step) = (0, 1, typesize);
         for axis in along.iter().rev() {
             let (place, runs) = &axis.blocks[index % axis.blocks.len()];
             index /= axis.blocks.len();
@@ -470,7 +491,7 @@ impl ChunkPlan<'_> {
             step *= axis.side;
         }
         // The last axes are one unit if they are selected in full and have no gaps in the block and in memory.
-        let (mut unit, mut memory, mut done) = (self.typesize, 0, 0);
+        let (mut unit, mut memory, mut done) = (typesize, 0, 0);
         for (axis, from) in axes.iter().zip(along.iter().rev()) {
             let [run] = *axis.runs else { break };
             let gapless = run.len == 1 || axis.stride == unit as isize;
@@ -504,9 +525,10 @@ impl BlockPlan<'_> {
     pub(super) fn each_piece(&self, mut visit: impl FnMut(usize, isize, usize)) {
         match &self.what {
             InBlock::Region { axes, unit, memory } => pieces(axes, *unit, 0, *memory, &mut visit),
-            InBlock::Points(points, typesize) => {
+            InBlock::Points(points) => {
+                let (stride, typesize) = (self.places.strides[0], self.places.part.typesize);
                 for point in *points {
-                    visit(point.at, (point.number * typesize) as isize, *typesize);
+                    visit(point.at, point.number as isize * stride, typesize);
                 }
             }
         }

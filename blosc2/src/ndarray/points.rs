@@ -1,11 +1,12 @@
 //! Selections of single items: points (lists of indices) and boolean masks.
 
 use super::NDArray;
-use super::gather::{READ, Sink};
+use super::gather::READ;
 use super::index::{PerAxis, place};
+use super::places::len_of;
 use super::plan::{Indices, Items, POINT};
 use super::region::Region;
-use super::scatter::{Source, WRITE};
+use super::scatter::WRITE;
 use super::selection::Few;
 use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
@@ -148,14 +149,7 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
-        let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
-        // SAFETY: see above.
-        unsafe { self.gather(Items::Points(points), sink) }?;
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes);
-        }
-        Ok(())
+        self.read_items(Items::Points(points), self.whole_items(), bytes, zeros, swapped)
     }
 
     fn write_indices(&mut self, points: &impl Indices, bytes: &[u8]) -> Result<()> {
@@ -166,8 +160,7 @@ impl NDArray {
                 format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
-        unsafe { self.scatter(Items::Points(points), Source::new(bytes.as_ptr())) }
+        self.write_items(Items::Points(points), bytes)
     }
 
     /// Returns the items of a region that points select.
@@ -222,7 +215,7 @@ impl NDArray {
     ) -> Result<Chosen<'a>> {
         let through = Through::new(region);
         let shape = &through.shape;
-        let len = shape.iter().fold(1u64, |all, &size| all.saturating_mul(size));
+        let len = len_of(shape, 1);
         if mask.len() as u64 != len {
             let found = mask.len();
             let detail = format!("the shape {shape:?} has {len} items, the mask {found}");

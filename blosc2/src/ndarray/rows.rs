@@ -5,6 +5,7 @@ use std::iter::FusedIterator;
 use std::vec;
 
 use super::NDArray;
+use super::places::len_of;
 use crate::Result;
 use crate::element::Element;
 
@@ -25,7 +26,7 @@ impl NDArray {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn rows<T: Element>(&self) -> Rows<'_, T> {
-        let items = self.shape().iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
+        let items = len_of(self.shape().get(1..).unwrap_or_default(), 1);
         let left = self.shape().first().copied().unwrap_or(1);
         Rows { array: self, next: 0, left, row: items, read: Vec::new().into_iter() }
     }

@@ -1,13 +1,16 @@
 //! Writing of regions: each chunk that they touch is compressed once.
 
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
-use super::gather::{ItemPart, Scratch, WORTHWHILE};
-use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, c_order, chunk_ranges};
+use super::gather::{Scratch, WORTHWHILE};
+use super::places::{ItemPart, Places};
+use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, chunk_ranges};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::closures::{self, ChunkPlace};
@@ -19,67 +22,70 @@ use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 
-/// Memory with the items of a region; several threads read it at the same time.
+/// Memory with items; several threads read it at the same time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct Source<'a> {
+    /// The place of the first item. For each of `places` there are initialized bytes, which are not written during `'a`.
     start: *const u8,
-    /// The part of each item that is stored here; `None` for the whole item.
-    part: Option<ItemPart>,
+    pub(super) places: &'a Places,
+    memory: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: the memory is only read; see `Source::new`.
-unsafe impl Send for Source {}
-// SAFETY: see above.
-unsafe impl Sync for Source {}
+// SAFETY: it is a shared borrow of bytes, which can be sent to and used on other threads.
+unsafe impl Send for Source<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Source<'_> {}
 
-impl Source {
-    /// Creates a source in memory whose first item is at `start`.
-    ///
-    /// # Safety
-    /// Until the last copy of the source is dropped, the memory is not written. For every item of the region for which
-    /// the source is used, at its place determined by the strides from `start`, there are as many initialized bytes as
-    /// an item has.
-    pub(super) unsafe fn new(start: *const u8) -> Self {
-        Self { start, part: None }
+impl<'a> Source<'a> {
+    /// Creates a source of the items at these places of `memory`, which contains them.
+    pub(super) fn new(memory: &'a [u8], places: &'a Places) -> Self {
+        let first = places.first_in(memory.len());
+        Self { start: memory.as_ptr().wrapping_add(first), places, memory: PhantomData }
     }
 
-    /// Creates a source of a part of each item: at the place of an item there are as many bytes as the part has.
+    /// Creates a source whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
-    /// The guarantees of [`new`](Self::new), with the bytes of the part instead of those of the item.
-    pub(super) unsafe fn of_part(start: *const u8, part: ItemPart) -> Self {
-        Self { start, part: Some(part) }
+    /// During `'a` the memory at these places is initialized, and is not written.
+    #[cfg(feature = "ndarray")]
+    pub(super) unsafe fn strided(start: *const u8, places: &'a Places) -> Self {
+        Self { start, places, memory: PhantomData }
     }
 
     /// Returns the `len` bytes at a place.
     ///
     /// # Safety
-    /// The bytes are those of items of the region, are contiguous, and are not used after the guarantee of
-    /// [`new`](Self::new) ends.
-    unsafe fn bytes<'a>(self, at: isize, len: usize) -> &'a [u8] {
-        // SAFETY: the guarantees of the callers of this function and of `new`.
+    /// The bytes are inside the places of items, which are contiguous there.
+    unsafe fn bytes(self, at: isize, len: usize) -> &'a [u8] {
+        self.places.debug_check(at, len);
+        // SAFETY: guaranteed by the caller, and by the field `start`.
         unsafe { std::slice::from_raw_parts(self.start.offset(at), len) }
     }
 
+    /// Copies the items of all blocks of a chunk from their places.
+    fn get_all(self, plan: &ChunkPlan<'_>, chunk: &mut [u8]) {
+        for block in plan.blocks() {
+            self.get(&block, &mut chunk[block.number * block.len..][..block.len]);
+        }
+    }
+
     /// Copies the items of a block from their places.
-    ///
-    /// # Safety
-    /// The block is one of the plan whose items this memory holds.
-    unsafe fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
-        if let Some(ItemPart { offset, len: part, typesize }) = self.part {
-            block.each_piece(|to, from, len| {
+    fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
+        assert!(ptr::eq(block.places, self.places), "the block is one of another plan");
+        let ItemPart { offset, len: part, typesize } = self.places.part;
+        if !self.places.part.is_whole() {
+            return block.each_piece(|to, from, len| {
                 // Consecutive items of a piece have the same distance in memory as in the block.
                 for at in (0..len).step_by(typesize) {
-                    // SAFETY: guaranteed by the caller; `from + at` is the place of an item, which has a part.
+                    // SAFETY: the pieces of a block are places of its items; `from + at` is that of one item.
                     let from = unsafe { self.bytes(from + at as isize, part) };
                     bytes[to + at + offset..][..part].copy_from_slice(from);
                 }
             });
-            return;
         }
         block.each_piece(|to, from, len| {
             let to = &mut bytes[to..to + len];
-            // SAFETY: guaranteed by the caller: the pieces of a block are places of its items.
+            // SAFETY: the pieces of a block are places of its items.
             let from = unsafe { self.bytes(from, len) };
             match len {
                 // Single items, without a call.
@@ -225,21 +231,19 @@ impl Team<'_> {
     }
 
     /// Returns the data of a chunk: the planned items over those that `base` stores in the scratch, with padding. If the
-    /// plan covers the whole chunk, `base` is not called.
-    ///
-    /// # Safety
-    /// The source is memory for the items of the plan, and outlives the returned data.
-    pub(super) unsafe fn fill<'d>(
+    /// plan covers the whole chunk, `base` is not called. The places of the plan are those of the source.
+    pub(super) fn fill<'d>(
         &self,
         plan: &ChunkPlan<'_>,
-        source: Source,
+        source: Source<'d>,
         scratch: &mut Scratch,
         base: impl FnOnce(&mut Scratch) -> Result<()>,
     ) -> Result<Data<'d>> {
-        let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
-        let whole_items = source.part.is_none();
+        let total = self.geometry.chunk_len();
+        assert!(ptr::eq(plan.places, source.places), "the chunk is one of another plan");
+        let whole_items = source.places.part.is_whole();
         if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
-            // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
+            // SAFETY: the places of the blocks are all of the chunk, and are consecutive in this memory.
             return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
         }
         match (plan.covers && whole_items, plan.has_padding(self.geometry)) {
@@ -248,10 +252,7 @@ impl Team<'_> {
             (true, false) => resize(&mut scratch.chunk, total, WRITE)?,
             (false, _) => base(scratch)?,
         }
-        for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            // SAFETY: the guarantee of the caller of this function.
-            unsafe { source.get(&block, &mut scratch.chunk[block.number * len..][..len]) };
-        }
+        source.get_all(plan, &mut scratch.chunk);
         Ok(Data::Scratch)
     }
 
@@ -268,7 +269,7 @@ impl Team<'_> {
         if threads <= 1 || !schunk.has_separate_blocks(reading, number, (total, len))? {
             let target = Target::of(&mut scratch.chunk);
             return schunk.with_chunk_in(reading, number, None, |chunk, decoder| {
-                decoder.decompress(chunk, target)
+                decoder.decompress(chunk, target).map(|_| ())
             });
         }
         let part = (total / len).div_ceil(threads) * len;
@@ -286,7 +287,7 @@ impl Team<'_> {
                 schunk.with_chunk_in(reading, number, needed, |chunk, decoder| {
                     let blocks = target.chunks_mut(len).zip((start..).step_by(len));
                     blocks.into_iter().try_for_each(|(block, start)| {
-                        decoder.range(chunk, start, Target::of(block))
+                        decoder.range(chunk, start, Target::of(block)).map(|_| ())
                     })
                 })
             },
@@ -344,14 +345,9 @@ impl Team<'_> {
                 bytes.clear();
                 resize(bytes, len, WRITE)?;
                 fill(&ranges, bytes)?;
-                let strides = c_order(&extent, geometry.typesize());
-                Plan::new(geometry, &region, &strides).chunk(0).block(0).each_piece(
-                    |at, from, len| {
-                        // The plan is for items in C order, whose offsets are not negative.
-                        let from = from.unsigned_abs();
-                        block[at..at + len].copy_from_slice(&bytes[from..from + len]);
-                    },
-                );
+                let places = Places::in_c_order(&extent, ItemPart::whole(geometry.typesize()));
+                let plan = Plan::new(geometry, &region, &places);
+                Source::new(bytes, &places).get(&plan.chunk(0).block(0), &mut block);
                 Ok(())
             },
         )?;
@@ -374,35 +370,23 @@ impl Team<'_> {
         scratch.block.clear();
         resize(&mut scratch.block, len, WRITE)?;
         fill(ranges, &mut scratch.block)?;
-        let strides = c_order(&extent, self.geometry.typesize());
-        let plan = Plan::new(self.geometry, &region, &strides);
-        let plan = plan.chunk(0);
-        for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            let to = &mut scratch.chunk[block.number * block.len..][..block.len];
-            block.each_piece(|at, from, len| {
-                // The plan is for items in C order, whose offsets are not negative.
-                let from = from.unsigned_abs();
-                to[at..at + len].copy_from_slice(&scratch.block[from..from + len]);
-            });
-        }
+        let places = Places::in_c_order(&extent, ItemPart::whole(self.geometry.typesize()));
+        let plan = Plan::new(self.geometry, &region, &places);
+        Source::new(&scratch.block, &places).get_all(&plan.chunk(0), &mut scratch.chunk);
         Ok(())
     }
 }
 
 impl NDArray {
     /// Writes items, all or none.
-    ///
-    /// # Safety
-    /// The source is memory for the items.
-    pub(super) unsafe fn scatter(&mut self, items: Items<'_>, source: Source) -> Result<()> {
+    pub(super) fn scatter(&mut self, items: Items<'_>, source: Source<'_>) -> Result<()> {
         self.changing(WRITE, |change| {
             let Change { schunk, geometry, writers, .. } = change;
-            let plan = items.plan(geometry, WRITE)?;
+            let plan = items.plan(geometry, source.places, WRITE)?;
             // One at a time, because a plan can be larger than its chunk.
-            let touched = (0..plan.nchunks()).map(|number| {
-                let chunk = plan.chunk(number);
-                (chunk.number, chunk.covers && source.part.is_none())
-            });
+            let whole_items = source.places.part.is_whole();
+            let touched =
+                plan.all_chunks().map(|chunk| (chunk.number, chunk.covers && whole_items));
             let touched: Vec<(usize, bool)> = touched.collect();
             if touched.is_empty() {
                 return Ok(());
@@ -419,8 +403,7 @@ impl NDArray {
                     let base = |scratch: &mut Scratch| {
                         team.decompress((&*schunk, &reading), plan.number, scratch)
                     };
-                    // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
-                    unsafe { team.fill(plan, source, scratch, base) }
+                    team.fill(plan, source, scratch, base)
                 };
                 let index = |number: usize| touched[number].0;
                 team.pack(index, data, |mut chunk| {
@@ -432,5 +415,36 @@ impl NDArray {
             let numbered = touched.iter().zip(chunks);
             schunk.put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::gather::Sink;
+    use super::*;
+
+    /// A plan that reaches outside of the memory panics in debug builds before it does so.
+    #[cfg(debug_assertions)]
+    #[test]
+    fn wrong_strides_are_caught() {
+        let items: Vec<u16> = (0..20).collect();
+        let mut array = NDArray::from_slice(&items, &[4, 5]).unwrap();
+        let region = Region::whole(array.shape());
+        for (axis, change) in [(0, 0), (0, 1), (0, -40), (1, 1), (1, -4)] {
+            let mut places = Places::in_c_order(&[4, 5], ItemPart::whole(2));
+            places.strides[axis] += change;
+            let mut bytes = [7; 40];
+            let read = catch_unwind(AssertUnwindSafe(|| {
+                array.gather(Items::Region(&region), Sink::new(&mut bytes, &places, false))
+            }));
+            assert_eq!(read.is_ok(), change == 0, "axis {axis}, {change}");
+            let write = catch_unwind(AssertUnwindSafe(|| {
+                array.scatter(Items::Region(&region), Source::new(&bytes, &places))
+            }));
+            assert_eq!(write.is_ok(), change == 0, "axis {axis}, {change}");
+        }
+        assert_eq!(array.read_all::<u16>().unwrap(), items);
     }
 }

@@ -8,13 +8,15 @@ use blosc2_format::frame::Slot;
 use super::boxes::extent;
 use super::gather::{Scratch, Sink};
 use super::index::{PerAxis, place, sizes};
-use super::plan::{Plan, c_order, chunk_ranges, position};
+use super::places::{ItemPart, Places};
+use super::plan::{Plan, chunk_ranges, position};
 use super::region::{Positions, Region};
 use super::scatter::{Data, Source};
 use super::selection::{AxisIndex, AxisSelection};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
+use crate::memory::reserve;
 use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
@@ -321,16 +323,18 @@ impl NDArray {
                 return Ok(());
             }
             let moved = Moved::new(old.shape(), &shape, &start);
-            let typesize = geometry.typesize();
+            let item = ItemPart::whole(geometry.typesize());
             let nowhere = || shape.iter().map(|_| 0..0).collect();
             let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
             let region = Region::of_box(new.ranges.iter().cloned());
-            // An array without axes has no other shape.
-            let strides = c_order(&region.shape(), typesize);
-            let plan = Plan::new(&geometry, &region, &strides);
+            // Of a view, which may not fit in memory, only the plan's chunks are used.
+            let places = match new.items {
+                NewItems::Bytes(_) => Places::in_c_order(&region.shape(), item),
+                NewItems::View(..) => Places::repeated(&region.shape(), item),
+            };
+            let plan = Plan::new(&geometry, &region, &places);
             // Plans are not kept, because a plan can be larger than its chunk.
-            let arrivals: Vec<usize> =
-                (0..plan.nchunks()).map(|number| plan.chunk(number).number).collect();
+            let arrivals: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = chunks.iter().enumerate();
@@ -356,17 +360,14 @@ impl NDArray {
                 let data = |scratch: &mut Scratch, number: usize| {
                     let (_, made) = made[number];
                     let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
-                        let strides = c_order(&extent(ranges), typesize);
+                        let larger = extent(ranges);
                         made.from.iter().try_for_each(|from| {
-                            let at = from.to.iter().zip(&strides);
-                            let at: isize = at.map(|(&to, stride)| to as isize * stride).sum();
                             let region = Region::of_box(from.ranges.iter().cloned());
-                            let plan = Plan::new(&old, &region, &strides);
-                            // SAFETY: the part is inside the box of the chunk, whose strides these are.
-                            let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), false) };
+                            let places = Places::in_box(&larger, &region.shape(), &from.to, item);
+                            let plan = Plan::new(&old, &region, &places);
+                            let sink = Sink::new(bytes, &places, false);
                             let from = (&*schunk, &reading, &Fetched::default());
-                            // SAFETY: see above.
-                            unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
+                            readers.gather(from, &plan, sink, Threads::ONE)
                         })
                     };
                     match (made.arrivals, &new.items, source) {
@@ -379,10 +380,7 @@ impl NDArray {
                                 }
                                 None => team.put_box(scratch, &made.ranges, gather),
                             };
-                            // SAFETY: the length of the bytes is that of the new items, and they outlive the packing.
-                            let source = unsafe { Source::new(bytes.as_ptr()) };
-                            // SAFETY: the source is memory that holds the items of this plan.
-                            unsafe { team.fill(plan, source, scratch, base) }
+                            team.fill(plan, Source::new(bytes, &places), scratch, base)
                         }
                         (Some(_), _, Some((view, reading))) => {
                             let (part, to) = new.part(&made.ranges);
@@ -533,9 +531,7 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
 /// A vector with room for `count` values. The allocation can fail: a small file may describe millions of chunks.
 fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(count).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, doing, format!("its {count} chunks: {error}"))
-    })?;
+    reserve(&mut all, count, doing)?;
     Ok(all)
 }
 

@@ -5,7 +5,8 @@ use blosc2_format::b2nd::MAX_NDIM;
 use super::NDArray;
 use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
-use super::plan::{Items, c_order};
+use super::places::{ItemPart, Places, len_in_memory, len_of};
+use super::plan::Items;
 use super::region::Region;
 use super::selection::{Few, Selection};
 use crate::dtype::SwapPlan;
@@ -136,11 +137,25 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        let strides = c_order(&region.shape(), self.typesize());
-        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
-        let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
-        // SAFETY: as above; the strides are those of the C order.
-        unsafe { self.gather(Items::Region(region, &strides), sink) }?;
+        self.read_items(Items::Region(region), self.whole_items(), bytes, zeros, swapped)
+    }
+
+    /// Returns the part of each item that is the whole item.
+    pub(super) fn whole_items(&self) -> ItemPart {
+        ItemPart::whole(self.typesize())
+    }
+
+    /// Reads items, or a part of each, into a buffer of exactly their length, in C order.
+    pub(super) fn read_items(
+        &self,
+        items: Items<'_>,
+        part: ItemPart,
+        bytes: &mut [u8],
+        zeros: bool,
+        swapped: Option<SwapPlan>,
+    ) -> Result<()> {
+        let places = Places::in_c_order(&items.shape(), part);
+        self.gather(items, Sink::new(bytes, &places, zeros))?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
         }
@@ -148,19 +163,13 @@ impl NDArray {
     }
 
     /// Reads the current items, all from one state of the array.
-    ///
-    /// # Safety
-    /// The sink is memory for the items.
-    pub(super) unsafe fn gather(&self, items: Items<'_>, sink: Sink) -> Result<()> {
+    pub(super) fn gather(&self, items: Items<'_>, sink: Sink<'_>) -> Result<()> {
         let Self { schunk, geometry, readers, .. } = self;
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
-            let plan = items.plan(now.as_ref().unwrap_or(geometry), READ)?;
-            // SAFETY: the guarantee of the caller of this function.
-            unsafe {
-                let from = (schunk, &reading, &Fetched::default());
-                readers.gather(from, &plan, sink, readers.threads)
-            }
+            let plan = items.plan(now.as_ref().unwrap_or(geometry), sink.places, READ)?;
+            let from = (schunk, &reading, &Fetched::default());
+            readers.gather(from, &plan, sink, readers.threads)
         });
         gathered.map_err(|error| schunk.at(error))
     }
@@ -173,10 +182,7 @@ impl NDArray {
     /// Returns the size of a region in bytes for items of another size.
     pub(super) fn len_of_items(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
         let shape = region.shape();
-        let items = shape.iter().try_fold(size as u64, |all, &size| all.checked_mul(size));
-        let len = if shape.contains(&0) { Some(0) } else { items };
-        let len = len.and_then(|len| isize::try_from(len).ok());
-        len.map(isize::unsigned_abs).ok_or_else(|| {
+        len_in_memory(&shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             self.schunk.error(ErrorKind::TooLarge, doing, detail)
         })
@@ -289,7 +295,7 @@ impl<'a> NDArrayView<'a> {
 
     /// Returns the number of items.
     pub fn len(&self) -> u64 {
-        self.shape().iter().fold(1, |all, &size| all.saturating_mul(size))
+        len_of(&self.shape(), 1)
     }
 
     /// Returns whether the view has no items.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::NDArray;
 use super::index::PerAxis;
-use super::plan::{Items, c_order};
+use super::places::Places;
+use super::plan::Items;
 use super::region::Region;
 use super::scatter::{Source, WRITE};
 use super::selection::Selection;
@@ -54,10 +55,8 @@ impl NDArray {
             let detail = format!("an item has {expected} bytes, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        // Every item is read from the same place.
-        let strides = vec![0; region.dims.len()];
-        // SAFETY: the bytes are an item, and are borrowed until all items are written.
-        unsafe { self.scatter(Items::Region(region, &strides), Source::new(item.as_ptr())) }
+        let places = Places::repeated(&region.shape(), self.whole_items());
+        self.scatter(Items::Region(region), Source::new(item, &places))
     }
 
     /// Writes one item by its index, one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative integers count
@@ -88,8 +87,12 @@ impl NDArray {
 
     pub(super) fn write_region(&mut self, region: &Region, bytes: &[u8]) -> Result<()> {
         self.check_len(region, bytes.len(), WRITE)?;
-        let strides = c_order(&region.shape(), self.typesize());
-        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
-        unsafe { self.scatter(Items::Region(region, &strides), Source::new(bytes.as_ptr())) }
+        self.write_items(Items::Region(region), bytes)
+    }
+
+    /// Writes items from a buffer of exactly their length, in C order.
+    pub(super) fn write_items(&mut self, items: Items<'_>, bytes: &[u8]) -> Result<()> {
+        let places = Places::in_c_order(&items.shape(), self.whole_items());
+        self.scatter(items, Source::new(bytes, &places))
     }
 }

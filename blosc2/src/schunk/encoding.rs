@@ -190,8 +190,8 @@ impl SChunk {
         let mut params = resolved.map_err(|error| self.at(error))?;
         if let Some((blocksize, threads)) = array {
             // Checked together with the shapes.
-            params.c.blocksize = blocksize as i32;
-            params.c.nthreads = threads.for_c();
+            params.format.blocksize = Some(blocksize as u32).filter(|&len| len > 0);
+            params.threads = threads;
         }
         let mut encoder = Encoder::with_shape(params, Some(self.shape()?))?;
         if let Some(prefilter) = &self.prefilter {

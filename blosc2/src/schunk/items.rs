@@ -12,8 +12,8 @@ use blosc2_format::frame::ChunkSize;
 use super::read::check_range;
 use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::decompressor::{byte_range, to_items};
-use crate::element::{Element, bytes_of, with_bytes_mut};
-use crate::memory::{Target, resize};
+use crate::element::{Element, bytes_of, make_items, with_bytes_mut};
+use crate::memory::{Pieces, Target, resize};
 use crate::{ErrorKind, Result};
 
 const READ: &str = "read items";
@@ -59,41 +59,52 @@ impl SChunk {
         let reading = self.reading()?;
         let bytes = byte_range::<T>(start..stop, reading.nbytes(), READ);
         let bytes = bytes.map_err(|error| self.at(error))?;
-        with_bytes_mut(items, |target| self.read_in(&reading, bytes.start, Target::of(target)))
+        with_bytes_mut(items, |target| {
+            self.read_in(&reading, bytes.start, Target::of(target)).map(|_| ())
+        })
     }
 
-    /// Reads bytes from `start` on; on success the whole target is initialized.
-    pub(super) fn read_to(&self, start: u64, target: Target<'_>) -> Result<()> {
+    /// Reads bytes from `start` on.
+    pub(super) fn read_to<'t>(&self, start: u64, target: Target<'t>) -> Result<&'t mut [u8]> {
         self.read_in(&self.reading()?, start, target)
     }
 
-    fn read_in(&self, reading: &Reading<'_>, start: u64, mut target: Target<'_>) -> Result<()> {
+    fn read_in<'t>(
+        &self,
+        reading: &Reading<'_>,
+        start: u64,
+        target: Target<'t>,
+    ) -> Result<&'t mut [u8]> {
         let stop = start.saturating_add(target.len() as u64);
-        let mut read = |(index, part, done): (usize, Range<usize>, usize), fetched: &Fetched| {
-            let (target, ranges) = (target.part(done..done + part.len()), slice::from_ref(&part));
-            self.with_chunk_or_fetched(reading, index, Some(ranges), fetched, |chunk, decoder| {
-                check_range(chunk, &part, index)?;
-                decoder.range(chunk, part.start, target)
+        let mut pieces = Pieces::of(target);
+        let mut read = |index: usize, part: Range<usize>, fetched: &Fetched| {
+            pieces.fill(part.len(), |target| {
+                let ranges = Some(slice::from_ref(&part));
+                self.with_chunk_or_fetched(reading, index, ranges, fetched, |chunk, decoder| {
+                    check_range(chunk, &part, index)?;
+                    decoder.range(chunk, part.start, target)
+                })
             })
         };
         if !self.is_remote(reading) {
             let none = Fetched::default();
-            return self.each_part(reading, start..stop, |index, part, done| {
-                read((index, part, done), &none)
-            });
+            self.each_part(reading, start..stop, |index, part, _| read(index, part, &none))?;
+            return Ok(pieces.finish());
         }
         let mut parts = Vec::new();
-        self.each_part(reading, start..stop, |index, part, done| {
-            parts.push((index, part, done));
+        self.each_part(reading, start..stop, |index, part, _| {
+            parts.push((index, part));
             Ok(())
         })?;
         let wanted = |number: usize| {
-            let (index, part, _) = &parts[number];
+            let (index, part) = &parts[number];
             Some(Wanted { index: *index, ranges: Some(vec![part.clone()]) })
         };
         self.fetch_ahead(reading, parts.len(), wanted, |numbers, fetched| {
-            parts[numbers].iter().try_for_each(|part| read(part.clone(), fetched))
-        })
+            let mut parts = parts[numbers].iter();
+            parts.try_for_each(|(index, part)| read(*index, part.clone(), fetched))
+        })?;
+        Ok(pieces.finish())
     }
 
     /// Overwrites items, starting at the index `start`; items past the end are appended. C:
@@ -219,8 +230,7 @@ impl SChunk {
     pub fn gather<T: Element>(&self, indices: &[u64]) -> Result<Vec<T>> {
         let len = indices.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
-        // Each index has its own slot, so that all slots are filled.
-        to_items(len, |target| self.gather_to::<T>(indices, target))
+        make_items(indices.len(), READ, |bytes| self.gather_to::<T>(indices, bytes))
     }
 
     /// Reads the items at these indices into `items`, which must have the same length as `indices`.
@@ -235,10 +245,10 @@ impl SChunk {
             let detail = format!("{} indices for {} items", indices.len(), items.len());
             return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
         }
-        with_bytes_mut(items, |bytes| self.gather_to::<T>(indices, Target::of(bytes)))
+        with_bytes_mut(items, |bytes| self.gather_to::<T>(indices, bytes))
     }
 
-    fn gather_to<T: Element>(&self, indices: &[u64], mut target: Target<'_>) -> Result<()> {
+    fn gather_to<T: Element>(&self, indices: &[u64], target: &mut [u8]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let reading = self.reading()?;
         let (size, nbytes) = (size_of::<T>(), reading.nbytes());
@@ -257,7 +267,7 @@ impl SChunk {
             // This item lies in two chunks.
             if first + size as u64 > chunk.end {
                 let slot = rest[0].1 * size;
-                self.read_in(&reading, first, target.part(slot..slot + size))?;
+                self.read_in(&reading, first, Target::of(&mut target[slot..slot + size]))?;
                 rest = &rest[1..];
                 continue;
             }
@@ -280,11 +290,8 @@ impl SChunk {
                         // A chunk that is not compressed has no blocks to keep.
                         for &(at, slot) in these {
                             let at = (at - chunk.start) as usize;
-                            decoder.range(
-                                compressed,
-                                at,
-                                target.part(slot * size..(slot + 1) * size),
-                            )?;
+                            let target = &mut target[slot * size..(slot + 1) * size];
+                            decoder.range(compressed, at, Target::of(target))?;
                         }
                         return Ok(());
                     }
@@ -301,7 +308,7 @@ impl SChunk {
                             decoder.range(compressed, from, Target::of(&mut block))?;
                         }
                         let item = &block[at - loaded.start..][..size];
-                        target.part(slot * size..(slot + 1) * size).write(item);
+                        target[slot * size..(slot + 1) * size].copy_from_slice(item);
                     }
                     Ok(())
                 },

@@ -320,8 +320,8 @@ impl SChunk {
     ) -> Result<Self> {
         let doing = "create a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
-        let mut outline = Outline::new(params.to_format(), store.layout());
-        outline.set_dictionary(params.c.use_dict != 0);
+        let mut outline = Outline::new(params.format, store.layout());
+        outline.set_dictionary(params.dictionary);
         for (name, content) in metalayers {
             outline.add_metalayer(name, content).map_err(failed)?;
         }

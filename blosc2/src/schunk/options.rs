@@ -906,7 +906,7 @@ impl OpenOptions {
             let index = usize::try_from(number).unwrap_or(usize::MAX);
             schunk.with_chunk(index, None, |chunk, decoder| {
                 resize(&mut data, chunk.nbytes(), OPEN)?;
-                decoder.decompress(chunk, Target::of(&mut data))
+                decoder.decompress(chunk, Target::of(&mut data)).map(|_| ())
             })
         })?;
         match verdict.fault(OPEN).map_err(|error| schunk.at(error))? {

@@ -49,7 +49,7 @@ impl SChunk {
                 let detail = format!("chunk {index} has {} bytes, got {len}", chunk.nbytes());
                 return Err(Error::new(ErrorKind::InvalidArgument, READ, detail));
             }
-            with_bytes_mut(items, |bytes| decoder.decompress(chunk, Target::of(bytes)))
+            with_bytes_mut(items, |bytes| decoder.decompress(chunk, Target::of(bytes)).map(|_| ()))
         })
     }
 

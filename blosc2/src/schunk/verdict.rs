@@ -133,7 +133,7 @@ fn of<R: ReadAt>(
         let mut data = Vec::new();
         resize(&mut data, chunk.nbytes(), CHECK)?;
         let _calling = gate.map(Gate::calling);
-        decoder.decompress(&chunk, Target::of(&mut data))
+        decoder.decompress(&chunk, Target::of(&mut data)).map(|_| ())
     })
 }
 

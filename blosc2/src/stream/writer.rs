@@ -80,7 +80,7 @@ impl<W: Write + Seek> FrameWriter<W> {
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         let failed = |error| Error::from_frame(DOING, error);
-        let frame = Writer::new(out, resolved.to_format(), &[]).map_err(failed)?;
+        let frame = Writer::new(out, resolved.format, &[]).map_err(failed)?;
         let (params, encoder) = (params.clone(), Encoder::new(resolved)?);
         let (rest, chunk) = (Vec::new(), Vec::new());
         Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::ptr;
 
 use super::super::NDArray;
+use super::super::places::len_in_memory;
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, Threads};
@@ -45,14 +46,10 @@ impl<'a> Context<'a> {
 
     /// Returns the number of items of this shape, if the read limit of at least one of the arrays allows their bytes.
     pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
-        let bytes =
-            shape.iter().try_fold(size_of::<T>() as u64, |all, &size| all.checked_mul(size));
-        let bytes = if shape.contains(&0) { Some(0) } else { bytes };
-        let bytes = bytes.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(|| {
+        let bytes = len_in_memory(shape, size_of::<T>()).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
-        let bytes = bytes.unsigned_abs();
         let mut limits =
             self.readings.iter().map(|(array, _)| array.schunk.allow(DOING, bytes as u64));
         let first = limits.next().unwrap_or(Ok(()));

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::super::builder::Sources;
 use super::super::gather::READ;
+use super::super::places::len_of;
 use super::super::plan::chunk_ranges;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
@@ -40,7 +41,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// - [`ErrorKind::InvalidArgument`]: the buffer has another length.
     pub fn read_into(&self, items: &mut [S::Item]) -> Result<()> {
         let shape = self.source.shape()?;
-        let expected = shape.iter().fold(1u64, |all, &size| all.saturating_mul(size));
+        let expected = len_of(&shape, 1);
         if expected != items.len() as u64 {
             let found = items.len();
             let detail = format!("the expression has {shape:?} items, the buffer has {found}");

@@ -305,7 +305,7 @@ impl<S: Source, O> LazyExpr<S, O> {
 
     fn combine<A: Accumulator<S::Item>, R: Clone + Send, const ORDERED: bool>(
         &self,
-        finish: impl Fn(A, u64) -> R + Sync,
+        finish: impl Fn(A, u64) -> Result<R> + Sync,
     ) -> Result<O::Of>
     where
         O: Output<R>,
@@ -325,7 +325,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, _| S::Item::sum(&total))
+        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, _| Ok(S::Item::sum(&total)))
     }
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
@@ -340,7 +340,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Factors, _, true>(|all, _| S::Item::product(&all))
+        self.combine::<<S::Item as Numeric>::Factors, _, true>(|all, _| Ok(S::Item::product(&all)))
     }
 
     /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
@@ -352,7 +352,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         O: Output<<S::Item as Numeric>::Mean>,
     {
         self.combine::<<S::Item as Numeric>::Total, _, false>(|total, count| {
-            S::Item::mean(&total, count)
+            Ok(S::Item::mean(&total, count))
         })
     }
 
@@ -369,7 +369,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         O: Output<<S::Item as Numeric>::Variance>,
     {
         self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
-            S::Item::to_variance(S::Item::variance(&moments, count, ddof))
+            Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof)))
         })
     }
 
@@ -382,7 +382,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         O: Output<<S::Item as Numeric>::Variance>,
     {
         self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
-            S::Item::to_variance(S::Item::variance(&moments, count, ddof).sqrt())
+            Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof).sqrt()))
         })
     }
 
@@ -396,7 +396,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.output.clone().evaluate(&self.source, self.threads, Extreme::<false>)
+        self.combine::<Extreme<_, false>, _, false>(|least, _| least.finish())
     }
 
     /// Computes the largest item; NaN if one item is NaN. Of zeros of both signs it is the positive one; complex items
@@ -409,7 +409,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.output.clone().evaluate(&self.source, self.threads, Extreme::<true>)
+        self.combine::<Extreme<_, true>, _, false>(|largest, _| largest.finish())
     }
 
     /// Computes the position of the first smallest item, or of the first NaN: its index in C order among all items, or
@@ -446,7 +446,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.output.clone().evaluate(&self.source, self.threads, Has::<true>)
+        self.combine::<Has<true>, _, false>(|has, _| Ok(has.0))
     }
 
     /// Computes whether all items are not zero; NaN is not zero. Stops at the first zero. NumPy: `all`.
@@ -457,7 +457,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.output.clone().evaluate(&self.source, self.threads, Has::<false>)
+        self.combine::<Has<false>, _, false>(|has, _| Ok(!has.0))
     }
 
     /// Counts the items that are not zero; NaN is not zero. NumPy: `count_nonzero`.
@@ -468,7 +468,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<u64>,
     {
-        self.output.clone().evaluate(&self.source, self.threads, CountNonzero)
+        self.combine::<CountNonzero, _, false>(|count, _| Ok(count.0))
     }
 }
 

@@ -106,11 +106,16 @@ pub trait Accumulator<T: Copy>: Default + Clone + Send {
     fn add_repeated(&mut self, item: T, count: u64);
 
     fn merge(&mut self, other: &Self);
+
+    /// Whether further items do not change the result.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// Calls `add` with the items of rows, each with the accumulator with its index in the row.
 #[inline]
-fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
+pub(super) fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
     for row in rows.chunks_exact(to.len()) {
         to.iter_mut().zip(row).for_each(|(to, item)| add(to, *item));
     }

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::super::builder::Sources;
 use super::super::index::PerAxis;
+use super::super::places::len_of;
 use super::super::{NDArray, NDArrayBuilder};
 use super::context::DOING;
 use super::reduce::{Reducer, Reduction};
@@ -145,7 +146,7 @@ impl<T: Element> Output<T> for StoredAxes {
         let keepdims = axes.keepdims;
         let is_reduced: Vec<bool> = (0..shape.len()).map(|axis| reduced.contains(&axis)).collect();
         let reduction = Reduction::new(source, context, reducer, &shape, reduced)?;
-        let size = own.iter().fold(size_of::<T>() as u64, |all, &size| all.saturating_mul(size));
+        let size = len_of(&own, size_of::<T>());
         if size <= SMALL {
             let results = reduction.results()?;
             // The arrays are no longer read.

@@ -10,7 +10,8 @@ use super::super::parallel;
 use super::context::{Context, DOING};
 use super::source::{Source, count, each_row, space};
 use super::space::Space;
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
+use crate::memory::reserve;
 
 /// With fewer tiles of results, the threads work on parts of the reduced axes.
 ///
@@ -143,8 +144,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let (shape, tiles) = (self.shape(), self.space.tiles(&self.kept));
         let len = self.context.allowed_len::<R::Result>(&shape)?;
         let mut all = Vec::new();
-        all.try_reserve_exact(len)
-            .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
+        reserve(&mut all, len, DOING)?;
         let all = Mutex::new(all);
         let put = |ranges: &[Range<u64>], results: Vec<R::Result>| {
             let Some(first) = results.first() else { return };

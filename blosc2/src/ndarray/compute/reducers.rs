@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use super::context::{Context, DOING, ITEMS_OF_A_CALL};
-use super::number::{Accumulator, Numeric};
+use super::number::{Accumulator, Numeric, each_in_rows};
 use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
-/// A sum or a product; `finish` returns the result of an accumulator with this number of items.
+/// A reduction by accumulators; `finish` returns the result of one with this number of items.
 pub(super) struct Combine<A, F, const ORDERED: bool> {
     pub(super) finish: F,
     pub(super) accumulator: PhantomData<fn() -> A>,
@@ -18,7 +18,7 @@ where
     T: Copy,
     A: Accumulator<T>,
     R: Clone + Send,
-    F: Fn(A, u64) -> R + Sync,
+    F: Fn(A, u64) -> Result<R> + Sync,
 {
     type Accumulator = A;
     type Result = R;
@@ -49,7 +49,11 @@ where
     }
 
     fn finish(&self, from: A, count: u64) -> Result<R> {
-        Ok((self.finish)(from, count))
+        (self.finish)(from, count)
+    }
+
+    fn is_done(&self, from: &A) -> bool {
+        from.is_done()
     }
 }
 
@@ -94,74 +98,49 @@ fn no_items(name: &str) -> Error {
 }
 
 /// The smallest or the largest item, or NaN if there is one.
-pub(super) struct Extreme<const LARGEST: bool>;
+#[derive(Clone)]
+pub(super) struct Extreme<K, const LARGEST: bool>(Extremes<K>);
 
-impl<T: Numeric, const LARGEST: bool> Reducer<T> for Extreme<LARGEST> {
-    type Accumulator = Extremes<T::Key>;
-    type Result = T;
-
-    fn start(&self) -> Self::Accumulator {
-        None
+impl<K, const LARGEST: bool> Default for Extreme<K, LARGEST> {
+    fn default() -> Self {
+        Self(None)
     }
+}
 
-    fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], _: u64) -> Result<()> {
-        put::<T::Key, LARGEST>(to, extreme::<T, LARGEST>(items));
-        Ok(())
-    }
-
-    fn add_rows(
-        &self,
-        _: &Context<'_>,
-        to: &mut [Self::Accumulator],
-        rows: &[T],
-        _: u64,
-        _: u64,
-    ) -> Result<()> {
-        for row in rows.chunks_exact(to.len()) {
-            for (to, item) in to.iter_mut().zip(row) {
-                put::<T::Key, LARGEST>(to, Some((item.key(), nan_key(item))));
+impl<K: Ord + Copy, const LARGEST: bool> Extreme<K, LARGEST> {
+    fn put(&mut self, other: Extremes<K>) {
+        self.0 = match (self.0, other) {
+            (Some((one, nan)), Some((other, other_nan))) => {
+                Some((better::<_, LARGEST>(one, other), nan.max(other_nan)))
             }
-        }
-        Ok(())
+            (one, other) => one.or(other),
+        };
     }
 
-    fn add_repeated(
-        &self,
-        _: &Context<'_>,
-        to: &mut Self::Accumulator,
-        item: T,
-        _: u64,
-        _: u64,
-    ) -> Result<()> {
-        put::<T::Key, LARGEST>(to, Some((item.key(), nan_key(&item))));
-        Ok(())
-    }
-
-    fn merge(
-        &self,
-        _: &Context<'_>,
-        to: &mut Self::Accumulator,
-        other: Self::Accumulator,
-    ) -> Result<()> {
-        put::<T::Key, LARGEST>(to, other);
-        Ok(())
-    }
-
-    fn finish(&self, from: Self::Accumulator, _: u64) -> Result<T> {
-        match from {
+    pub(super) fn finish<T: Numeric<Key = K>>(self) -> Result<T> {
+        match self.0 {
             Some((key, nan)) => Ok(T::from_key(nan.unwrap_or(key))),
             None => Err(no_items(if LARGEST { "max" } else { "min" })),
         }
     }
 }
 
-fn put<K: Ord + Copy, const LARGEST: bool>(to: &mut Extremes<K>, other: Extremes<K>) {
-    *to = match (*to, other) {
-        (Some((one, nan)), Some((other, other_nan))) => {
-            Some((better::<_, LARGEST>(one, other), nan.max(other_nan)))
-        }
-        (one, other) => one.or(other),
-    };
+impl<T: Numeric, const LARGEST: bool> Accumulator<T> for Extreme<T::Key, LARGEST> {
+    fn add(&mut self, items: &[T]) {
+        self.put(extreme::<T, LARGEST>(items));
+    }
+
+    fn add_rows(to: &mut [Self], rows: &[T]) {
+        each_in_rows(to, rows, |to, item| to.put(Some((item.key(), nan_key(&item)))));
+    }
+
+    fn add_repeated(&mut self, item: T, _: u64) {
+        self.put(Some((item.key(), nan_key(&item))));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.put(other.0);
+    }
 }
 
 /// The number of items that are searched for the position of the best one.
@@ -276,93 +255,53 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
 }
 
 /// The number of items that are not zero.
-pub(super) struct CountNonzero;
+#[derive(Clone, Default)]
+pub(super) struct CountNonzero(pub(super) u64);
 
-impl<T: Numeric> Reducer<T> for CountNonzero {
-    type Accumulator = u64;
-    type Result = u64;
-
-    fn start(&self) -> u64 {
-        0
-    }
-
-    fn add(&self, _: &Context<'_>, to: &mut u64, items: &[T], _: u64) -> Result<()> {
+impl<T: Numeric> Accumulator<T> for CountNonzero {
+    fn add(&mut self, items: &[T]) {
         // Sums of bytes, which the compiler vectorizes, for as many items as they can count.
         for items in items.chunks(usize::from(u8::MAX)) {
-            *to += u64::from(items.iter().map(|item| u8::from(item.is_nonzero())).sum::<u8>());
+            self.0 += u64::from(items.iter().map(|item| u8::from(item.is_nonzero())).sum::<u8>());
         }
-        Ok(())
     }
 
-    fn add_rows(&self, _: &Context<'_>, to: &mut [u64], rows: &[T], _: u64, _: u64) -> Result<()> {
-        for row in rows.chunks_exact(to.len()) {
-            to.iter_mut().zip(row).for_each(|(to, item)| *to += u64::from(item.is_nonzero()));
-        }
-        Ok(())
+    fn add_rows(to: &mut [Self], rows: &[T]) {
+        each_in_rows(to, rows, |to, item| to.0 += u64::from(item.is_nonzero()));
     }
 
-    fn add_repeated(
-        &self,
-        _: &Context<'_>,
-        to: &mut u64,
-        item: T,
-        count: u64,
-        _: u64,
-    ) -> Result<()> {
-        *to += if item.is_nonzero() { count } else { 0 };
-        Ok(())
+    fn add_repeated(&mut self, item: T, count: u64) {
+        self.0 += if item.is_nonzero() { count } else { 0 };
     }
 
-    fn merge(&self, _: &Context<'_>, to: &mut u64, other: u64) -> Result<()> {
-        *to += other;
-        Ok(())
-    }
-
-    fn finish(&self, from: u64, _: u64) -> Result<u64> {
-        Ok(from)
+    fn merge(&mut self, other: &Self) {
+        self.0 += other.0;
     }
 }
 
-/// Whether there is an item that is not zero (`NONZERO`), or whether there is none that is zero.
-pub(super) struct Has<const NONZERO: bool>;
+/// Whether there is an item that is not zero (`NONZERO`), or one that is zero.
+#[derive(Clone, Default)]
+pub(super) struct Has<const NONZERO: bool>(pub(super) bool);
 
-impl<T: Numeric, const NONZERO: bool> Reducer<T> for Has<NONZERO> {
-    type Accumulator = bool;
-    type Result = bool;
-
-    fn start(&self) -> bool {
-        false
+impl<T: Numeric, const NONZERO: bool> Accumulator<T> for Has<NONZERO> {
+    fn add(&mut self, items: &[T]) {
+        self.0 = self.0 || items.iter().any(|item| item.is_nonzero() == NONZERO);
     }
 
-    fn add(&self, _: &Context<'_>, to: &mut bool, items: &[T], _: u64) -> Result<()> {
-        *to = *to || items.iter().any(|item| item.is_nonzero() == NONZERO);
-        Ok(())
+    fn add_rows(to: &mut [Self], rows: &[T]) {
+        each_in_rows(to, rows, |to, item| to.0 |= item.is_nonzero() == NONZERO);
     }
 
-    fn add_rows(&self, _: &Context<'_>, to: &mut [bool], rows: &[T], _: u64, _: u64) -> Result<()> {
-        for row in rows.chunks_exact(to.len()) {
-            to.iter_mut().zip(row).for_each(|(to, item)| *to |= item.is_nonzero() == NONZERO);
-        }
-        Ok(())
+    fn add_repeated(&mut self, item: T, _: u64) {
+        self.0 |= item.is_nonzero() == NONZERO;
     }
 
-    fn add_repeated(&self, _: &Context<'_>, to: &mut bool, item: T, _: u64, _: u64) -> Result<()> {
-        *to |= item.is_nonzero() == NONZERO;
-        Ok(())
+    fn merge(&mut self, other: &Self) {
+        self.0 |= other.0;
     }
 
-    fn merge(&self, _: &Context<'_>, to: &mut bool, other: bool) -> Result<()> {
-        *to |= other;
-        Ok(())
-    }
-
-    /// For `any` whether there is an item that is not zero; for `all` whether there is none that is zero.
-    fn finish(&self, from: bool, _: u64) -> Result<bool> {
-        Ok(from == NONZERO)
-    }
-
-    fn is_done(&self, from: &bool) -> bool {
-        *from
+    fn is_done(&self) -> bool {
+        self.0
     }
 }
 

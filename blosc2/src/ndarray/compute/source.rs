@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::super::NDArray;
 use super::super::boxes::extent;
 use super::super::field::NDArrayField;
-use super::super::gather::{ItemPart, READ};
+use super::super::gather::READ;
+use super::super::places::{ItemPart, len_of};
 use super::super::region::Positions;
 use super::super::view::NDArrayView;
 use super::context::{Context, DOING, MAP};
@@ -312,8 +313,7 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
-        let len = self.shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
-        if len != Some(self.items.len() as u64) {
+        if len_of(&self.shape, 1) != self.items.len() as u64 {
             let (shape, found) = (&self.shape, self.items.len());
             let detail = format!("an operand of shape {shape:?} has {found} items");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
