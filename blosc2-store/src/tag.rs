@@ -51,7 +51,7 @@ pub(crate) fn error(schunk: &SChunk, kind: ErrorKind, doing: &str, detail: impl 
     }
 }
 
-/// A text of which a file determines the length, for messages.
+/// A short form of a text from a file, for messages.
 pub(crate) fn shortened(text: impl ToString) -> String {
     const MAX_CHARS: usize = 80;
     let text = text.to_string();
