@@ -82,7 +82,8 @@ fn in_structure(item: Value) -> Value {
 fn deep_item_types_with_long_options_are_cheap() {
     let wide = Value::List(vec![Value::None; 500_000]);
     let long = Value::from("x".repeat(900_000));
-    let types: [(fn(Value) -> Value, usize, Value); 4] = [
+    type Nest = fn(Value) -> Value;
+    let types: [(Nest, usize, Value); 4] = [
         (in_lists, 120, long.clone()),
         (in_structure, 60, long),
         (in_lists, 120, wide.clone()),
