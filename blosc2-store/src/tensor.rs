@@ -6,12 +6,14 @@ use std::path::Path;
 
 use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, Value};
 
-use crate::tag::error;
+use crate::tag::{error, shortened};
 
 /// The metalayer with kind, shape and dtype.
 const NAME: &str = "__pack_tensor__";
 /// Maximum bytes of a chunk, as in Python.
 const MAX_CHUNK: usize = 256 << 20;
+/// Maximum number of dimensions, that of TensorFlow. NumPy and PyTorch have lower ones.
+const MAX_NDIM: usize = 254;
 const OPEN: &str = "open a tensor";
 
 /// A tensor: a super-chunk with the items of an array, and its shape and dtype in a metalayer. Python: `save_array`,
@@ -69,12 +71,13 @@ impl Tensor {
         let parsed = parsed.and_then(|value| parse(&value));
         let (kind, shape, dtype) = parsed.map_err(invalid)?;
         if dtype.has_pointers() {
+            let dtype = shortened(dtype);
             let detail = format!("its dtype is {dtype}: pointers to Python objects, not data");
             return Err(error(&schunk, ErrorKind::Unsupported, OPEN, detail));
         }
         let nbytes = items_in(&shape).and_then(|items| items.checked_mul(dtype.size() as u64));
         if nbytes != Some(schunk.nbytes()) {
-            let found = schunk.nbytes();
+            let (found, dtype) = (schunk.nbytes(), shortened(dtype));
             let detail =
                 format!("the dtype {dtype} and the shape {shape:?} do not match its {found} bytes");
             return Err(invalid(detail));
@@ -121,7 +124,7 @@ impl Tensor {
         let sides = shape.iter().map(|&side| side.into()).collect();
         let described = [kind.as_str().into(), Value::Tuple(sides), Value::from_dtype(&dtype)?];
         let mut schunk = SChunk::in_memory::<T>(params)?;
-        for chunk in items.chunks(MAX_CHUNK / size_of::<T>().max(1)) {
+        for chunk in items.chunks((MAX_CHUNK / size_of::<T>().max(1)).max(1)) {
             schunk.append(chunk)?;
         }
         schunk.vlmeta_mut().set_value(NAME, &Value::Tuple(described.into()))?;
@@ -213,8 +216,12 @@ fn items_in(shape: &[u64]) -> Option<u64> {
 fn parse(value: &Value) -> Result<(String, Vec<u64>, Dtype), String> {
     let unlike = || format!("its metalayer `{NAME}` lacks a valid kind, shape or dtype");
     let Some([kind, shape, dtype]) = value.as_list() else { return Err(unlike()) };
-    let shape = shape.as_list().and_then(|shape| shape.iter().map(Value::as_u64).collect());
-    let (Some(kind), Some(shape)) = (kind.as_str(), shape) else { return Err(unlike()) };
+    let (Some(kind), Some(shape)) = (kind.as_str(), shape.as_list()) else { return Err(unlike()) };
+    if shape.len() > MAX_NDIM {
+        return Err(format!("it has {} dimensions, the maximum is {MAX_NDIM}", shape.len()));
+    }
+    let shape: Option<Vec<u64>> = shape.iter().map(Value::as_u64).collect();
+    let shape = shape.ok_or_else(unlike)?;
     let dtype = dtype.to_dtype().map_err(|error| error.to_string())?;
     Ok((kind.to_owned(), shape, dtype))
 }
