@@ -6,5 +6,7 @@ mod common;
 mod python_objects;
 mod python_stores;
 mod python_tables;
+mod store_writers;
 mod stores;
 mod tables;
+mod untrusted_stores;
