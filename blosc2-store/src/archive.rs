@@ -4,14 +4,18 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blosc2::storage::ReadAt;
 use blosc2::{Error, ErrorKind, Result};
-use walkdir::WalkDir;
+use tempfile::TempPath;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use crate::folder::{Access, Folder, Found};
+use crate::key;
+use crate::work::Work;
 
 /// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
 const TAIL: u64 = 1 << 20;
@@ -229,53 +233,72 @@ fn of_zip(error: zip::result::ZipError) -> Error {
     }
 }
 
-/// Packs all files of a folder, uncompressed, the largest first and `last` last.
+/// Packs all files of a store in a directory, uncompressed, the largest first and [`key::INDEX`] last. Links are not
+/// packed.
 ///
-/// The zip file appears when it is complete and on disk. With `permissions` it replaces the file that had them.
+/// The zip file appears when it is complete and on disk. With `replaced`, it replaces a file with these permissions,
+/// after `check`.
 pub(crate) fn pack(
-    folder: &Path,
-    last: &str,
+    folder: &Folder,
+    work: &Work,
     path: &Path,
     replaced: Option<Permissions>,
+    check: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let io = |error| Error::of_io(PACK, error).at(path);
-    let mut members: Vec<(u64, PathBuf)> = Vec::new();
-    for entry in files_of(folder) {
-        let file = entry.map_err(io)?;
-        members.push((fs::metadata(&file).map_err(io)?.len(), file));
+    let mut members: Vec<(u64, String, Found)> = Vec::new();
+    for file in folder.files().map_err(io)? {
+        let Some(name) = file.text() else {
+            let detail = format!("the name of its file `{}` is not UTF-8", file.name.display());
+            return Err(Error::new(ErrorKind::Unsupported, PACK, detail).at(folder.path()));
+        };
+        if !key::is_internal(&name) {
+            members.push((file.len, name, file));
+        }
     }
-    let last = folder.join(last);
-    members.sort_by_key(|(len, file)| (*file == last, u64::MAX - len));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
-    // Permissions as the umask sets them for any new file.
+    members.sort_by_key(|(len, name, _)| (name == key::INDEX, u64::MAX - len));
+    let new = work.path().join("new.b2z");
+    // What a failed attempt has left.
+    let _ = fs::remove_file(&new);
+    let mut options = File::options();
+    options.write(true).create_new(true);
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder_of(path)).map_err(io)?;
+    if replaced.is_some() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = options.open(&new).map_err(io)?;
+    let new = TempPath::try_from_path(new).map_err(io)?;
+    if let Some(permissions) = replaced.clone() {
+        file.set_permissions(permissions).map_err(io)?;
+    }
     let fault = RefCell::new(Ok(()));
-    let mut zip = ZipWriter::new(Faultless::new(file.as_file_mut(), &fault));
-    for (len, member) in members {
-        let name = member.strip_prefix(folder).unwrap_or(&member).to_string_lossy();
-        let name = name.replace(std::path::MAIN_SEPARATOR, "/");
+    let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
+    for (len, name, member) in members {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(len >= u32::MAX.into());
         zip.start_file(name, options).map_err(|error| io(error.into()))?;
-        let mut source = File::open(&member).map_err(io)?;
-        io::copy(&mut source, &mut zip).map_err(io)?;
+        let source = folder.file(&member.name, Access::Read).map_err(io)?;
+        let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
         if fault.borrow().is_err() {
             break;
+        }
+        if copied != len {
+            let detail = "a file became shorter while it was packed";
+            return Err(
+                Error::new(ErrorKind::Busy, PACK, detail).at(folder.path().join(member.name))
+            );
         }
     }
     zip.finish().and_then(|mut written| Ok(written.flush()?)).map_err(|error| io(error.into()))?;
     fault.into_inner().map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
+    file.sync_all().map_err(io)?;
+    // Windows renames no open file.
+    drop(file);
+    check()?;
     let persisted = match replaced {
-        None => file.persist_noclobber(path),
-        Some(permissions) => {
-            file.as_file().set_permissions(permissions).map_err(io)?;
-            file.persist(path)
-        }
+        None => new.persist_noclobber(path),
+        Some(_) => new.persist(path),
     };
     persisted.map_err(|error| io(error.error))?;
     sync_folder(folder_of(path)).map_err(io)
@@ -336,32 +359,6 @@ impl Seek for Faultless<'_> {
 /// Syncs the names in a folder to disk, on systems that support it.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
-}
-
-/// Syncs a folder and everything in it to disk.
-pub(crate) fn sync_all(folder: &Path) -> io::Result<()> {
-    for entry in WalkDir::new(folder).contents_first(true) {
-        let entry = entry?;
-        match entry.file_type().is_dir() {
-            true => sync_folder(entry.path())?,
-            false => File::open(entry.path())?.sync_all()?,
-        }
-    }
-    Ok(())
-}
-
-/// Prefix of the names of temporary files and folders.
-pub(crate) const TEMPORARY: &str = ".blosc2-";
-
-/// The files below a folder, sorted, including links to files; folders are not listed.
-pub(crate) fn files_of(folder: &Path) -> impl Iterator<Item = io::Result<PathBuf>> {
-    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
-    let lasting = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with(TEMPORARY);
-    let entries = walk.filter_entry(move |entry| lasting(entry.file_name()));
-    entries.filter_map(|entry| match entry {
-        Ok(entry) => entry.path().is_file().then(|| Ok(entry.into_path())),
-        Err(error) => Some(Err(error.into())),
-    })
 }
 
 /// The parent folder of a path.

@@ -37,6 +37,16 @@ const CHANGE: &str = "change an embedded store";
 /// assert_eq!(squares.read::<i32>(2..4)?, [4, 9]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Several writers
+/// Any number of handles, threads and programs can change one file at the same time if all of them lock it:
+/// [`open_rw`](Self::open_rw) and [`create`](Self::create) do so, Python does with `locking=True`. Each change holds the
+/// lock `FILE.b2lock`, which is not removed, and includes the changes before it. [`keys`](Self::keys) and
+/// [`get`](Self::get) return the entries as of the opening or of the last change by this handle; reopen the store to see
+/// those of other handles.
+///
+/// A program that dies in the middle of a change may leave the file [unfinished](OpenOptions#crash-recovery); `open_rw`
+/// recovers it. A store that is opened by [`from_schunk`](Self::from_schunk) has the options of its super-chunk.
 #[derive(Debug)]
 pub struct EmbedStore {
     schunk: SChunk,
@@ -62,20 +72,23 @@ impl EmbedStore {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens a file for reading and changing.
+    /// Opens a file for reading and changing, with [locking](OpenOptions::locking); see [`EmbedStore`] for the use by
+    /// several programs. A change that a program left unfinished when it died is first rolled back or completed.
     ///
     /// # Errors
-    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    /// - [`ErrorKind::Busy`]: this program has the file open for changing by a handle that does not lock it;
+    /// - [`ErrorKind::Unsupported`]: the file has several names (hard links);
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open_rw(path)?)
+        Self::from_schunk(OpenOptions::new().write(true).locking(true).open(path)?)
     }
 
-    /// Creates an empty store in a new file.
+    /// Creates an empty store in a new file, and opens it like [`open_rw`](Self::open_rw).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Self::create_as("b2embed", path.as_ref())
+        Self::empty(Self::options("b2embed")?.create_new(true).locking(true).open(path.as_ref())?)
     }
 
     /// Creates the embedded store of a `TreeStore` or `DictStore`.
@@ -98,7 +111,7 @@ impl EmbedStore {
 
     fn empty(schunk: SChunk) -> Result<Self> {
         let mut store = Self { schunk, entries: Vec::new() };
-        store.write_map(Vec::new())?;
+        store.change(|_, _| Ok(()))?;
         Ok(store)
     }
 
@@ -115,13 +128,11 @@ impl EmbedStore {
     /// # Errors
     /// [`ErrorKind::InvalidData`]: the metalayer of an embedded store is missing, or its map of entries is invalid.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
-        let entries = match schunk.vlmeta().value(MAP)? {
-            _ if !Self::is_in(&schunk) => Err("it is a super-chunk, not a store".to_owned()),
-            None => Ok(Vec::new()),
-            Some(map) => entries(&map, schunk.nbytes()),
-        };
-        let entries =
-            entries.map_err(|detail| error(&schunk, ErrorKind::InvalidData, OPEN, detail))?;
+        if !Self::is_in(&schunk) {
+            let detail = "it is a super-chunk, not a store";
+            return Err(error(&schunk, ErrorKind::InvalidData, OPEN, detail));
+        }
+        let entries = read_map(&schunk, OPEN)?;
         Ok(Self { schunk, entries })
     }
 
@@ -201,7 +212,7 @@ impl EmbedStore {
     }
 
     pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
-        error(&self.schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
+        missing(&self.schunk, doing, key)
     }
 
     /// Adds a super-chunk, or replaces the entry with this key. For an array, pass its [`NDArray::schunk`].
@@ -219,12 +230,15 @@ impl EmbedStore {
         let invalid = |what| error(&self.schunk, ErrorKind::InvalidArgument, CHANGE, what);
         key::check(key).map_err(invalid)?;
         let frame = schunk.to_cframe()?;
-        let (offset, length) = (self.schunk.nbytes(), frame.len() as u64);
-        let mut writer = self.schunk.writer(CHUNKSIZE)?;
-        writer.write_all(&frame)?;
-        writer.finish()?;
-        let entry = (key.to_owned(), Entry::Frame { offset, length });
-        self.write_map(self.without(key).chain([entry]).collect())
+        self.change(|schunk, entries| {
+            let (offset, length) = (schunk.nbytes(), frame.len() as u64);
+            let mut writer = schunk.writer(CHUNKSIZE)?;
+            writer.write_all(&frame)?;
+            writer.finish()?;
+            entries.retain(|(each, _)| each != key);
+            entries.push((key.to_owned(), Entry::Frame { offset, length }));
+            Ok(())
+        })
     }
 
     /// Removes an entry. Its bytes stay in the file.
@@ -233,34 +247,39 @@ impl EmbedStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, key: &str) -> Result<()> {
-        if !self.contains(key) {
-            return Err(self.missing(CHANGE, key));
+        self.change(|schunk, entries| {
+            let count = entries.len();
+            entries.retain(|(each, _)| each != key);
+            if entries.len() < count { Ok(()) } else { Err(missing(schunk, CHANGE, key)) }
+        })
+    }
+
+    /// Removes the entries with such keys by one change, if there are any.
+    pub(crate) fn remove_all(&mut self, goes: impl Fn(&str) -> bool) -> Result<()> {
+        if !self.entries.iter().any(|(key, _)| goes(key)) {
+            return Ok(());
         }
-        self.write_map(self.without(key).collect())
+        self.change(|_, entries| {
+            entries.retain(|(key, _)| !goes(key));
+            Ok(())
+        })
     }
 
-    /// The entries with other keys.
-    fn without(&self, key: &str) -> impl Iterator<Item = (String, Entry)> {
-        self.entries.iter().filter(move |(name, _)| name != key).cloned()
-    }
-
-    /// Replaces the entries, in the file first.
-    fn write_map(&mut self, entries: Vec<(String, Entry)>) -> Result<()> {
-        let map = entries.iter().map(|(key, entry)| {
-            let entry = match entry {
-                Entry::Frame { offset, length } => {
-                    Value::from([("offset", (*offset).into()), ("length", (*length).into())])
-                }
-                Entry::Reference(reference) => reference.clone(),
-            };
-            (Value::from(key.as_str()), entry)
-        });
-        let map = Value::Map(map.collect());
-        let end = self.schunk.nbytes().into();
-        let content = Value::from([("embed_map", map), ("current_offset", end)]);
-        self.schunk.vlmeta_mut().set_value(MAP, &content)?;
-        self.entries = entries;
-        Ok(())
+    /// Changes the entries, in the file first, while no other handle changes it. Data and map are one change of the file:
+    /// Python 4.14.1 corrupts its memory if it adds an entry to a file with data after the last entry of the map.
+    fn change<R>(
+        &mut self,
+        change: impl FnOnce(&mut SChunk, &mut Vec<(String, Entry)>) -> Result<R>,
+    ) -> Result<R> {
+        let (result, changed) = self.schunk.transaction(|schunk| {
+            // Other handles may have changed it.
+            let mut changed = read_map(schunk, CHANGE)?;
+            let result = change(schunk, &mut changed)?;
+            write_map(schunk, &changed)?;
+            Ok((result, changed))
+        })?;
+        self.entries = changed;
+        Ok(result)
     }
 
     /// Returns the super-chunk that holds all entries.
@@ -276,6 +295,32 @@ impl EmbedStore {
     pub fn into_schunk(self) -> SChunk {
         self.schunk
     }
+}
+
+fn missing(schunk: &SChunk, doing: &str, key: &str) -> Error {
+    error(schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
+}
+
+/// Reads the map of entries; it is empty in a store that is being created.
+fn read_map(schunk: &SChunk, doing: &str) -> Result<Vec<(String, Entry)>> {
+    let Some(map) = schunk.vlmeta().value(MAP)? else { return Ok(Vec::new()) };
+    let entries = entries(&map, schunk.nbytes());
+    entries.map_err(|detail| error(schunk, ErrorKind::InvalidData, doing, detail))
+}
+
+fn write_map(schunk: &mut SChunk, entries: &[(String, Entry)]) -> Result<()> {
+    let map = entries.iter().map(|(key, entry)| {
+        let entry = match entry {
+            Entry::Frame { offset, length } => {
+                Value::from([("offset", (*offset).into()), ("length", (*length).into())])
+            }
+            Entry::Reference(reference) => reference.clone(),
+        };
+        (Value::from(key.as_str()), entry)
+    });
+    let map = Value::Map(map.collect());
+    let content = [("embed_map", map), ("current_offset", schunk.nbytes().into())];
+    schunk.vlmeta_mut().set_value(MAP, &Value::from(content))
 }
 
 /// Parses the map of entries, in data of `nbytes` bytes. The error describes the fault.

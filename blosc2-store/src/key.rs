@@ -1,7 +1,56 @@
-//! Keys of stores: paths such as `/group/array`.
+//! Keys of stores, paths such as `/group/array`, and the names of their files. No other module converts one to the
+//! other, or decides which names are reserved.
 
-/// Checks that a key starts with `/` and that no part is empty or special to a file system. The error describes the
-/// fault.
+/// The file with the embedded store of small entries, which every store has.
+pub(crate) const INDEX: &str = "embed.b2e";
+/// The lock file of a store in a directory: that of the frame [`INDEX`], which Python locks too.
+pub(crate) const LOCK: &str = "embed.b2e.b2lock";
+/// The folder for temporary files inside a store whose parent folder cannot contain them.
+pub(crate) const WORK: &str = "embed.b2e.b2work";
+/// The file extensions of arrays, super-chunks and batch arrays.
+pub(crate) const ENDINGS: [&str; 3] = ["b2nd", "b2f", "b2b"];
+/// The key below a group that holds its attributes.
+pub(crate) const ATTRIBUTES: &str = "/__vlmeta__";
+/// The key of the description of a table, below the key of the table.
+pub(crate) const META: &str = "/_meta";
+
+/// Maximum bytes and parts of a key.
+const MAX_LEN: usize = 4096;
+pub(crate) const MAX_PARTS: usize = 256;
+
+/// The name of the file of a key, with `/` as the separator.
+pub(crate) fn to_name(key: &str, ending: &str) -> String {
+    format!("{}.{ending}", key.strip_prefix('/').unwrap_or(key))
+}
+
+/// The key and the extension of a file, if its name is that of a key. Python: `os.path.splitext`, by which the dots at
+/// the start of the last part do not start an extension.
+pub(crate) fn of_name(name: &str) -> Option<(String, &str)> {
+    if name == INDEX || is_internal(name) {
+        return None;
+    }
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let shown = name[last..].trim_start_matches('.');
+    let (stem, ending) = match shown.rfind('.') {
+        Some(dot) => {
+            let dot = name.len() - shown.len() + dot;
+            (&name[..dot], &name[dot + 1..])
+        }
+        None => (name, ""),
+    };
+    Some((format!("/{stem}"), ending)).filter(|(key, _)| is_path(key))
+}
+
+/// Whether a file in the directory of a store is not part of its content: the lock, or a temporary file. Neither can be
+/// the file of a key, because the files of keys have an extension of [`ENDINGS`].
+pub(crate) fn is_internal(name: &str) -> bool {
+    let is_of_key = || ENDINGS.iter().any(|ending| name.ends_with(&format!(".{ending}")));
+    let is_below = |rest: &str| rest.starts_with('/');
+    name == LOCK || name.strip_prefix(WORK).is_some_and(is_below) && !is_of_key()
+}
+
+/// Checks that a key starts with `/`, that no part is empty or special to a file system, and that its file has this key
+/// in Python too. The error describes the fault.
 pub(crate) fn check(key: &str) -> Result<(), String> {
     if !key.starts_with('/') {
         return Err(format!("the key `{key}` does not start with `/`"));
@@ -16,12 +65,24 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
             "the key `{key}` contains the character {bad:?}, which is not allowed"
         ));
     }
+    if key.rsplit('/').next().is_some_and(|last| last.chars().all(|char| char == '.')) {
+        return Err(format!(
+            "the last part of the key `{key}` consists of dots: its file would have another key"
+        ));
+    }
     Ok(())
 }
 
-/// Maximum bytes and parts of a key.
-const MAX_LEN: usize = 4096;
-const MAX_PARTS: usize = 256;
+/// Checks that a store of files can have this key. The error describes the fault.
+pub(crate) fn check_file(key: &str) -> Result<(), String> {
+    check(key)?;
+    let mut parts = key[1..].split('/');
+    let is_reserved = match (parts.next(), parts.next_back()) {
+        (Some(INDEX | LOCK | WORK), Some(_)) => true,
+        (first, last) => last.or(first) == Some(&ATTRIBUTES[1..]),
+    };
+    if is_reserved { Err(format!("the key `{key}` is reserved")) } else { Ok(()) }
+}
 
 /// Whether a name in a file is a valid key.
 pub(crate) fn is_path(key: &str) -> bool {
@@ -47,4 +108,42 @@ pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn is_below(key: &str, group: &str) -> bool {
     let group = if group == "/" { "" } else { group };
     key.strip_prefix(group).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_keys() {
+        for (name, key, ending) in [
+            ("a.b2nd", "/a", "b2nd"),
+            ("a.b/c", "/a.b/c", ""),
+            ("a.b/c.d.b2f", "/a.b/c.d", "b2f"),
+            ("....b2nd", "/....b2nd", ""),
+            ("x/.b2nd", "/x/.b2nd", ""),
+            (".a.b2nd", "/.a", "b2nd"),
+            (".blosc2-data/a.b2nd", "/.blosc2-data/a", "b2nd"),
+            ("embed.b2nd", "/embed", "b2nd"),
+            ("embed.b2e.b2work/a.b2nd", "/embed.b2e.b2work/a", "b2nd"),
+            ("x/embed.b2e", "/x/embed", "b2e"),
+        ] {
+            assert_eq!(of_name(name), Some((key.to_owned(), ending)), "{name}");
+        }
+        for name in [INDEX, LOCK, "embed.b2e.b2work/new", "embed.b2e.b2work/x/new", "../a", "a//b"]
+        {
+            assert_eq!(of_name(name), None, "{name}");
+        }
+        for key in
+            ["/a", "/a.b/c", "/.a", "/a.", "/embed", "/.../x", "/x/__vlmeta__/y", "/embed.b2e"]
+        {
+            check_file(key).unwrap();
+            for ending in ENDINGS {
+                assert_eq!(of_name(&to_name(key, ending)), Some((key.to_owned(), ending)));
+            }
+        }
+        for key in ["/...", "/a/...", "/__vlmeta__", "/a/__vlmeta__", "/embed.b2e/x"] {
+            check_file(key).unwrap_err();
+        }
+    }
 }

@@ -9,7 +9,8 @@
 //!   the metalayers of the container are missing or invalid;
 //! - [`Unfinished`](blosc2::ErrorKind::Unfinished): its writer was interrupted, or is still writing;
 //! - [`Busy`](blosc2::ErrorKind::Busy): this program already has the file open for changing; see
-//!   [access to a file](blosc2::OpenOptions#access-to-a-file-by-several-handles);
+//!   [access to a file](blosc2::OpenOptions#access-to-a-file-by-several-handles) and, for stores, [several
+//!   writers](TreeStore#several-writers);
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): it needs more memory than the limits of
 //!   [`OpenOptions`](blosc2::OpenOptions) allow;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its format version is newer than this crate supports, its
@@ -51,7 +52,7 @@
 //! | container | change | what it survives |
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
-//! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options |
+//! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options; `open_rw` and `create` set `locking` |
 //! | [`TreeStore`] in a directory | `create`, and `insert`, `create_array`, `remove` and the attributes, for one entry each | as for `durable`. A group is removed entry by entry |
 //! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as for the default, until its `sync` |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
@@ -63,6 +64,7 @@ mod batch_array;
 mod carrier;
 mod ctable;
 mod embed_store;
+mod folder;
 mod item_type;
 mod key;
 mod list_array;
@@ -72,6 +74,7 @@ mod object_array;
 mod tag;
 mod tensor;
 mod tree_store;
+mod work;
 
 pub use batch_array::BatchArray;
 pub use carrier::{Carrier, CarrierKind};

@@ -1,14 +1,14 @@
 //! The files of a store, without their interpretation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use blosc2::storage::ReadAt;
 use blosc2::{Error, ErrorKind, Result};
 
-use crate::archive::{Archive, files_of};
+use crate::archive::Archive;
+use crate::folder::{Access, Folder, Found, open_regular};
 use crate::key;
 
 const LIST: &str = "list the files of a store";
@@ -42,15 +42,18 @@ const VERIFY: &str = "verify a file of a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Symbolic links to files are followed, those to directories are ignored. Temporary files of this crate are not
-/// listed.
+/// Symbolic links and other entries that are neither files nor directories are not listed, and never opened. Nor are the
+/// lock file of the store and temporary files of this crate.
 #[derive(Debug)]
 pub struct Members(Files);
 
 #[derive(Debug)]
 enum Files {
-    /// The path of each file, by name.
-    Folder(BTreeMap<String, PathBuf>),
+    Folder {
+        folder: Folder,
+        /// The files, by name.
+        files: BTreeMap<String, Found>,
+    },
     Archive {
         archive: Archive,
         /// The names of members that overlap another member, with the name of the other one.
@@ -68,16 +71,15 @@ impl Members {
         let path = path.as_ref();
         let io = |error| Error::of_io(LIST, error).at(path);
         if !path.is_dir() {
-            let file = File::open(path).map_err(io)?;
+            let file = open_regular(path).map_err(io)?;
             return Self::open_source(file).map_err(|error| error.at(path));
         }
-        let mut files = BTreeMap::new();
-        for file in files_of(path) {
-            let file = file.map_err(io)?;
-            let name = file.strip_prefix(path).unwrap_or(&file).to_string_lossy();
-            files.insert(name.replace(std::path::MAIN_SEPARATOR, "/"), file);
-        }
-        Ok(Self(Files::Folder(files)))
+        let folder = Folder::open(path).map_err(io)?;
+        let lossy =
+            |file: &Found| file.name.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
+        let files = folder.files().map_err(io)?.into_iter().map(|file| (lossy(&file), file));
+        let files = files.filter(|(name, _)| !key::is_internal(name)).collect();
+        Ok(Self(Files::Folder { folder, files }))
     }
 
     /// Lists the members of a zip file in a custom storage backend.
@@ -99,7 +101,7 @@ impl Members {
     /// Returns the files, sorted by name. Directories are not listed.
     pub fn iter(&self) -> impl Iterator<Item = Member<'_>> {
         let names: Box<dyn Iterator<Item = &str>> = match &self.0 {
-            Files::Folder(files) => Box::new(files.keys().map(String::as_str)),
+            Files::Folder { files, .. } => Box::new(files.keys().map(String::as_str)),
             Files::Archive { archive, .. } => {
                 Box::new(archive.names().filter(|name| !name.ends_with('/')))
             }
@@ -114,7 +116,7 @@ impl Members {
     /// [`ErrorKind::Io`]: reading fails.
     pub fn duplicates(&self) -> Result<BTreeSet<String>> {
         match &self.0 {
-            Files::Folder(_) => Ok(BTreeSet::new()),
+            Files::Folder { .. } => Ok(BTreeSet::new()),
             Files::Archive { archive, .. } => archive.duplicates(),
         }
     }
@@ -122,7 +124,7 @@ impl Members {
     /// Returns the file with this [name](Member::name); `None` if there is none.
     pub fn get(&self, name: &str) -> Option<Member<'_>> {
         let name = match &self.0 {
-            Files::Folder(files) => files.get_key_value(name).map(|(name, _)| name.as_str()),
+            Files::Folder { files, .. } => files.get_key_value(name).map(|(name, _)| name.as_str()),
             Files::Archive { archive, .. } => archive.name(name),
         };
         name.map(|name| Member { members: self, name })
@@ -157,10 +159,9 @@ impl<'a> Member<'a> {
     }
 
     /// Returns the key of the object if the file is a frame: the name with `/` before it and without its extension;
-    /// `None` if that is not a valid key.
+    /// `None` if that is not a valid key, and for `embed.b2e`.
     pub fn key(&self) -> Option<String> {
-        let stem = self.name.rsplit_once('.').map_or(self.name, |(stem, _)| stem);
-        Some(format!("/{stem}")).filter(|key| key::is_path(key))
+        key::of_name(self.name).map(|(key, _)| key)
     }
 
     /// Opens the file for reading. A member of a zip file is read in place.
@@ -172,10 +173,10 @@ impl<'a> Member<'a> {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read.
     pub fn open(&self) -> Result<Arc<dyn ReadAt + Send + Sync>> {
         match &self.members.0 {
-            Files::Folder(files) => {
-                let path = files.get(self.name).map(PathBuf::as_path).unwrap_or(Path::new(""));
-                let file = File::open(path).map_err(|error| Error::of_io(OPEN, error).at(path));
-                Ok(Arc::new(file?))
+            Files::Folder { folder, files } => {
+                let name = files.get(self.name).map_or(Path::new(""), |found| &found.name);
+                let io = |error| Error::of_io(OPEN, error).at(folder.path().join(name));
+                Ok(Arc::new(folder.file(name, Access::Read).map_err(io)?))
             }
             Files::Archive { archive, overlaps } => {
                 let member = archive.member(self.name)?;

@@ -7,5 +7,7 @@ mod hostile;
 mod python_objects;
 mod python_stores;
 mod python_tables;
+mod store_writers;
 mod stores;
 mod tables;
+mod untrusted_stores;

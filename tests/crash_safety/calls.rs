@@ -543,12 +543,11 @@ pub(crate) unsafe extern "C" fn unlinkat(dirfd: c_int, path: *const c_char, flag
 
 /// # Safety
 /// `path` is a C string.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
+unsafe fn mkdir_at(dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
     // SAFETY: the caller promises it.
     let name = unsafe { path_of(path) };
     let planned = with(|session| {
-        let (folder, name) = session.place(None, name)?;
+        let (folder, name) = session.place(base(session, dirfd), name)?;
         if session.now.entry(folder, name).is_some() {
             return None;
         }
@@ -558,12 +557,12 @@ pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_in
         return failed(error);
     }
     // SAFETY: the arguments are those of the caller.
-    let made = unsafe { libc::syscall(libc::SYS_mkdirat, libc::AT_FDCWD, path, mode) } as c_int;
+    let made = unsafe { libc::syscall(libc::SYS_mkdirat, dirfd, path, mode) } as c_int;
     if let Some((folder, name, None)) = planned.filter(|_| made == 0) {
         let mut stat = MaybeUninit::<libc::stat64>::uninit();
         // SAFETY: the path is the caller's, and the call fills the struct: the folder was just created.
         let inode = unsafe {
-            libc::lstat64(path, stat.as_mut_ptr());
+            libc::fstatat64(dirfd, path, stat.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW);
             stat.assume_init().st_ino
         };
         with(|session| {
@@ -573,6 +572,22 @@ pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_in
         });
     }
     made
+}
+
+/// # Safety
+/// `path` is a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { mkdir_at(libc::AT_FDCWD, path, mode) }
+}
+
+/// # Safety
+/// `path` is a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mkdirat(dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { mkdir_at(dirfd, path, mode) }
 }
 
 /// Copies inside the kernel cannot be recorded: Rust then reads and writes.

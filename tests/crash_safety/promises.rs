@@ -165,19 +165,26 @@ fn brief(content: &Content) -> String {
     content.iter().map(entry).collect::<Vec<_>>().join("; ")
 }
 
-/// The files that operations write before they rename them.
+/// The files that operations write before they rename them. A folder for them exists as long as a store is open for
+/// changing; then it contains only its lock.
 fn temporary(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        if name.starts_with(".blosc2-") || name.ends_with(".new") {
+        let is_used = name.ends_with(".b2work") && is_locked(&entry.path().join("lock"));
+        let is_temporary = name.starts_with(".blosc2-") || name.ends_with(".new") || name == "new";
+        if is_temporary || name.ends_with(".b2work") && !is_used {
             found.push(entry.path());
         } else if entry.file_type().unwrap().is_dir() {
             found.extend(temporary(&entry.path()));
         }
     }
     found
+}
+
+fn is_locked(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|lock| lock.try_lock().is_err())
 }
 
 fn copy(from: &Path, to: &Path) {

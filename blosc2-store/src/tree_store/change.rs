@@ -1,33 +1,39 @@
 //! Changes of tree stores.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use super::place::{Place, Stamp, folder_beside, put_folder};
-use super::{ATTRIBUTES, ENDINGS, INDEX, REGISTRY, TreeStore, attributes_key};
-use crate::archive::{self, files_of, folder_of, sync_folder};
-use crate::key;
+use super::place::{Place, Stamp, path_of_new, put_folder};
+use super::{REGISTRY, TreeStore, attributes_key, failed};
+use crate::archive;
+use crate::folder::{Access, Folder, Kind};
+use crate::key::{self, ENDINGS, META};
 use crate::object::Object;
+use crate::work::Work;
 
 const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
+/// The name of a new file in the folder for temporary files.
+const NEW: &str = "new";
 
 impl TreeStore {
     /// Opens an entry for reading and changing.
     ///
-    /// Drop the returned object before you replace or remove the entry, and for a zip file before
-    /// [`finish`](Self::finish).
+    /// Drop the returned object before you replace or remove the entry, before the store, and for a zip file before
+    /// [`finish`](Self::finish). If the file has other names (hard links), it is copied first.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table or a reference, which this crate only reads; or it is a
-    ///   symbolic link, which is not changed; or it is in the embedded store `embed.b2e`, where Python can store small
-    ///   entries (use [`insert`](Self::insert) to replace such an entry);
+    /// - [`ErrorKind::Unsupported`]: the entry is a table, a reference or a sparse frame, which this crate only reads; or
+    ///   it is in the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to
+    ///   replace such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -44,14 +50,20 @@ impl TreeStore {
             }
             return Err(self.missing(key));
         };
-        let path = self.real(&name)?;
-        if path.is_symlink() {
-            return Err(unsupported(format!("`{key}` is a symbolic link, which is not changed")));
-        }
-        let object = Object::from_schunk(SChunk::open_rw(path)?)?;
+        self.check_dropped(&name)?;
+        unlink_copies(&self.place, &name)?;
+        let object = Object::from_schunk(self.lend(&name)?)?;
         self.lent.insert(name);
         self.changed = true;
         Ok(object)
+    }
+
+    /// Opens a file for changing.
+    fn lend(&self, name: &str) -> Result<SChunk> {
+        let folder = self.folder_for_changes()?;
+        let path = folder.path().join(name);
+        let file = folder.file(name, Access::Change).map_err(failed(CHANGE, &path))?;
+        OpenOptions::new().write(true).open_file(file, &path)
     }
 
     /// Adds a super-chunk with all its metalayers, or replaces the entry with this key. For an array, pass its
@@ -60,10 +72,9 @@ impl TreeStore {
     /// # Errors
     /// If it fails, an existing entry is not changed.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved (`/embed`, or a last part
-    ///   `__vlmeta__`); or it is the key of a table, of a part of a table or of a reference; or it is below a symbolic
-    ///   link; or it is the key of a group or is below an entry, and the store is a `TreeStore` of Python. (In a
-    ///   [`DictStore`](Self::is_dict), these keys are allowed.)
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved; or it is the key of a table, of a
+    ///   part of a table or of a reference; or it is below a symbolic link; or it is the key of a group or is below an
+    ///   entry, and the store is a `TreeStore` of Python. (In a [`DictStore`](Self::is_dict), these keys are allowed.)
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -71,6 +82,7 @@ impl TreeStore {
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
         self.check_free(key)?;
+        self.check_meta(key, Some(schunk))?;
         self.put_schunk(key, ending(schunk), schunk)
     }
 
@@ -92,15 +104,16 @@ impl TreeStore {
         make: impl FnOnce(NDArrayBuilder) -> Result<NDArray>,
     ) -> Result<NDArray> {
         self.check_free(key)?;
+        self.check_meta(key, None)?;
         let name = self.put(key, "b2nd", |path| make(NDArray::builder().file(path)).map(drop))?;
-        let array = NDArray::open_rw(self.real(&name)?)?;
+        let array = NDArray::from_schunk(self.lend(&name)?)?;
         self.lent.insert(name);
         Ok(array)
     }
 
     fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let put = self.put(key, ending, |path| {
-            let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
+            let file = File::create_new(path).map_err(failed(CHANGE, path))?;
             schunk.save_in(file, &blosc2::SaveOptions::new())
         });
         put.map(drop)
@@ -113,31 +126,38 @@ impl TreeStore {
         ending: &str,
         write: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<String> {
-        let name = format!("{}.{ending}", key.trim_start_matches('/'));
-        let path = self.real(&name)?;
+        let name = key::to_name(key, ending);
         self.check_unused([key])?;
-        let parent = folder_of(&path);
-        fs::create_dir_all(parent).map_err(io(CHANGE, parent))?;
-        let folder = folder_beside(&path)?;
-        let new = folder.path().join("new");
-        write(&new)?;
-        if !new.is_file() {
+        let (folder, work) = self.changing()?;
+        let path = folder.path().join(&name);
+        let io = failed(CHANGE, &path);
+        let _temporary = Temporary(&work);
+        write(&work.path().join(NEW))?;
+        let written = work.folder().map_err(&io)?;
+        if !written.has_file(NEW) {
             let detail = format!(
                 "the array for `{key}` was created in another place: use the builder that was passed"
             );
             return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         }
-        if self.is_durable() {
-            // The array may have been changed after it was created.
-            fs::File::open(&new).and_then(|file| file.sync_all()).map_err(io(CHANGE, &new))?;
+        let old = self.leaves.get(key).cloned();
+        let file = written.file(NEW, Access::Change).map_err(&io)?;
+        if let Some(replaced) = old.as_ref().and_then(|old| folder.metadata(old)) {
+            // A private file stays private.
+            file.set_permissions(replaced.permissions()).map_err(&io)?;
         }
-        fs::rename(&new, &path).map_err(io(CHANGE, &path))?;
+        if self.place.is_durable() {
+            // The array may have been changed after it was created.
+            file.sync_all().map_err(&io)?;
+        }
+        drop(file);
+        folder.create_folders(Path::new(&name).parent().unwrap_or(Path::new(""))).map_err(&io)?;
+        folder.put(&written, NEW, &name).map_err(&io)?;
         self.changed = true;
         // Only then may the old file be removed.
         self.sync_names(&name)?;
-        let old = self.leaves.get(key).cloned();
         let removed = self.remove_files(key, old.as_deref(), Some(&name)).inspect_err(|_| {
-            if old.is_some_and(|old| old != name) && fs::remove_file(&path).is_ok() {
+            if old.is_some_and(|old| old != name) && folder.remove_file(&name).is_ok() {
                 let _ = self.sync_names(&name);
             }
         })?;
@@ -145,58 +165,38 @@ impl TreeStore {
         if removed {
             self.sync_names(&name)?;
         }
-        if self.embed.contains(key) {
-            self.embed.remove(key)?;
-        }
+        self.embed.remove_all(|each| each == key)?;
         self.embedded.remove(key);
         Ok(name)
-    }
-
-    /// Whether each change is on disk before the call returns. The files in the temporary folder of a zip file need not
-    /// be.
-    fn is_durable(&self) -> bool {
-        matches!(self.place, Place::Folder { .. })
     }
 
     /// Syncs the names of a file and of the folders above it to disk.
     fn sync_names(&self, name: &str) -> Result<()> {
         let folder = self.folder_for_changes()?;
-        if !self.is_durable() {
+        if !self.place.is_durable() {
             return Ok(());
         }
         for above in Path::new(name).ancestors().skip(1) {
-            let above = folder.join(above);
-            sync_folder(&above).map_err(io(CHANGE, &above))?;
+            folder.sync(above).map_err(failed(CHANGE, &folder.path().join(above)))?;
         }
         Ok(())
     }
 
     /// Removes the files of a key with any extension, except `kept`. Returns whether there were any.
     fn remove_files(&self, key: &str, name: Option<&str>, kept: Option<&str>) -> Result<bool> {
-        let stem = key.trim_start_matches('/');
-        let names = ENDINGS.iter().map(|ending| format!("{stem}.{ending}"));
+        let folder = self.folder_for_changes()?;
+        let names = ENDINGS.iter().map(|ending| key::to_name(key, ending));
+        let is_of_key = |name: &String| key::of_name(name).is_some_and(|(found, _)| found == key);
+        let names = names.filter(is_of_key).chain(name.map(str::to_owned));
         let mut any = false;
-        for name in names.chain(name.map(str::to_owned)).filter(|name| Some(&**name) != kept) {
-            let path = self.real(&name)?;
-            match fs::remove_file(&path) {
+        for name in names.filter(|name| Some(&**name) != kept) {
+            match folder.remove_file(&name) {
                 Ok(()) => any = true,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(io(CHANGE, &path)(error)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(CHANGE, &folder.path().join(name))(error)),
             }
         }
         Ok(any)
-    }
-
-    /// The path of a file, after checking that no symbolic link is in it.
-    fn real(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.folder_for_changes()?;
-        let path = folder.join(name);
-        let above = path.ancestors().skip(1).take_while(|above| *above != folder);
-        if let Some(link) = above.into_iter().find(|above| above.is_symlink()) {
-            let detail = format!("`{}` is a symbolic link, which is not changed", link.display());
-            return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
-        }
-        Ok(path)
     }
 
     /// Checks that no handle for changing is open for these keys.
@@ -211,7 +211,7 @@ impl TreeStore {
         if !self.lent.contains(name) {
             return Ok(());
         }
-        match SChunk::open_rw(self.real(name)?) {
+        match self.lend(name) {
             Err(error) if error.kind() == ErrorKind::Busy => Err(error),
             _ => Ok(()),
         }
@@ -221,11 +221,13 @@ impl TreeStore {
     fn check_free(&self, key: &str) -> Result<()> {
         self.folder_for_changes()?;
         let invalid = |detail: String| Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
-        if let Err(detail) = key::check(key) {
+        if let Err(detail) = key::check_file(key) {
             return invalid(detail);
         }
-        if key == "/embed" || key.rsplit('/').next() == Some(&ATTRIBUTES[1..]) {
-            return invalid(format!("the key `{key}` is reserved"));
+        if !self.is_dict() && key::is_below(key, META) {
+            return invalid(format!(
+                "the key `{key}` is reserved: Python opens a store with keys below `{META}` as a table"
+            ));
         }
         let object = self.objects.get_key_value(key).map(|(key, _)| key.as_str());
         if let Some(object) = object.or_else(|| self.object_above(key)) {
@@ -243,16 +245,37 @@ impl TreeStore {
         Ok(())
     }
 
+    /// Checks that a key that makes the store a table is that of the description of a table.
+    fn check_meta(&self, key: &str, schunk: Option<&SChunk>) -> Result<()> {
+        if key != META || self.is_dict() {
+            return Ok(());
+        }
+        let is_meta = |schunk: &SChunk| -> Result<bool> {
+            let vlmeta = schunk.vlmeta();
+            let kind = vlmeta.value("kind")?.is_some_and(|kind| kind.as_str() == Some("ctable"));
+            let version = vlmeta.value("version")?.and_then(|version| version.as_u64());
+            Ok(kind && version.is_some() && !schunk.is_array())
+        };
+        if schunk.is_some_and(|schunk| is_meta(schunk).unwrap_or(false)) {
+            return Ok(());
+        }
+        let detail = format!(
+            "the key `{key}` is reserved: Python opens a store with it as a table, and this is not the description of one"
+        );
+        Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail))
+    }
+
     /// Removes an entry, a table with all its parts, or a group with everything below it. A
     /// [`DictStore`](Self::is_dict) has no groups that can be removed. Python: `del store[key]`.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry or group with this key;
     /// - [`ErrorKind::Busy`]: an entry to be removed is open for changing;
+    /// - [`ErrorKind::Unsupported`]: an entry to be removed is a sparse frame;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Io`]: a file cannot be removed.
     pub fn remove(&mut self, key: &str) -> Result<()> {
-        let folder = self.folder_for_changes()?.to_owned();
+        let folder = Arc::clone(self.folder_for_changes()?);
         let is_object = self.objects.contains_key(key);
         if !self.contains(key) && (self.is_dict() || !self.is_group(key)) {
             return Err(self.missing(key));
@@ -263,7 +286,12 @@ impl TreeStore {
             self.all_keys().filter(|each| goes(each)).map(str::to_owned).collect();
         self.check_unused(gone.iter().map(String::as_str))?;
         for name in gone.iter().filter_map(|key| self.leaves.get(key)) {
-            self.real(name)?;
+            // A sparse frame is not removed.
+            let path = folder.path().join(name);
+            if folder.kind(name).map_err(failed(CHANGE, &path))? == Some(Kind::Folder) {
+                let detail = "it is a directory (sparse frame), which is not removed";
+                return Err(Error::new(ErrorKind::Unsupported, CHANGE, detail).at(path));
+            }
         }
         self.changed = true;
         let mut objects = self.objects.clone();
@@ -275,23 +303,21 @@ impl TreeStore {
             self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
             self.objects = objects;
         }
+        // First, so that no embedded entry appears that a file with its key has replaced.
+        self.embed.remove_all(goes)?;
+        self.embedded.retain(|key| !goes(key));
         for key in gone {
-            if let Some(name) = self.leaves.get(&key).cloned() {
-                self.remove_files(&key, Some(&name), None)?;
-                self.leaves.remove(&key);
-                self.sync_names(&name)?;
-                // Remove folders that are empty now.
-                let above = Path::new(&name).ancestors().skip(1);
-                for above in above.filter(|above| !above.as_os_str().is_empty()) {
-                    if fs::remove_dir(folder.join(above)).is_err() {
-                        break;
-                    }
+            let Some(name) = self.leaves.get(&key).cloned() else { continue };
+            self.remove_files(&key, Some(&name), None)?;
+            self.leaves.remove(&key);
+            self.sync_names(&name)?;
+            // Remove folders that are empty now.
+            let above = Path::new(&name).ancestors().skip(1);
+            for above in above.filter(|above| !above.as_os_str().is_empty()) {
+                if folder.remove_folder(above).is_err() {
+                    break;
                 }
             }
-            if self.embed.contains(&key) {
-                self.embed.remove(&key)?;
-            }
-            self.embedded.remove(&key);
         }
         Ok(())
     }
@@ -313,22 +339,28 @@ impl TreeStore {
             let detail = "it is a DictStore, which has no groups with attributes";
             return Err(self.error(ErrorKind::Unsupported, CHANGE, detail));
         }
-        if group != "/" {
-            // A group is neither an entry nor below one.
-            key::check(group)
-                .map_err(|what| self.error(ErrorKind::InvalidArgument, CHANGE, what))?;
-            self.check_free(&format!("{group}/-"))?;
-        }
+        self.check_group(group)?;
         self.change_attributes(group, |schunk| schunk.vlmeta_mut().set_value(name, value))
     }
 
-    /// Removes an attribute of a group. Returns whether it existed.
+    /// Checks that a group can have this key: it is neither an entry nor below one.
+    fn check_group(&self, group: &str) -> Result<()> {
+        if group == "/" {
+            return Ok(());
+        }
+        key::check_file(group)
+            .map_err(|what| self.error(ErrorKind::InvalidArgument, CHANGE, what))?;
+        self.check_free(&format!("{group}/-"))
+    }
+
+    /// Removes an attribute of a group; `/` is the root. Returns whether it existed.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `name` is reserved;
+    /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
         self.folder_for_changes()?;
+        self.check_group(group)?;
         match self.leaf(&attributes_key(group))? {
             Some(_) => self.change_attributes(group, |schunk| schunk.vlmeta_mut().remove(name)),
             None => Ok(false),
@@ -360,8 +392,8 @@ impl TreeStore {
     /// If it fails, the old zip file is not changed, and the changes are not lost: the call can be repeated.
     ///
     /// - [`ErrorKind::Io`]: the zip file cannot be written;
-    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another handle or program has
-    ///   changed the zip file since it was opened;
+    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or a program that does not use this
+    ///   crate, such as Python, has changed the zip file since it was opened;
     /// - [`ErrorKind::AlreadyExists`]: a file was created at the path of a new store after [`create`](Self::create).
     pub fn finish(&mut self) -> Result<()> {
         if matches!(self.place, Place::Unpacked { .. }) {
@@ -372,18 +404,21 @@ impl TreeStore {
             self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
         }
         match &mut self.place {
-            Place::Unpacked { folder, target, replaced } => {
+            Place::Unpacked { folder, work, target, replaced } => {
                 let permissions = match replaced {
-                    Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
-                        let detail =
-                            "another handle or program has changed the file since it was opened";
-                        return Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(target));
-                    }
                     Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
                     None => None,
                 };
-                archive::pack(folder.path(), INDEX, target, permissions)?;
-                *replaced = Some(Stamp::of(target).map_err(io(CHANGE, target))?);
+                // Other handles of this crate are excluded by the folder for temporary files, Python's are not.
+                let check = || match &*replaced {
+                    Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
+                        let detail = "another program has changed the file since it was opened";
+                        Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(&*target))
+                    }
+                    _ => Ok(()),
+                };
+                archive::pack(folder, work, target, permissions, check)?;
+                *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
             }
             Place::Archive(_) | Place::Folder { .. } => return Ok(()),
         }
@@ -391,66 +426,112 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of the store into a new zip file. Python: `to_b2z`.
+    /// Packs a copy of the store into a new zip file. Links are not packed. Python: `to_b2z`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same file; or a file of the store became shorter
+    ///   during the call;
     /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
-    ///   encrypted;
+    ///   encrypted; or the name of a file in a directory is not UTF-8;
     /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
     /// - [`ErrorKind::Io`]: the zip file cannot be written.
     pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        let target = path_of_new(path, COPY)?;
+        let work = Work::beside(&target)?;
         match &self.place {
             Place::Archive(archive) => {
-                let folder = folder_beside(path)?;
+                let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
                 archive.unpack(folder.path())?;
-                archive::pack(folder.path(), INDEX, path, None)
+                archive::pack(&folder, &work, &target, None, || Ok(()))
             }
-            place => archive::pack(place.folder().unwrap_or(&self.path), INDEX, path, None),
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+                archive::pack(folder, &work, &target, None, || Ok(()))
+            }
         }
     }
 
-    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Python: `to_b2d`.
+    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Links are not copied; the
+    /// files of a directory keep their permissions. Python: `to_b2d`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same directory;
     /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
     ///   encrypted;
     /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
     /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        if path.symlink_metadata().is_ok() {
-            let detail = "it already exists";
-            return Err(Error::new(ErrorKind::AlreadyExists, COPY, detail).at(path));
-        }
-        put_folder(&folder_beside(path)?, path, COPY, |copy| match &self.place {
+        put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {
             Place::Archive(archive) => archive.unpack(copy),
-            place => {
-                let folder = place.folder().unwrap_or(&self.path);
-                for file in files_of(folder) {
-                    let file = file.map_err(io(COPY, folder))?;
-                    let target = copy.join(file.strip_prefix(folder).unwrap_or(&file));
-                    fs::create_dir_all(folder_of(&target)).map_err(io(COPY, &target))?;
-                    fs::copy(&file, &target).map_err(io(COPY, &target))?;
-                }
-                Ok(())
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+                copy_files(folder, &Folder::open(copy).map_err(failed(COPY, copy))?)
             }
         })
     }
 
-    fn folder_for_changes(&self) -> Result<&Path> {
+    fn folder_for_changes(&self) -> Result<&Arc<Folder>> {
         match self.place.folder().filter(|_| self.place.is_writable()) {
             Some(folder) => Ok(folder),
             None => Err(self.error(ErrorKind::ReadOnly, CHANGE, "it was opened for reading")),
         }
     }
+
+    /// The folders of the store and of temporary files.
+    fn changing(&self) -> Result<(Arc<Folder>, Arc<Work>)> {
+        let folder = Arc::clone(self.folder_for_changes()?);
+        let work = self.place.work()?;
+        Ok((folder, work.expect("the store is opened for changing")))
+    }
 }
 
-/// Converts an error of the operating system for a path.
-fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error {
-    move |error| Error::of_io(doing, error).at(path)
+/// Removes a temporary file if it is still there in the end.
+struct Temporary<'a>(&'a Work);
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.0.path().join(NEW));
+    }
+}
+
+/// Replaces a file that has other names (hard links) by a copy of its own, so that a change does not change what has the
+/// other names.
+pub(super) fn unlink_copies(place: &Place, name: &str) -> Result<()> {
+    let Some((folder, work)) = place.folder().zip(place.work_for(name)?) else { return Ok(()) };
+    let path = folder.path().join(name);
+    let io = failed(CHANGE, &path);
+    let _temporary = Temporary(&work);
+    let new = work.folder().map_err(&io)?;
+    copy_file(&folder.file(name, Access::Read).map_err(&io)?, &new, NEW).map_err(&io)?;
+    folder.put(&new, NEW, name).map_err(&io)?;
+    if place.is_durable() {
+        folder.sync(Path::new(name).parent().unwrap_or(Path::new(""))).map_err(&io)?;
+    }
+    Ok(())
+}
+
+/// Copies the content of a store in a directory into another directory.
+fn copy_files(from: &Folder, to: &Folder) -> Result<()> {
+    for file in from.files().map_err(failed(COPY, from.path()))? {
+        if file.text().is_some_and(|name| key::is_internal(&name)) {
+            continue;
+        }
+        let path = from.path().join(&file.name);
+        let io = failed(COPY, &path);
+        to.create_folders(file.name.parent().unwrap_or(Path::new(""))).map_err(&io)?;
+        let source = from.file(&file.name, Access::Read).map_err(&io)?;
+        copy_file(&source, to, &file.name).map_err(io)?;
+    }
+    Ok(())
+}
+
+/// Copies a file with its permissions into a directory that nobody else can read, and syncs it.
+fn copy_file(mut source: &File, to: &Folder, name: impl AsRef<Path>) -> io::Result<()> {
+    let mut target = to.file(name, Access::Create)?;
+    target.set_permissions(source.metadata()?.permissions())?;
+    io::copy(&mut source, &mut target)?;
+    target.sync_all()
 }
 
 /// The file extension for a super-chunk, by its container.

@@ -5,26 +5,23 @@ mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2::storage::{ReadAt, ReadOnly};
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 
-use crate::archive::{self, Archive, files_of};
+use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::EmbedStore;
-use crate::key;
-use place::{Place, Stamp, folder_beside, put_folder};
+use crate::folder::{Access, Folder, Kind, open_regular};
+use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
+use crate::work::{Claim, Work};
+use place::{Place, Stamp, Writer, path_of_new, put_folder};
 
-/// The file with the embedded store of small entries, which every store has.
-const INDEX: &str = "embed.b2e";
-/// The file extensions of arrays, super-chunks and batch arrays.
-const ENDINGS: [&str; 3] = ["b2nd", "b2f", "b2b"];
 /// The end of the name of a file that makes its directory a sparse frame.
 const SPARSE_INDEX: &str = "/chunks.b2frame";
-/// The key below a group that holds its attributes.
-const ATTRIBUTES: &str = "/__vlmeta__";
 /// The metalayer with the registry of tables and other objects.
 const REGISTRY: &str = "_object_registry";
 
@@ -36,7 +33,9 @@ const READ: &str = "read from a store";
 /// `TreeStore`, and `DictStore`, which has no groups.
 ///
 /// Keys are paths such as `/group/array`. A key is valid if it starts with `/`, no part is empty, `.` or `..`, and it
-/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters.
+/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters, and their last part
+/// must not consist of dots. Reserved are the last part `__vlmeta__`, in a `TreeStore` of Python `/_meta` except for the
+/// description of a table, and all keys below `/_meta`, `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`.
 ///
 /// Opening a zip file reads its list of members and the metadata of the store, but no arrays. The members are stored
 /// without zip compression, so that each array is read in place. Opening an entry fails with
@@ -64,23 +63,52 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Only one program may change a store at a time. This crate does not lock stores, and ignores the locks that Python
-/// uses with `locking=True`.
-///
 /// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
 /// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
 /// file atomically; without `finish` it is not changed.
 ///
-/// In a directory, an entry can also be a sparse frame: a directory with one file per chunk, as Python creates it for
-/// the cache of a remote array. Replacing or removing such an entry fails.
+/// # Several writers
+/// One handle at a time can change a store, among all threads and programs that use this crate: opening a second one for
+/// changing fails at once with [`Busy`](blosc2::ErrorKind::Busy). The store is free again when the handle is dropped or
+/// its program ends. Drop the objects that [`edit`](Self::edit) and [`create_array`](Self::create_array) return before the
+/// store: they do not keep it from being opened. Readers need no lock.
 ///
-/// Inside a store, symbolic links to files are followed for reading only: nothing is changed through them. Symbolic
-/// links to directories, and files whose names are not valid keys, are ignored.
+/// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True` use
+///   the same lock for each access: they wait until the store is closed here, and then find its changes. Opening fails with
+///   `Busy` during such an access. Python without `locking` ignores the lock.
+/// - A zip file is locked by the folder `NAME.b2work` next to it, which Python ignores. If another program has replaced
+///   the zip file meanwhile, [`finish`](Self::finish) fails with `Busy`; a replacement at the same moment is lost.
+///
+/// Locks do not work on some network file systems; where the file system has none, opening for changing fails.
+///
+/// # Temporary files
+/// They are in the private folder `NAME.b2work` next to the store, or, if the folder above the store cannot contain it,
+/// in the folder `embed.b2e.b2work` in the store. A program that is killed leaves it. It is no part of the store, except
+/// that Python lists a complete frame in the second folder as an entry. The next handle that opens the store for changing
+/// removes it.
+///
+/// # Permissions
+/// New stores have the permissions of any new file or directory. A zip file that is replaced, and the file of an entry
+/// that is replaced, keep their permissions; the new file has them before its content is written. On Unix, only the owner
+/// can enter the folder for temporary files.
+///
+/// # Links and special files
+/// In a store in a directory, symbolic links, pipes and devices are ignored: they are not listed, read, copied or changed,
+/// and nothing is written through them. If `embed.b2e` is one, opening fails. A new entry replaces a link with the name of
+/// its file. A file that has other names (hard links) is copied before it is changed, so that the others do not change; on
+/// systems other than Unix, hard links are not recognised. The path of the store itself may be a link.
+///
+/// On Unix, files are opened, moved and removed relative to open directories, so that nobody can redirect a call by
+/// replacing a directory by a link meanwhile. Other systems check for links before each call.
+///
+/// # Sparse frames
+///
+/// In a directory, an entry can also be a sparse frame: a directory with one file per chunk, as Python creates it for
+/// the cache of a remote array. Such an entry can only be read. Files whose names are not valid keys are ignored.
 #[derive(Debug)]
 pub struct TreeStore {
     /// The path as given; `None` for a source without a path.
     path: PathBuf,
-    place: Place,
     /// The member or file of each key.
     leaves: BTreeMap<String, String>,
     pub(crate) embed: EmbedStore,
@@ -91,6 +119,8 @@ pub struct TreeStore {
     /// Files that were opened for changing.
     lent: BTreeSet<String>,
     changed: bool,
+    /// Dropped last: it may remove the files.
+    place: Place,
 }
 
 impl TreeStore {
@@ -100,11 +130,12 @@ impl TreeStore {
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        let io = |error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
-            let place = Place::Folder { folder: path.to_owned(), writable: false };
-            return Self::in_folder(path, place);
+            let folder = Arc::new(Folder::open(path).map_err(io)?);
+            return Self::in_folder(path, Place::Folder { folder, writer: None });
         }
-        let file = fs::File::open(path).map_err(|error| Error::of_io(OPEN, error).at(path))?;
+        let file = open_regular(path).map_err(io)?;
         Self::in_archive(Arc::new(file), path).map_err(|error| error.at(path))
     }
 
@@ -116,14 +147,14 @@ impl TreeStore {
     /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the path cannot be read.
     pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
+        let io = |error: io::Error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
-            return Ok(path.join(INDEX).is_file());
+            return Ok(Folder::open(path).map_err(io)?.has_file(INDEX));
         }
-        let io = |error: std::io::Error| Error::of_io(OPEN, error).at(path);
         if !fs::metadata(path).map_err(io)?.is_file() {
             return Ok(false);
         }
-        Archive::is_in(&fs::File::open(path).map_err(io)?).map_err(io)
+        Archive::is_in(&open_regular(path).map_err(io)?).map_err(io)
     }
 
     /// Returns whether a source can be a store: whether it is a zip file.
@@ -147,26 +178,48 @@ impl TreeStore {
     /// Opens a directory or a zip file for reading and changing.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: it is a directory that this program already has open for changing (for a zip file,
-    ///   [`finish`](Self::finish) fails instead);
-    /// - [`ErrorKind::Unsupported`]: its file `embed.b2e` is a symbolic link, or a member of the zip file is compressed
-    ///   or encrypted;
+    /// - [`ErrorKind::Busy`]: another handle or program has it open for changing; see [several
+    ///   writers](Self#several-writers);
+    /// - [`ErrorKind::Unsupported`]: a member of the zip file is compressed or encrypted; or the lock file of the
+    ///   directory is a link or has several names; or the file system has no locks;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if path.is_dir() {
-            let place = Place::Folder { folder: path.to_owned(), writable: true };
-            return Self::in_folder(path, place);
-        }
         let io = |error| Error::of_io(OPEN, error).at(path);
         // If the path is a link, its target is changed.
         let target = fs::canonicalize(path).map_err(io)?;
+        if target.is_dir() {
+            return Self::in_folder_for_changes(path, &target, Claim::count);
+        }
+        let work = Work::beside(&target)?;
+        // From here on no other handle changes it.
         let replaced = Some(Stamp::of(&target).map_err(io)?);
-        let file = fs::File::open(&target).map_err(io)?;
+        let file = open_regular(&target).map_err(io)?;
         let archive = Archive::open(Arc::new(file)).map_err(|error| error.at(path))?;
-        let folder = Arc::new(folder_beside(&target)?);
+        let folder = Self::unpacked(&work).map_err(io)?;
         archive.unpack(folder.path()).map_err(|error| error.at(path))?;
-        Self::in_folder(path, Place::Unpacked { folder, target, replaced })
+        Self::in_folder(path, Place::Unpacked { folder, work: Arc::new(work), target, replaced })
+    }
+
+    /// The folder for the files of a zip file that is changed.
+    fn unpacked(work: &Work) -> io::Result<Arc<Folder>> {
+        let path = work.path().join("store");
+        fs::create_dir(&path)?;
+        Folder::open(&path).map(Arc::new)
+    }
+
+    fn in_folder_for_changes(
+        path: &Path,
+        target: &Path,
+        claimed: impl FnOnce(&mut Claim) -> io::Result<()>,
+    ) -> Result<Self> {
+        let io = |error| Error::of_io(OPEN, error).at(path);
+        let folder = Arc::new(Folder::open(target).map_err(io)?);
+        Self::check_index(&folder, path)?;
+        let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
+        claimed(&mut claim).map_err(io)?;
+        let writer = Some(Arc::new(Writer::new(&folder, claim)));
+        Self::in_folder(path, Place::Folder { folder, writer })
     }
 
     /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
@@ -175,26 +228,29 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or has opened it for changing before
+    ///   this call returned;
+    /// - [`ErrorKind::Unsupported`]: the file system has no locks;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if path.symlink_metadata().is_ok() {
-            let detail = "it already exists";
-            return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail).at(path));
-        }
-        let folder = folder_beside(path)?;
+        let target = path_of_new(path, MAKE)?;
         if path.extension().is_some_and(|ending| ending == "b2z") {
+            let work = Work::beside(&target)?;
+            let io = |error| Error::of_io(MAKE, error).at(path);
+            let folder = Self::unpacked(&work).map_err(io)?;
             let embed = EmbedStore::create_as("b2tree", &folder.path().join(INDEX))?;
-            let (folder, target) = (Arc::new(folder), path.to_owned());
-            let place = Place::Unpacked { folder, target, replaced: None };
+            let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced: None };
             let mut store = Self::new(path, place, Vec::new(), embed)?;
             store.changed = true;
             return Ok(store);
         }
-        put_folder(&folder, path, MAKE, |new| {
-            EmbedStore::create_as("b2tree", &new.join(INDEX)).map(drop)
+        put_folder(&target, MAKE, |new| {
+            EmbedStore::create_as("b2tree", &new.join(INDEX))?;
+            // If this fails, on a full disk for example, there is no store. Opening it then writes nothing.
+            Claim::take(&Folder::open(new).map_err(failed(MAKE, new))?).map(drop)
         })?;
-        Self::in_folder(path, Place::Folder { folder: path.to_owned(), writable: true })
+        Self::in_folder_for_changes(path, &target, |_| Ok(()))
     }
 
     fn in_archive(source: archive::Source, path: &Path) -> Result<Self> {
@@ -209,59 +265,50 @@ impl TreeStore {
         Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
     }
 
-    fn in_folder(path: &Path, place: Place) -> Result<Self> {
-        let folder = place.folder().unwrap_or(path);
-        let index = folder.join(INDEX);
-        if !index.is_file() {
-            let detail = format!("the directory has no file `{INDEX}`, it is not a store");
-            return Err(Error::new(ErrorKind::InvalidData, OPEN, detail).at(path));
-        }
-        let embed = match place.is_writable() {
-            true if index.is_symlink() => {
-                let detail = format!("its `{INDEX}` is a symbolic link, which is not changed");
-                return Err(Error::new(ErrorKind::Unsupported, OPEN, detail).at(path));
-            }
-            // Entries in files are durable too. A temporary folder is packed in the end.
-            true => {
-                let options = OpenOptions::new().write(true);
-                let options = options.durable(matches!(place, Place::Folder { .. }));
-                options.open(&index).and_then(EmbedStore::from_schunk)
-            }
-            false => EmbedStore::open(&index),
+    /// Checks that a directory is a store.
+    fn check_index(folder: &Folder, path: &Path) -> Result<()> {
+        let detail = match folder.kind(INDEX) {
+            Ok(Some(Kind::File)) => return Ok(()),
+            Ok(None) => format!("the directory has no file `{INDEX}`, it is not a store"),
+            Ok(Some(_)) => format!("its `{INDEX}` is not a regular file; links are not followed"),
+            Err(error) => return Err(Error::of_io(OPEN, error).at(path)),
         };
-        let mut names = Vec::new();
-        for file in files_of(folder) {
-            let file = file.map_err(|error| Error::of_io(OPEN, error).at(path))?;
-            // Names that are not UTF-8 have no key.
-            if let Some(name) = file.strip_prefix(folder).unwrap_or(&file).to_str() {
-                names.push(name.replace(std::path::MAIN_SEPARATOR, "/"));
-            }
+        Err(Error::new(ErrorKind::InvalidData, OPEN, detail).at(path))
+    }
+
+    fn in_folder(path: &Path, place: Place) -> Result<Self> {
+        let folder = Arc::clone(place.folder().expect("an archive is not a folder"));
+        Self::check_index(&folder, path)?;
+        if place.is_writable() {
+            change::unlink_copies(&place, INDEX)?;
         }
-        Self::new(path, place, names, embed?)
+        let embed = open_embed(&folder, place.is_writable(), place.is_durable())?;
+        let files = folder.files().map_err(|error| Error::of_io(OPEN, error).at(path))?;
+        // Names that are not UTF-8 have no key.
+        Self::new(path, place, files.iter().filter_map(|file| file.text()).collect(), embed)
     }
 
     fn new(path: &Path, place: Place, names: Vec<String>, embed: EmbedStore) -> Result<Self> {
         let mut store = Self {
             path: path.to_owned(),
-            place,
             leaves: BTreeMap::new(),
             embed,
             embedded: BTreeSet::new(),
             objects: BTreeMap::new(),
             lent: BTreeSet::new(),
             changed: false,
+            place,
         };
         // If a key has two files, after an interrupted change, the file with the last extension counts.
-        for name in names.into_iter().filter(|name| name != INDEX) {
+        for name in names {
             // A sparse frame is a directory in place of a file. In a zip file it cannot be opened.
             let name = match name.strip_suffix(SPARSE_INDEX) {
                 Some(folder) if store.place.folder().is_some() => folder.to_owned(),
                 _ => name,
             };
-            let (stem, ending) = name.rsplit_once('.').unwrap_or((&name, ""));
-            let key = format!("/{stem}");
-            let is_leaf = || ENDINGS.contains(&ending) || store.is_frame(&name);
-            if key::is_path(&key) && !name.ends_with('/') && is_leaf() {
+            if let Some((key, ending)) = key::of_name(&name)
+                && (ENDINGS.contains(&ending) || store.is_frame(&name))
+            {
                 store.leaves.insert(key, name);
             }
         }
@@ -279,8 +326,9 @@ impl TreeStore {
                 let member = archive.member(name).map_err(std::io::Error::from);
                 member.and_then(|member| member.read_exact_at(0, &mut start))
             }
-            place => fs::File::open(place.folder().unwrap_or(&self.path).join(name))
-                .and_then(|file| file.read_exact_at(0, &mut start)),
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+                folder.file(name, Access::Read).and_then(|file| file.read_exact_at(0, &mut start))
+            }
         };
         read.is_ok() && start[2..] == *b"b2frame\0"
     }
@@ -294,7 +342,7 @@ impl TreeStore {
             objects.extend(listed.filter(|(key, _)| key::is_path(key)));
         }
         for key in self.all_keys() {
-            let Some(root) = key.strip_suffix("/_meta").filter(|root| !root.is_empty()) else {
+            let Some(root) = key.strip_suffix(META).filter(|root| !root.is_empty()) else {
                 continue;
             };
             // Damaged entries are not tables, and do not make the store invalid.
@@ -446,17 +494,19 @@ impl TreeStore {
         let place = self.place.for_reading();
         let embed = match &place {
             Place::Archive(archive) => EmbedStore::from_schunk(open_member(archive, INDEX)?)?,
-            place => EmbedStore::open(place.folder().unwrap_or(&self.path).join(INDEX))?,
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+                open_embed(folder, false, false)?
+            }
         };
         Ok(Self {
             path: self.path.clone(),
-            place,
             leaves: self.leaves.clone(),
             embed,
             embedded: self.embedded.clone(),
             objects: BTreeMap::new(),
             lent: BTreeSet::new(),
             changed: false,
+            place,
         })
     }
 
@@ -474,14 +524,23 @@ impl TreeStore {
             Place::Archive(archive) => {
                 open_member(archive, name).map_err(|error| error.at(self.path.join(name)))
             }
-            place => SChunk::open(place.folder().unwrap_or(&self.path).join(name)),
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+                let path = folder.path().join(name);
+                let io = failed(READ, &path);
+                if folder.kind(name).map_err(&io)? == Some(Kind::Folder) {
+                    let sparse = folder.folder(name).map_err(&io)?;
+                    return OpenOptions::new().open_folder(sparse).map_err(|error| error.at(&path));
+                }
+                let file = folder.file(name, Access::Read).map_err(io)?;
+                OpenOptions::new().open_file(file, &path)
+            }
         }
     }
 
     fn has_file(&self, name: &str) -> bool {
         match &self.place {
             Place::Archive(archive) => archive.has(name),
-            place => place.folder().unwrap_or(&self.path).join(name).is_file(),
+            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => folder.has_file(name),
         }
     }
 
@@ -500,7 +559,7 @@ impl TreeStore {
 
 impl Leaves for TreeStore {
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
-        let other = format!("{}.{ending}", key.trim_start_matches('/'));
+        let other = key::to_name(key, ending);
         match self.leaves.get(key) {
             // The key belongs to another file, with an extension that takes precedence.
             Some(name) if *name != other && self.has_file(&other) => self.file(&other).map(Some),
@@ -511,6 +570,27 @@ impl Leaves for TreeStore {
 
 fn open_member(archive: &Archive, name: &str) -> Result<SChunk> {
     OpenOptions::new().open_storage(ReadOnly::new(archive.member(name)?))
+}
+
+/// Opens the embedded store of a store in a directory.
+fn open_embed(folder: &Folder, writable: bool, durable: bool) -> Result<EmbedStore> {
+    let path = folder.path().join(INDEX);
+    let access = if writable { Access::Change } else { Access::Read };
+    let file = folder.file(INDEX, access).map_err(failed(OPEN, &path))?;
+    // The store is locked, so that a writer that has not finished is not alive. Entries in files are durable too.
+    let options = OpenOptions::new().write(writable).recover(writable).durable(durable);
+    options.open_file(file, &path).and_then(EmbedStore::from_schunk)
+}
+
+/// Converts an error of the operating system for a path.
+fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            Error::new(ErrorKind::InvalidArgument, doing, error).at(path)
+        }
+        io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported, doing, error).at(path),
+        _ => Error::of_io(doing, error).at(path),
+    }
 }
 
 /// The key of the attributes of a group.

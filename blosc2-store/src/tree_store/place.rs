@@ -1,49 +1,108 @@
-//! Places: the files of a store, read in place or unpacked.
+//! Places: the files of a store, read in place or unpacked, and who may change them.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use blosc2::{Error, ErrorKind, Result};
-use tempfile::TempDir;
 
-use crate::archive::{Archive, TEMPORARY, folder_of, sync_all, sync_folder};
+use crate::archive::{Archive, folder_of, sync_folder};
+use crate::folder::{Access, Folder};
+use crate::work::{Claim, Work, has_other_names};
 
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     /// Read in place.
     Archive(Arc<Archive>),
     Folder {
-        folder: PathBuf,
-        writable: bool,
+        folder: Arc<Folder>,
+        /// `None` for reading.
+        writer: Option<Arc<Writer>>,
     },
     /// A zip file that is being created or changed: its files are in a temporary folder.
     Unpacked {
-        folder: Arc<TempDir>,
+        folder: Arc<Folder>,
+        /// The temporary folder. While it exists, no other handle can change the zip file.
+        work: Arc<Work>,
         target: PathBuf,
         replaced: Option<Stamp>,
     },
 }
 
+/// The only handle that may change a store in a directory.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Created by the first change that needs it. Removed before the claim ends.
+    work: Mutex<Option<Arc<Work>>>,
+    _claim: Claim,
+}
+
+impl Writer {
+    pub(super) fn new(folder: &Folder, claim: Claim) -> Self {
+        Work::clean_beside(folder.path());
+        Work::clean_inside(folder);
+        Self { work: Mutex::new(None), _claim: claim }
+    }
+
+    fn work(&self, folder: &Folder) -> Result<Arc<Work>> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(work) = &*work {
+            return Ok(Arc::clone(work));
+        }
+        // Python lists any frame in the store as an entry, also one that a program left when it died.
+        let beside = Work::beside(folder.path()).ok();
+        let beside = beside.filter(|work| work.folder().is_ok_and(|work| work.is_beside(folder)));
+        let made = match beside {
+            Some(made) => made,
+            None => Work::inside(folder)?,
+        };
+        Ok(Arc::clone(work.insert(Arc::new(made))))
+    }
+}
+
 impl Place {
-    pub(super) fn folder(&self) -> Option<&Path> {
+    pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
         match self {
             Self::Archive(_) => None,
-            Self::Folder { folder, .. } => Some(folder),
-            Self::Unpacked { folder, .. } => Some(folder.path()),
+            Self::Folder { folder, .. } | Self::Unpacked { folder, .. } => Some(folder),
         }
     }
 
     pub(super) fn is_writable(&self) -> bool {
-        matches!(self, Self::Unpacked { .. } | Self::Folder { writable: true, .. })
+        matches!(self, Self::Unpacked { .. } | Self::Folder { writer: Some(_), .. })
+    }
+
+    /// Whether each change is on disk before the call returns. The files in the temporary folder of a zip file need not
+    /// be.
+    pub(super) fn is_durable(&self) -> bool {
+        matches!(self, Self::Folder { .. })
+    }
+
+    /// The folder for temporary files; `None` if the store was opened for reading.
+    pub(super) fn work(&self) -> Result<Option<Arc<Work>>> {
+        match self {
+            Self::Unpacked { work, .. } => Ok(Some(Arc::clone(work))),
+            Self::Folder { folder, writer: Some(writer) } => writer.work(folder).map(Some),
+            Self::Archive(_) | Self::Folder { writer: None, .. } => Ok(None),
+        }
+    }
+
+    /// The folder for a copy of a file that has other names (hard links); `None` if it has none.
+    pub(super) fn work_for(&self, name: &str) -> Result<Option<Arc<Work>>> {
+        let file = self.folder().map(|folder| folder.file(name, Access::Read));
+        match file {
+            Some(Ok(file)) if has_other_names(&file) => self.work(),
+            // An error is that of the caller, who opens the file.
+            _ => Ok(None),
+        }
     }
 
     /// The same place for reading: a folder becomes read-only.
     pub(super) fn for_reading(&self) -> Self {
         match self.clone() {
-            Self::Folder { folder, .. } => Self::Folder { folder, writable: false },
+            Self::Folder { folder, .. } => Self::Folder { folder, writer: None },
             place => place,
         }
     }
@@ -68,25 +127,33 @@ impl Stamp {
     }
 }
 
-/// A temporary folder in the same folder as `path`.
-pub(super) fn folder_beside(path: &Path) -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder_of(path));
-    folder.map_err(|error| Error::of_io("create a folder", error).at(path))
+/// The path of a store that does not exist yet, which stays the same if the current folder changes.
+pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
+    let failed = |error| Error::of_io(doing, error).at(path);
+    if path.symlink_metadata().is_ok() {
+        let detail = "it already exists";
+        return Err(Error::new(ErrorKind::AlreadyExists, doing, detail).at(path));
+    }
+    let Some(name) = path.file_name() else {
+        let detail = "the path has no file name";
+        return Err(Error::new(ErrorKind::InvalidArgument, doing, detail).at(path));
+    };
+    Ok(fs::canonicalize(folder_of(path)).map_err(failed)?.join(name))
 }
 
-/// Creates a folder at `path`, which `fill` fills in the folder `beside` it. It appears when it is complete and on disk.
+/// Creates a folder at `path`, which `fill` fills. It appears when it is complete and on disk.
 pub(super) fn put_folder(
-    beside: &TempDir,
     path: &Path,
     doing: &'static str,
     fill: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     let failed = |error| Error::of_io(doing, error).at(path);
-    // Unlike a temporary folder, it has the permissions of any new folder.
-    let new = beside.path().join("new");
+    let work = Work::beside(path)?;
+    // Unlike the folder for temporary files, it has the permissions of any new folder.
+    let new = work.path().join("new");
     fs::create_dir(&new).map_err(failed)?;
     fill(&new)?;
-    sync_all(&new).map_err(failed)?;
+    Folder::open(&new).and_then(|new| new.sync_all()).map_err(failed)?;
     // It replaces nothing but an empty folder.
     fs::rename(&new, path).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {

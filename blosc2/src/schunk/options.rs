@@ -464,6 +464,21 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
+    /// Opens the frame in a file that was opened at `path`, which the super-chunk keeps for messages. The path is not
+    /// resolved again, except on systems where only the path identifies a file.
+    ///
+    /// For `blosc2-store`, which opens the files of a store without following links.
+    #[doc(hidden)]
+    pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
+        if !cfg!(unix) {
+            drop(file);
+            return self.open(path);
+        }
+        let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
+        schunk.path = Some(path.to_owned());
+        Ok(schunk)
+    }
+
     /// Opens or creates a sparse frame in a custom folder: a value whose type implements
     /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. [`open`](Self::open) opens a
     /// directory of the file system by its path. C: `blosc2_schunk_open_udio` of a directory.
