@@ -7,4 +7,5 @@ mod python_objects;
 mod python_stores;
 mod python_tables;
 mod stores;
+mod table_costs;
 mod tables;

@@ -1,11 +1,13 @@
 //! Tables with columns. Python: `CTable`.
 
 mod column;
+mod json;
 mod live;
 mod part;
 mod read;
 mod schema;
 
+use std::collections::HashMap;
 use std::ops::{Bound, Range, RangeBounds};
 
 use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
@@ -66,6 +68,8 @@ pub struct CTable {
     leaves: Box<dyn Leaves>,
     root: String,
     columns: Vec<Column>,
+    /// The positions of the columns, by name.
+    places: HashMap<String, usize>,
     live: LiveRows,
 }
 
@@ -87,13 +91,16 @@ impl CTable {
             Some(Value::Bytes(text)) => String::from_utf8(text).ok(),
             _ => None,
         };
-        let columns = match &schema {
-            Some(text) => schema::columns(text),
+        let manifest = match &schema {
+            Some(text) => schema::parse(text),
             None => Err((ErrorKind::InvalidData, "it has no schema".to_owned())),
         };
-        let columns = columns.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
+        let manifest = manifest.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
         let live = LiveRows::new(array(&leaves, &format!("{root}/_valid_rows"))?)?;
-        Ok(Self { leaves: Box::new(leaves), root: root.to_owned(), columns, live })
+        let columns = manifest.columns;
+        let places = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at));
+        let places = places.collect();
+        Ok(Self { leaves: Box::new(leaves), root: root.to_owned(), columns, places, live })
     }
 
     /// Returns the number of valid rows. Python: `len(table)`.
@@ -108,7 +115,7 @@ impl CTable {
 
     /// Returns the column with this [name](Column::name); `None` if there is none.
     pub fn column(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|column| column.name() == name)
+        self.places.get(name).map(|&at| &self.columns[at])
     }
 
     /// Returns the user attributes of the table, in stored order. Python: `table.vlmeta`.
@@ -282,7 +289,7 @@ impl CTable {
         if let Some(stored) = column.stored.get() {
             return Ok((column, stored));
         }
-        let stored = Stored::open(&*self.leaves, &self.root, column)?;
+        let stored = Box::new(Stored::open(&*self.leaves, &self.root, column)?);
         Ok((column, column.stored.get_or_init(|| stored)))
     }
 

@@ -41,7 +41,13 @@ pub(super) fn unlike(array: &NDArray, expected: &str) -> Error {
 
 /// Bytes of a row of an array.
 pub(super) fn row_bytes(array: &NDArray) -> usize {
-    array.typesize().saturating_mul(array.shape()[1..].iter().product::<u64>() as usize)
+    array.typesize().saturating_mul(row_items(array))
+}
+
+/// Items of a row of an array. An array without rows can have a shape whose product overflows.
+pub(super) fn row_items(array: &NDArray) -> usize {
+    let items = array.shape()[1..].iter().fold(1u64, |items, &len| items.saturating_mul(len));
+    usize::try_from(items).unwrap_or(usize::MAX)
 }
 
 /// The memory allowance for results: a few stored bytes can decompress to very many.

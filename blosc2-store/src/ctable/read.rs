@@ -436,7 +436,7 @@ fn same(item: &Value, sentinel: &Value) -> bool {
 }
 
 /// Approximate bytes of memory of a value.
-fn weight(value: &Value) -> u64 {
+pub(super) fn weight(value: &Value) -> u64 {
     let content = match value {
         Value::Str(text) => text.len() as u64,
         Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
