@@ -6,6 +6,7 @@ use std::ops::Range;
 use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
+use super::write::replace;
 use super::{OPEN, READ};
 use super::part::{Budget, check_array, row_bytes, row_items};
 use crate::tag::error;
@@ -77,6 +78,65 @@ impl LiveRows {
     /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         Budget::of(self.marks.schunk().cbytes())
+    }
+
+    /// Number of rows that the mask has room for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.marks.shape()[0]
+    }
+
+    pub(super) fn marks(&self) -> &NDArray {
+        &self.marks
+    }
+
+    /// The place after the last live row.
+    pub(super) fn end(&self) -> Result<u64> {
+        let units = self.before.windows(2);
+        let Some(last) = units.into_iter().rposition(|two| two[0] < two[1]) else { return Ok(0) };
+        let rows = self.rows(last);
+        if self.whole(last).is_some() {
+            return Ok(rows.end);
+        }
+        let marks = self.marks.read::<bool>([rows.clone()])?;
+        let last = marks.iter().rposition(|mark| *mark);
+        Ok(rows.start + last.map_or(0, |last| last as u64 + 1))
+    }
+
+    pub(super) fn resize(&mut self, capacity: u64) -> Result<()> {
+        if capacity == self.capacity() {
+            return Ok(());
+        }
+        let first = (capacity.min(self.capacity()) / self.unit) as usize;
+        self.marks.resize([capacity])?;
+        self.count(first)
+    }
+
+    /// Marks rows as live.
+    pub(super) fn add(&mut self, rows: Range<u64>) -> Result<()> {
+        let first = (rows.start / self.unit) as usize;
+        self.marks.fill([rows], true)?;
+        self.count(first)
+    }
+
+    /// Marks rows at ascending places as dead.
+    pub(super) fn remove(&mut self, places: &[u64]) -> Result<()> {
+        let Some(first) = places.first() else { return Ok(()) };
+        self.marks.transaction(|marks| replace(marks, places, &vec![0; places.len()]))?;
+        self.count((first / self.unit) as usize)
+    }
+
+    /// Makes the first rows the live ones.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        let (live, all) = (self.len(), self.capacity());
+        self.marks.transaction(|marks| {
+            marks.fill([0..live], true)?;
+            marks.fill([live..all], false)
+        })?;
+        self.count(0)
+    }
+
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.marks.sync()
     }
 
     /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes.
