@@ -156,6 +156,10 @@ impl Made {
             (0..len).map(|_| one(rng, &['a', 'é', '𝄞', 'z', ' '])).collect()
         };
         let limited = self.spec.get("ge").is_some();
+        // The bounds of tables that Python made.
+        if self.spec.get("le").is_some() {
+            return rng.below(101).into();
+        }
         match self.spec.kind() {
             Int8 => (rng.below(255) as i64 - 127).into(),
             Int16 if limited => (rng.below(1100) as i64 - 100).into(),
