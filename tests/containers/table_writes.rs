@@ -6,7 +6,7 @@ use crate::common::Rng;
 use crate::common::repeats;
 use crate::table_model::Model;
 use blosc2::{ErrorKind, OpenOptions, Value};
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Object, Schema, TreeStore};
+use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Object, Row, Schema, TreeStore};
 
 fn table_of(object: Object) -> CTable {
     match object {
@@ -286,4 +286,71 @@ fn rows_of_an_unfinished_append_are_removed() {
     drop(table);
     let schunk = OpenOptions::new().open(path.join("_cols/v.b2b")).unwrap();
     assert_eq!(blosc2_store::BatchArray::from_schunk(schunk).unwrap().nitems().unwrap(), 20);
+}
+
+#[test]
+fn structs_are_rows() {
+    #[derive(Debug, Clone, PartialEq, Row)]
+    struct Reading {
+        id: u64,
+        small: i8,
+        #[row(name = "°C", spec = ColumnSpec::from(ColumnKind::Float32).with("ge", -273.15))]
+        celsius: f32,
+        exact: Option<f64>,
+        is_valid: Option<bool>,
+        name: Option<String>,
+        #[row(spec = ColumnKind::String { max_length: 4 })]
+        short: String,
+        #[row(spec = ColumnKind::Dictionary { ordered: false })]
+        r#type: String,
+        raw: Vec<u8>,
+        codes: Option<Vec<u16>>,
+        words: Vec<String>,
+        any: Value,
+        #[row(spec = ColumnKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None })]
+        time: i64,
+    }
+    let reading = |id: u64| Reading {
+        id,
+        small: -7,
+        celsius: 0.5,
+        exact: (id % 2 == 0).then_some(0.1),
+        is_valid: (id % 3 == 0).then_some(true),
+        name: (id % 2 == 1).then(|| "né".repeat(id as usize % 4)),
+        short: "é".to_owned(),
+        r#type: format!("type {}", id % 3),
+        raw: vec![0, 255],
+        codes: (id % 2 == 0).then(|| vec![1, u16::MAX]),
+        words: vec!["a".to_owned(); id as usize % 3],
+        any: Value::List(vec![id.into(), Value::None]),
+        time: i64::MAX,
+    };
+    let rows: Vec<Reading> = (0..50).map(reading).collect();
+    let mut table = CTable::in_memory(&Reading::schema()).unwrap();
+    table.append_rows(&rows[..20]).unwrap();
+    table.append_rows(&rows[20..]).unwrap();
+    table.append_rows::<Reading>(&[]).unwrap();
+    assert_eq!(table.rows::<Reading>(..).unwrap(), rows);
+    assert_eq!(table.rows::<Reading>([49, 3]).unwrap(), [reading(49), reading(3)]);
+    assert_eq!(table.column("°C").unwrap().kind(), &ColumnKind::Float32);
+    assert!(table.column("type").is_some());
+
+    let mut cold = reading(1);
+    cold.celsius = -300.0;
+    assert_eq!(table.append_rows(&[cold]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(table.nrows(), 50);
+
+    #[derive(Debug, Row)]
+    struct Part {
+        id: u64,
+        exact: f64,
+    }
+    let error = table.rows::<Part>(..).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch, "a row is null: {error}");
+    assert_eq!(table.rows::<Part>([0, 2]).unwrap().len(), 2);
+    #[derive(Debug, Row)]
+    struct Other {
+        other: u64,
+    }
+    assert_eq!(table.rows::<Other>(..).unwrap_err().kind(), ErrorKind::NotFound);
 }
