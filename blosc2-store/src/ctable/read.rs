@@ -22,9 +22,7 @@ impl Stored {
         let key = &column.key;
         let marks_key = format!("{key}.notnull");
         let marks = match column.nulls {
-            Nulls::Mask => {
-                parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?
-            }
+            Nulls::Mask => parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?,
             _ => None,
         };
         if let Some(marks) = &marks {
