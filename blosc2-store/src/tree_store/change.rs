@@ -16,7 +16,7 @@ use crate::key::{self, ENDINGS, META};
 use crate::object::Object;
 use crate::work::Work;
 
-const CHANGE: &str = "change a store";
+pub(super) const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
 /// The name of a new file in the folder for temporary files.
 const NEW: &str = "new";
@@ -31,17 +31,18 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table, a reference or a sparse frame, which this crate only reads; or
-    ///   it is in the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to
-    ///   replace such an entry);
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a sparse frame, which this crate only reads; or it is in
+    ///   the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to replace
+    ///   such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
         self.folder_for_changes()?;
-        if self.objects.contains_key(key) {
-            return Err(unsupported(format!(
-                "`{key}` is a table or another object, which can only be read"
-            )));
+        if let Some(object) = self.objects.get(key) {
+            if object.get("kind").and_then(Value::as_str) == Some("ctable") {
+                return self.edit_table(key).map(Object::CTable);
+            }
+            return Err(unsupported(format!("`{key}` is a reference, which can only be read")));
         }
         let Some(name) = self.leaves.get(key).cloned() else {
             if self.embedded.contains(key) {
@@ -59,11 +60,12 @@ impl TreeStore {
     }
 
     /// Opens a file for changing.
-    fn lend(&self, name: &str) -> Result<SChunk> {
+    pub(super) fn lend(&self, name: &str) -> Result<SChunk> {
         let folder = self.folder_for_changes()?;
         let path = folder.path().join(name);
         let file = folder.file(name, Access::Change).map_err(failed(CHANGE, &path))?;
-        OpenOptions::new().write(true).open_file(file, &path)
+        // The store is locked, so that a writer that has not finished is not alive.
+        OpenOptions::new().write(true).recover(true).open_file(file, &path)
     }
 
     /// Adds a super-chunk with all its metalayers, or replaces the entry with this key. For an array, pass its
@@ -111,7 +113,7 @@ impl TreeStore {
         Ok(array)
     }
 
-    fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
+    pub(super) fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let put = self.put(key, ending, |path| {
             let file = File::create_new(path).map_err(failed(CHANGE, path))?;
             schunk.save_in(file, &blosc2::SaveOptions::new())
@@ -218,7 +220,7 @@ impl TreeStore {
     }
 
     /// Checks that an entry can have this key.
-    fn check_free(&self, key: &str) -> Result<()> {
+    pub(super) fn check_free(&self, key: &str) -> Result<()> {
         self.folder_for_changes()?;
         let invalid = |detail: String| Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         if let Err(detail) = key::check_file(key) {
@@ -277,6 +279,9 @@ impl TreeStore {
     pub fn remove(&mut self, key: &str) -> Result<()> {
         let folder = Arc::clone(self.folder_for_changes()?);
         let is_object = self.objects.contains_key(key);
+        if is_object {
+            self.find_parts(key)?;
+        }
         if !self.contains(key) && (self.is_dict() || !self.is_group(key)) {
             return Err(self.missing(key));
         }
@@ -471,7 +476,7 @@ impl TreeStore {
         })
     }
 
-    fn folder_for_changes(&self) -> Result<&Arc<Folder>> {
+    pub(super) fn folder_for_changes(&self) -> Result<&Arc<Folder>> {
         match self.place.folder().filter(|_| self.place.is_writable()) {
             Some(folder) => Ok(folder),
             None => Err(self.error(ErrorKind::ReadOnly, CHANGE, "it was opened for reading")),
