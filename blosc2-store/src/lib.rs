@@ -59,6 +59,8 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod batch_array;
 mod carrier;
 mod ctable;

@@ -1,6 +1,6 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
-use blosc2::{Error, ErrorKind, Result, SChunk, Value};
+use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 
 /// Checks that a super-chunk can become an array of values.
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
@@ -68,4 +68,21 @@ pub(crate) fn what(value: &Value) -> String {
         Value::Complex { .. } => "a complex number".to_owned(),
         _ => "an object".to_owned(),
     }
+}
+
+/// Approximate bytes of memory of a value.
+pub(crate) fn weight(value: &Value) -> u64 {
+    let content = match value {
+        Value::Str(text) => text.len() as u64,
+        Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
+        Value::Array(array) => (array.data().len() + size_of::<Dtype>()) as u64,
+        Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
+            items.iter().map(weight).sum()
+        }
+        Value::Objects { values, .. } => values.iter().map(weight).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(key, item)| weight(key) + weight(item)).sum(),
+        Value::Reference(value) => weight(value),
+        _ => 0,
+    };
+    size_of::<Value>() as u64 + content
 }

@@ -1,5 +1,8 @@
 //! Reading columns, for each kind of storage.
 
+#[cfg(feature = "arrow")]
+mod raw;
+
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -298,8 +301,36 @@ fn in_batches(
     Ok(values)
 }
 
+/// Strings, one after the other.
+#[derive(Debug, Default)]
+struct Texts {
+    /// The end of each string.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
 /// The strings of the live rows of a span.
 fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Result<Vec<Value>> {
+    let mut found = Texts::default();
+    read_texts(offsets, bytes, span, budget, &mut found)?;
+    let starts = [0].into_iter().chain(found.ends.iter().copied());
+    let texts = starts.zip(&found.ends).map(|(start, &end)| {
+        std::str::from_utf8(&found.bytes[start..end]).map(Value::from).map_err(|error| {
+            let detail = format!("a string is not UTF-8: {error}");
+            failed(offsets.schunk(), ErrorKind::InvalidData, detail)
+        })
+    });
+    texts.collect()
+}
+
+/// Appends the strings of the live rows of a span, which may be invalid UTF-8.
+fn read_texts(
+    offsets: &NDArray,
+    bytes: &NDArray,
+    span: &Span,
+    budget: &Budget,
+    texts: &mut Texts,
+) -> Result<()> {
     let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
     span.check_inside(offsets, offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
@@ -319,7 +350,6 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
     }
     let live = span.keep(ends.windows(2).collect(), 1);
     budget.check(live.iter().map(|ends| (ends[1] - ends[0]) as u64).sum())?;
-    let mut texts = Vec::with_capacity(live.len());
     let mut live = live.into_iter().peekable();
     while let Some(ends) = live.next() {
         let first = ends[0];
@@ -333,14 +363,12 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
         let places = first as u64..run[run.len() - 1][1] as u64;
         let bytes = bytes.read::<u8>([places])?;
         for ends in run {
-            let text = &bytes[(ends[0] - first) as usize..(ends[1] - first) as usize];
-            match std::str::from_utf8(text) {
-                Ok(text) => texts.push(text.into()),
-                Err(error) => return Err(invalid(format!("a string is not UTF-8: {error}"))),
-            }
+            let text = (ends[0] - first) as usize..(ends[1] - first) as usize;
+            texts.bytes.extend_from_slice(&bytes[text]);
+            texts.ends.push(texts.bytes.len());
         }
     }
-    Ok(texts)
+    Ok(())
 }
 
 /// The strings of a dictionary.
