@@ -18,6 +18,12 @@ const OPEN: &str = "open a batch array";
 const MAKE: &str = "create a batch array";
 const READ: &str = "read from a batch array";
 const WRITE: &str = "write to a batch array";
+/// Maximum bytes of all batches that are counted without a request, in total and for each stored byte: a small file can
+/// hold any number of bytes.
+const MAX_COUNTED: u64 = 256 << 20;
+const MAX_COUNTED_RATIO: u64 = 256;
+/// Bytes that represent the work for a batch, besides its own. Less than what the ratio allows for the smallest batch.
+const BATCH_COST: u64 = 8 << 10;
 
 /// An array of batches of items of any type and size. Each batch is a chunk with variable-length blocks. Python:
 /// `BatchArray`.
@@ -178,7 +184,9 @@ impl BatchArray {
     /// Returns the number of items in all batches. If the stored numbers are missing or invalid, it reads all batches.
     ///
     /// # Errors
-    /// Fails with the errors of [reading values](crate#reading-values).
+    /// - [`ErrorKind::TooLarge`]: the stored numbers are missing or invalid, and the batches have more than 256 MiB and
+    ///   more than 256 times their compressed size; call [`recount`](Self::recount);
+    /// - the errors of [reading values](crate#reading-values).
     pub fn nitems(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
@@ -187,7 +195,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - the errors of [reading values](crate#reading-values).
+    /// - the errors of [`nitems`](Self::nitems).
     pub fn batch_len(&self, index: usize) -> Result<u64> {
         match self.starts()?.get(index..).unwrap_or_default() {
             [start, end, ..] => Ok(end - start),
@@ -233,7 +241,7 @@ impl BatchArray {
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of items;
     /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored one; see
     ///   [`recount`](Self::recount);
-    /// - the errors of [reading values](crate#reading-values).
+    /// - the errors of [`nitems`](Self::nitems).
     pub fn item(&self, index: u64) -> Result<Value> {
         let (first, items) = self.around(index)?;
         let item = usize::try_from(index - first).ok();
@@ -301,7 +309,7 @@ impl BatchArray {
     /// - The errors of [reading values](crate#reading-values);
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn recount(&mut self) -> Result<()> {
-        let lengths = count(&self.schunk)?;
+        let lengths = count(&self.schunk, u64::MAX)?;
         if self.schunk.is_writable() {
             keep_lengths(&mut self.schunk, &lengths)?;
         }
@@ -363,7 +371,8 @@ impl BatchArray {
         if let Some(starts) = self.known.starts.get() {
             return Ok(starts);
         }
-        let starts = starts_of(&self.schunk, &count(&self.schunk)?)?;
+        let lengths = count(&self.schunk, max_counted(&self.schunk))?;
+        let starts = starts_of(&self.schunk, &lengths)?;
         Ok(self.known.starts.get_or_init(|| starts))
     }
 
@@ -417,7 +426,7 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     let Known { mut items_per_block, starts } = Known::read(schunk)?;
     let before = match starts.get() {
         Some(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).collect(),
-        None => count(schunk)?,
+        None => count(schunk, max_counted(schunk))?,
     };
     let mut after = before.clone();
     let nbatches = before.len();
@@ -509,16 +518,40 @@ fn batch(schunk: &SChunk, index: usize) -> Result<Vec<Value>> {
 fn list(schunk: &SChunk, batch: usize, block: usize, value: Value) -> Result<Vec<Value>> {
     match value {
         Value::List(items) => Ok(items),
-        _ => {
-            let detail = format!("block {block} of batch {batch} is not a list");
-            Err(error(schunk, ErrorKind::InvalidData, READ, detail))
-        }
+        _ => Err(no_list(schunk, batch, block)),
     }
 }
 
-/// Counts the items of each batch.
-fn count(schunk: &SChunk) -> Result<Vec<u64>> {
-    (0..schunk.nchunks()).map(|index| Ok(batch(schunk, index)?.len() as u64)).collect()
+fn no_list(schunk: &SChunk, batch: usize, block: usize) -> Error {
+    let detail = format!("block {block} of batch {batch} is not a list");
+    error(schunk, ErrorKind::InvalidData, READ, detail)
+}
+
+/// Counts the items of each batch, in batches of up to `left` bytes in total.
+fn count(schunk: &SChunk, mut left: u64) -> Result<Vec<u64>> {
+    let lengths = (0..schunk.nchunks()).map(|index| {
+        let cost = schunk.chunk_info(index)?.nbytes as u64 + BATCH_COST;
+        left = left.checked_sub(cost).ok_or_else(|| {
+            let detail = "its metadata lacks valid numbers of items, and its batches are too large to count them: \
+                call BatchArray::recount";
+            error(schunk, ErrorKind::TooLarge, READ, detail)
+        })?;
+        let blocks = schunk.blocks(index)?;
+        blocks.iter().enumerate().map(|(block, bytes)| list_len(schunk, index, block, bytes)).sum()
+    });
+    lengths.collect()
+}
+
+/// The maximum number of bytes that are counted without a request.
+fn max_counted(schunk: &SChunk) -> u64 {
+    schunk.cbytes().saturating_mul(MAX_COUNTED_RATIO).max(MAX_COUNTED)
+}
+
+/// The number of items of a block, without decoding them. Reading the block compares it with the items.
+fn list_len(schunk: &SChunk, batch: usize, block: usize, mut bytes: &[u8]) -> Result<u64> {
+    let len = rmp::decode::read_array_len(&mut bytes).ok().map(u64::from);
+    // Each item takes at least one byte.
+    len.filter(|&len| len <= bytes.len() as u64).ok_or_else(|| no_list(schunk, batch, block))
 }
 
 /// The stored number of items of each batch; `None` if it does not match the batches.

@@ -1,13 +1,16 @@
 //! Item types: the types of the items of lists, as in Python's schemas.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use blosc2::{ErrorKind, Value};
 
 use crate::tag::what;
 
-/// Maximum nesting depth of lists and structures.
+/// Maximum nesting depth of lists and structures that are written.
 const MAX_DEPTH: usize = 32;
+/// Maximum number of options of a type, several times the number that Python defines.
+const MAX_OPTIONS: usize = 64;
 /// Default `max_length`.
 const MAX_LENGTH: u64 = 32;
 /// Default `batch_rows`.
@@ -29,9 +32,11 @@ const BATCH_ROWS: u64 = 2048;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemType {
+    /// With the type of the items and the fields, which are stored only here: a copy at each level would multiply the
+    /// memory of a type by its depth.
     kind: ItemKind,
-    /// As Python writes it; unknown options are kept.
-    metadata: Vec<(Value, Value)>,
+    /// The options in the order in which Python writes them, each once; unknown options come last.
+    options: Vec<(String, Value)>,
 }
 
 /// The kind of an [`ItemType`].
@@ -118,10 +123,7 @@ const NAMED: [(&str, ItemKind); 19] = [
 ];
 
 /// The order in which Python writes the options of a type. Other options come last.
-const ORDER: [&str; 19] = [
-    "kind",
-    "item",
-    "fields",
+const ORDER: [&str; 16] = [
     "ge",
     "gt",
     "le",
@@ -139,6 +141,14 @@ const ORDER: [&str; 19] = [
     "batch_rows",
     "items_per_block",
 ];
+
+/// The entry with the name of a field.
+const NAME: &str = "name";
+
+/// The position of an option in this order.
+fn place(option: &str) -> usize {
+    ORDER.iter().position(|known| *known == option).unwrap_or(ORDER.len())
+}
 
 impl ItemKind {
     /// Returns the name in Python.
@@ -166,9 +176,9 @@ impl ItemKind {
                 &["nullable", "serializer", "batch_rows", "items_per_block"]
             }
             Self::List(_) => {
-                &["item", "nullable", "storage", "serializer", "batch_rows", "items_per_block"]
+                &["nullable", "storage", "serializer", "batch_rows", "items_per_block"]
             }
-            Self::Struct(_) => &["fields", "nullable"],
+            Self::Struct(_) => &["nullable"],
             Self::Other(_) => return None,
             _ => &["ge", "gt", "le", "lt", "nullable", "null_value", "null_storage"],
         })
@@ -178,33 +188,21 @@ impl ItemKind {
 impl From<ItemKind> for ItemType {
     fn from(kind: ItemKind) -> Self {
         let batches = [("serializer", "msgpack".into()), ("batch_rows", BATCH_ROWS.into())];
-        let says: Vec<(&str, Value)> = match &kind {
+        let options: Vec<(&str, Value)> = match &kind {
             ItemKind::String | ItemKind::Bytes => vec![("max_length", MAX_LENGTH.into())],
             ItemKind::Timestamp => vec![("unit", "us".into())],
             ItemKind::VlString | ItemKind::VlBytes => {
                 [("nullable", false.into())].into_iter().chain(batches).collect()
             }
-            ItemKind::List(item) => {
-                let own = [
-                    ("item", item.metadata()),
-                    ("nullable", false.into()),
-                    ("storage", "batch".into()),
-                ];
+            ItemKind::List(_) => {
+                let own = [("nullable", false.into()), ("storage", "batch".into())];
                 own.into_iter().chain(batches).collect()
             }
-            ItemKind::Struct(fields) => {
-                let fields = fields.iter().map(|(name, field)| {
-                    let name = (Value::from("name"), name.as_str().into());
-                    Value::Map([name].into_iter().chain(field.metadata.clone()).collect())
-                });
-                vec![("fields", Value::List(fields.collect())), ("nullable", false.into())]
-            }
+            ItemKind::Struct(_) => vec![("nullable", false.into())],
             _ => Vec::new(),
         };
-        let name = [("kind".into(), kind.name().into())];
-        let says = says.into_iter().map(|(name, value)| (name.into(), value));
-        let metadata = name.into_iter().chain(says).collect();
-        Self { kind, metadata }
+        let options = options.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Self { options: options.collect(), kind }
     }
 }
 
@@ -241,58 +239,116 @@ impl ItemType {
     /// Options are checked when an array is created with the type.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
-        match self.metadata.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
+        match self.options.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
-            None => self.metadata.push((name.into(), value)),
+            None => self.options.push((name.to_owned(), value)),
         }
-        let place = |key: &Value| ORDER.iter().position(|name| key.as_str() == Some(name));
-        self.metadata.sort_by_key(|(key, _)| place(key).unwrap_or(ORDER.len()));
+        self.sort();
         self
     }
 
-    /// Returns the value of an option.
+    fn sort(&mut self) {
+        self.options.sort_by_key(|(name, _)| place(name));
+    }
+
+    /// Returns the value of an option. The kind, the type of the items of a list and the fields of a structure are no
+    /// options: [`kind`](Self::kind) returns them.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        let mut pairs = self.metadata.iter();
-        pairs.find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
+        self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value)
     }
 
     /// Returns the kind and all options, as Python writes them.
     pub fn metadata(&self) -> Value {
-        Value::Map(self.metadata.clone())
+        Value::Map(self.pairs())
+    }
+
+    fn pairs(&self) -> Vec<(Value, Value)> {
+        let mut pairs = vec![("kind", self.kind.name().into())];
+        match &self.kind {
+            ItemKind::List(item) => pairs.push(("item", item.metadata())),
+            ItemKind::Struct(fields) => {
+                let fields = fields.iter().map(|(name, field)| {
+                    let name = (NAME.into(), name.as_str().into());
+                    Value::Map([name].into_iter().chain(field.pairs()).collect())
+                });
+                pairs.push(("fields", Value::List(fields.collect())));
+            }
+            _ => {}
+        }
+        let options = self.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        pairs.into_iter().chain(options).map(|(name, value)| (name.into(), value)).collect()
     }
 
     /// Parses a type as Python writes it. The error describes the fault.
     pub(crate) fn from_metadata(metadata: Value) -> Result<Self, String> {
         let Value::Map(pairs) = metadata else { return Err("a type that is not a map".to_owned()) };
-        let mut this = Self { kind: ItemKind::Bool, metadata: pairs };
+        Self::from_pairs(pairs)
+    }
+
+    fn from_pairs(pairs: Vec<(Value, Value)>) -> Result<Self, String> {
+        let (mut kind, mut item, mut fields) = (None, None, None);
+        let mut this = Self { kind: ItemKind::Bool, options: Vec::new() };
+        for (name, value) in pairs {
+            let Value::Str(name) = name else {
+                return Err(format!("an option whose name is {}", what(&name)));
+            };
+            let place = match &*name {
+                "kind" => &mut kind,
+                "item" => &mut item,
+                "fields" => &mut fields,
+                _ => {
+                    if this.get(&name).is_some() {
+                        return Err(format!("two options with the name {}", what(&name.into())));
+                    }
+                    if this.options.len() == MAX_OPTIONS {
+                        return Err(format!("a type with more than {MAX_OPTIONS} options"));
+                    }
+                    this.options.push((name, value));
+                    continue;
+                }
+            };
+            if place.replace(value).is_some() {
+                return Err(format!("a type with two entries `{name}`"));
+            }
+        }
+        this.sort();
         let missing = |what: &str| format!("a type without {what}");
-        let name = this.get("kind").and_then(Value::as_str).ok_or_else(|| missing("a kind"))?;
-        this.kind = match name {
+        let Some(Value::Str(name)) = kind else { return Err(missing("a kind")) };
+        this.kind = match &*name {
             "list" => {
-                let item = this.get("item").ok_or_else(|| missing("an item type"))?;
-                ItemKind::List(Box::new(Self::from_metadata(item.clone())?))
+                let item = item.take().ok_or_else(|| missing("an item type"))?;
+                ItemKind::List(Box::new(Self::from_metadata(item)?))
             }
             "struct" => {
-                let fields = this.get("fields").and_then(Value::as_list);
-                let fields = fields.ok_or_else(|| missing("fields"))?.iter().map(Self::field);
-                ItemKind::Struct(fields.collect::<Result<_, _>>()?)
+                let Some(Value::List(fields) | Value::Tuple(fields)) = fields.take() else {
+                    return Err(missing("fields"));
+                };
+                let fields = fields.into_iter().map(Self::field).collect::<Result<Vec<_>, _>>()?;
+                check_names(&fields)?;
+                ItemKind::Struct(fields)
             }
-            name => match NAMED.iter().find(|(known, _)| *known == name) {
+            _ => match NAMED.iter().find(|(known, _)| *known == name) {
                 Some((_, kind)) => kind.clone(),
-                None => ItemKind::Other(name.to_owned()),
+                None => ItemKind::Other(name),
             },
         };
+        // Types of other kinds, which a later Python adds, can have entries of the same names.
+        for (name, value) in [("item", item), ("fields", fields)] {
+            this.options.extend(value.map(|value| (name.to_owned(), value)));
+        }
         Ok(this)
     }
 
-    fn field(metadata: &Value) -> Result<(String, Self), String> {
+    fn field(metadata: Value) -> Result<(String, Self), String> {
         let Value::Map(pairs) = metadata else {
             return Err("a field that is not a map".to_owned());
         };
-        let name = metadata.get("name").and_then(Value::as_str);
-        let name = name.ok_or("a field without a name")?.to_owned();
-        let others = pairs.iter().filter(|(key, _)| key.as_str() != Some("name")).cloned();
-        Ok((name, Self::from_metadata(Value::Map(others.collect()))?))
+        let (mut names, others): (Vec<_>, Vec<_>) =
+            pairs.into_iter().partition(|(key, _)| key.as_str() == Some(NAME));
+        match (names.pop(), names.is_empty()) {
+            (Some((_, Value::Str(name))), true) => Ok((name, Self::from_pairs(others)?)),
+            _ => Err("a field without a name".to_owned()),
+        }
     }
 
     /// Checks that Python accepts the type. The error describes the fault.
@@ -302,12 +358,12 @@ impl ItemType {
 
     fn check_to(&self, depth: usize) -> Result<(), String> {
         let kind = self.kind.name();
-        for (name, _) in &self.metadata {
-            let name = name.as_str().unwrap_or_default();
-            let known = |options: &[&str]| name == "kind" || options.contains(&name);
-            if !self.kind.options().is_none_or(known) {
-                return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
-            }
+        let known = |name: &str| match self.kind.options() {
+            Some(options) => options.contains(&name),
+            None => name != "kind",
+        };
+        if let Some((name, _)) = self.options.iter().find(|(name, _)| !known(name)) {
+            return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
         }
         ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
         ["min_length", "max_length"].iter().try_for_each(|name| self.length(name).map(drop))?;
@@ -324,6 +380,7 @@ impl ItemType {
                 Err("a structure without fields".to_owned())
             }
             ItemKind::Struct(fields) => {
+                check_names(fields)?;
                 let below = below()?;
                 fields.iter().try_for_each(|(_, field)| field.check_to(below))
             }
@@ -445,6 +502,15 @@ impl ItemType {
             return Err(format!("{} of length {len}, expected {min} to {max}", what(value)));
         }
         Ok(())
+    }
+}
+
+/// Checks that the names of fields are unique. The error describes the fault.
+fn check_names(fields: &[(String, ItemType)]) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    match fields.iter().find(|(name, _)| !names.insert(name.as_str())) {
+        Some((name, _)) => Err(format!("two fields with the name {}", what(&name.as_str().into()))),
+        None => Ok(()),
     }
 }
 
@@ -644,6 +710,7 @@ mod tests {
         };
         assert_eq!(of_maps(MAX_DEPTH).check(), Ok(()));
         let of = |kind: ItemKind| ItemType::from(kind);
+        let field = || ("a".to_owned(), of(ItemKind::Bool));
         for item in [
             nest(MAX_DEPTH + 1),
             of_maps(MAX_DEPTH + 1),
@@ -652,6 +719,10 @@ mod tests {
             of(ItemKind::Int8).with("ge", "a"),
             of(ItemKind::String).with("max_length", -3),
             of(ItemKind::Struct(vec![])),
+            of(ItemKind::Struct(vec![field(), field()])),
+            of(ItemKind::Int8).with("kind", "int16"),
+            nest(1).with("item", 5),
+            of(ItemKind::Other("new".to_owned())).with("kind", "int16"),
             of(ItemKind::Struct(vec![("a".to_owned(), of(ItemKind::Bool).with("unit", "s"))])),
             nest(1).with("batch_rows", 0),
         ] {

@@ -145,8 +145,8 @@ impl ListArray {
     ///   [`ObjectArray`], is missing or invalid;
     /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
     ///   crate supports;
-    /// - the errors of [reading values](crate#reading-values): if the stored number of rows of each batch is missing or
-    ///   invalid, all batches are read.
+    /// - the errors of [`BatchArray::nitems`]: if the stored number of rows of each batch is missing or invalid, all
+    ///   batches are read.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(

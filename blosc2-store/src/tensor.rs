@@ -12,6 +12,8 @@ use crate::tag::error;
 const NAME: &str = "__pack_tensor__";
 /// Maximum bytes of a chunk, as in Python.
 const MAX_CHUNK: usize = 256 << 20;
+/// Maximum number of dimensions, that of TensorFlow. NumPy and PyTorch have lower ones.
+const MAX_NDIM: usize = 254;
 const OPEN: &str = "open a tensor";
 
 /// A tensor: a super-chunk with the items of an array, and its shape and dtype in a metalayer. Python: `save_array`,
@@ -121,7 +123,7 @@ impl Tensor {
         let sides = shape.iter().map(|&side| side.into()).collect();
         let described = [kind.as_str().into(), Value::Tuple(sides), Value::from_dtype(&dtype)?];
         let mut schunk = SChunk::in_memory::<T>(params)?;
-        for chunk in items.chunks(MAX_CHUNK / size_of::<T>().max(1)) {
+        for chunk in items.chunks((MAX_CHUNK / size_of::<T>().max(1)).max(1)) {
             schunk.append(chunk)?;
         }
         schunk.vlmeta_mut().set_value(NAME, &Value::Tuple(described.into()))?;
@@ -213,8 +215,12 @@ fn items_in(shape: &[u64]) -> Option<u64> {
 fn parse(value: &Value) -> Result<(String, Vec<u64>, Dtype), String> {
     let unlike = || format!("its metalayer `{NAME}` lacks a valid kind, shape or dtype");
     let Some([kind, shape, dtype]) = value.as_list() else { return Err(unlike()) };
-    let shape = shape.as_list().and_then(|shape| shape.iter().map(Value::as_u64).collect());
-    let (Some(kind), Some(shape)) = (kind.as_str(), shape) else { return Err(unlike()) };
+    let (Some(kind), Some(shape)) = (kind.as_str(), shape.as_list()) else { return Err(unlike()) };
+    if shape.len() > MAX_NDIM {
+        return Err(format!("it has {} dimensions, the maximum is {MAX_NDIM}", shape.len()));
+    }
+    let shape: Option<Vec<u64>> = shape.iter().map(Value::as_u64).collect();
+    let shape = shape.ok_or_else(unlike)?;
     let dtype = dtype.to_dtype().map_err(|error| error.to_string())?;
     Ok((kind.to_owned(), shape, dtype))
 }

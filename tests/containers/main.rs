@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod hostile;
 mod python_objects;
 mod python_stores;
 mod python_tables;

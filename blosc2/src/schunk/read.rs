@@ -14,7 +14,7 @@ use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
-use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
+use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
 
@@ -142,6 +142,28 @@ impl SChunk {
             };
             self.allow("read a block", len as u64)?;
             to_items(len, |target| decoder.block(chunk, block, target))
+        })
+    }
+
+    /// Decompresses all blocks of the chunk at `index`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// schunk.append_blocks(&[&b"one"[..], b"three"])?;
+    /// let blocks = schunk.blocks(0)?;
+    /// assert!(blocks.iter().eq([&b"one"[..], b"three"]));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
+    pub fn blocks(&self, index: usize) -> Result<Blocks> {
+        self.with_chunk(index, None, |chunk, _| {
+            self.allow("read the blocks of a chunk", chunk.nbytes() as u64)?;
+            chunk.blocks()
         })
     }
 

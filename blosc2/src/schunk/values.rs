@@ -57,10 +57,7 @@ impl SChunk {
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
     ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
-        let blocks = self.with_chunk(index, None, |chunk, _| {
-            self.allow(READ, chunk.nbytes() as u64)?;
-            chunk.blocks()
-        })?;
+        let blocks = self.blocks(index)?;
         let mut left = self.max_values(blocks.as_bytes().len());
         let values = blocks.iter().enumerate().map(|(block, bytes)| {
             self.read_value(bytes, &mut left, || format!("block {block} of chunk {index}"))
