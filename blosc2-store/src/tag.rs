@@ -1,6 +1,15 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
-use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
+#[cfg(feature = "arrow")]
+use blosc2::Dtype;
+use blosc2::{Error, ErrorKind, Result, SChunk, Value};
+
+/// The name of the serializer Arrow.
+pub(crate) const ARROW: &str = "arrow";
+
+/// The kind and the description of an error.
+#[cfg(feature = "arrow")]
+pub(crate) type Fault = (ErrorKind, String);
 
 /// Checks that a super-chunk can become an array of values.
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
@@ -14,7 +23,8 @@ pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
     Err(error(schunk, ErrorKind::InvalidArgument, doing, detail))
 }
 
-/// Returns the content of the metalayer that identifies the container, after checking its version and serializer.
+/// Returns the content of the metalayer that identifies the container, after checking its version and serializer. Items
+/// can be serialized with Arrow only in batches.
 pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     let failed = |kind, detail| error(schunk, kind, doing, detail);
     let Some(tag) = schunk.meta().value(name)? else {
@@ -31,9 +41,15 @@ pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     match tag.get("serializer") {
         None => {}
         Some(serializer) if serializer.as_str() == Some("msgpack") => {}
+        Some(serializer) if serializer.as_str() == Some(ARROW) && name != "vlarray" => {
+            if cfg!(not(feature = "arrow")) {
+                let detail = "its values are serialized with Arrow: this needs the feature `arrow` of blosc2-store";
+                return Err(failed(ErrorKind::Unsupported, detail.to_owned()));
+            }
+        }
         Some(serializer) => {
             let detail = format!(
-                "its values are serialized with {}, only msgpack is supported",
+                "its values are serialized with {}, which is not supported",
                 what(serializer)
             );
             return Err(failed(ErrorKind::Unsupported, detail));
@@ -71,6 +87,7 @@ pub(crate) fn what(value: &Value) -> String {
 }
 
 /// Approximate bytes of memory of a value.
+#[cfg(feature = "arrow")]
 pub(crate) fn weight(value: &Value) -> u64 {
     let content = match value {
         Value::Str(text) => text.len() as u64,

@@ -7,8 +7,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::Field;
 use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, Result};
 
+use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};
-use super::types::items_field;
 use crate::tag::error;
 
 const TO: &str = "convert an array to Arrow";
@@ -43,14 +43,14 @@ pub fn field(name: &str, array: &NDArray) -> Result<Field> {
     })?;
     if dtype.size() != array.typesize() {
         let (typesize, size) = (array.typesize(), dtype.size());
-        let detail = format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
+        let detail =
+            format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
         return Err(failed(ErrorKind::InvalidData, detail));
     }
     let [_, inner @ ..] = array.shape() else {
         return Err(failed(ErrorKind::InvalidArgument, "it has no axes, expected rows".to_owned()));
     };
-    items_field(name, dtype, inner, false)
-        .map_err(|detail| failed(ErrorKind::Unsupported, detail))
+    items_field(name, dtype, inner, false).map_err(|detail| failed(ErrorKind::Unsupported, detail))
 }
 
 /// Reads rows of an array, along its first axis, as an Arrow array with the type of [`field`].
@@ -101,7 +101,8 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
         dtype.swap_plan().map_err(|error| invalid(error.to_string()))?.apply(&mut bytes);
     }
     let inner = &array.shape()[1..];
-    array_of(&field, &dtype.to_native(), inner, (end - start) as usize, bytes, None).map_err(invalid)
+    array_of(&field, &dtype.to_native(), inner, (end - start) as usize, bytes, None)
+        .map_err(invalid)
 }
 
 /// Reads rows of an array of structures with one axis as a record batch, with a column for each field.

@@ -15,7 +15,7 @@ use arrow_ipc::{MessageHeader, RecordBatch as BatchHeader, root_as_message};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use blosc2::ErrorKind;
 
-use super::types::Fault;
+use crate::tag::Fault;
 
 /// The name of the only column, as in Python.
 const COLUMN: &str = "values";
@@ -95,6 +95,19 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
                 };
             }
             other => return Err(invalid(format!("an unexpected message {other:?}"))),
+        }
+    }
+    Err(invalid("no record batch"))
+}
+
+/// The number of items of a block, without decoding them. Decoding the block compares it with the items.
+pub(crate) fn block_len(bytes: &[u8]) -> Result<u64, Fault> {
+    let mut messages = Messages { bytes: Buffer::from(bytes), at: 0 };
+    while let Some((header, _)) = messages.next()? {
+        let message = root_as_message(&header).map_err(|error| invalid(error))?;
+        if let Some(batch) = message.header_as_record_batch() {
+            let len = u64::try_from(batch.length());
+            return len.map_err(|_| invalid("a batch of negative length"));
         }
     }
     Err(invalid("no record batch"))
@@ -207,7 +220,8 @@ fn check_type(data_type: &DataType) -> Result<(), Fault> {
 fn check(batch: Option<BatchHeader<'_>>, body: usize, limit: usize) -> Result<(), Fault> {
     let Some(batch) = batch else { return Ok(()) };
     if batch.compression().is_some() {
-        let detail = "Arrow data with compressed buffers: expected them to be compressed as a chunk";
+        let detail =
+            "Arrow data with compressed buffers: expected them to be compressed as a chunk";
         return Err((ErrorKind::Unsupported, detail.to_owned()));
     }
     let within = |len: i64, limit: usize| usize::try_from(len).is_ok_and(|len| len <= limit);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, LargeBinaryArray, StringArray,
-    StructArray,
-    make_array,
+    StructArray, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
@@ -14,9 +13,10 @@ use arrow_schema::{ArrowError, DataType, Field};
 use blosc2::Dtype;
 use blosc2::dtype::{Field as DtypeField, Kind};
 
-use super::types::{complex_size, fixed_dtype, list_shape};
+use super::dtypes::fixed_dtype;
+use super::metadata::{complex_size, list_shape};
 
-/// The array of `len` rows of a field of [`items_field`](super::types::items_field): items of a dtype in native byte
+/// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
 /// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
 pub(super) fn array_of(
     field: &Field,
@@ -93,7 +93,8 @@ pub(super) fn array_of(
             let mut items = Vec::with_capacity(len);
             for (index, item) in bytes.chunks_exact(size.max(1)).enumerate() {
                 let codes = item.chunks_exact(4);
-                let codes = codes.map(|code| u32::from_ne_bytes(code.try_into().unwrap_or_default()));
+                let codes =
+                    codes.map(|code| u32::from_ne_bytes(code.try_into().unwrap_or_default()));
                 let invalid = |code| format!("a string has the invalid character {code:#x}");
                 let item = match is_valid(&nulls, index) {
                     true => Some(
@@ -125,8 +126,7 @@ fn list(
     let DataType::FixedSizeList(item, size) = field.data_type() else {
         return Err(format!("the field {field} is not one of lists of one size"));
     };
-    let array =
-        FixedSizeListArray::try_new_with_length(item.clone(), *size, values, nulls, len);
+    let array = FixedSizeListArray::try_new_with_length(item.clone(), *size, values, nulls, len);
     Ok(Arc::new(array.map_err(text)?))
 }
 
@@ -161,11 +161,7 @@ pub(super) struct Items {
 
 /// The items of an array. Nulls are an error except in arrays of dates, where they become NaT, and if `null_rows` are
 /// allowed; their items are then unspecified. The error describes why there are none.
-pub(super) fn items_of(
-    field: &Field,
-    array: &dyn Array,
-    null_rows: bool,
-) -> Result<Items, String> {
+pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Result<Items, String> {
     let len = array.len();
     let data_type = array.data_type();
     let is_date =
@@ -173,7 +169,9 @@ pub(super) fn items_of(
     let nulls = array.null_count();
     if nulls > 0 && !null_rows && !is_date {
         let name = field.name();
-        return Err(format!("`{name}` has {nulls} nulls, which items with a dtype cannot represent"));
+        return Err(format!(
+            "`{name}` has {nulls} nulls, which items with a dtype cannot represent"
+        ));
     }
     let of = |dtype: Dtype, bytes| Ok(Items { dtype, shape: Vec::new(), bytes });
     let none = || format!("the Arrow type {data_type} of `{}` has no dtype", field.name());

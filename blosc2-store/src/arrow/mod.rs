@@ -1,7 +1,10 @@
 //! Arrow.
 mod arrays;
+mod batches;
+mod dtypes;
 pub(crate) mod ipc;
 mod items;
+mod metadata;
 mod read;
 mod types;
 pub(crate) mod values;

@@ -14,8 +14,9 @@ use blosc2::dtype::Kind;
 use blosc2::{Dtype, Error, ErrorKind, Result, Value};
 
 use super::items::array_of;
-use super::types::{Fault, column_field};
+use super::types::column_field;
 use super::values::array_from;
+use crate::tag::Fault;
 use crate::{CTable, Column, ColumnKind};
 
 const READ: &str = "read a table as record batches";
@@ -238,7 +239,8 @@ fn array(
                     let texts = table.dictionary(name)?;
                     let nbytes = texts.iter().map(String::len).fold(0, usize::saturating_add);
                     if i32::try_from(nbytes).is_err() {
-                        let detail = format!("its strings have {nbytes} bytes, expected less than 2^31");
+                        let detail =
+                            format!("its strings have {nbytes} bytes, expected less than 2^31");
                         return Err(failed(name, (ErrorKind::Unsupported, detail)));
                     }
                     dictionary.insert(Arc::new(StringArray::from_iter_values(texts))).clone()

@@ -1,26 +1,14 @@
-//! The Arrow types of columns and of items with a dtype, in both directions.
+//! The Arrow types of the columns of tables, in both directions.
 
 use std::sync::Arc;
 
-use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, Fields, TimeUnit as ArrowUnit};
-use blosc2::{Dtype, ErrorKind};
-use blosc2::dtype::{Field as DtypeField, Kind};
-use serde_json::json;
+use blosc2::Dtype;
+use blosc2::dtype::Kind;
 
+use super::dtypes::{fixed_dtype, items_field};
+use super::metadata::{ITEM, KIND, complex_size, list_shape, max_length, named_kind, with};
 use crate::{Column, ColumnKind, ItemKind, ItemType, TimeUnit};
-
-/// The kind and the description of an error.
-pub(crate) type Fault = (ErrorKind, String);
-
-/// The key of the metadata of a field for the name of a kind that the Arrow type alone does not determine.
-const KIND: &str = "blosc2:kind";
-/// The key of the metadata with which Python describes the shape of the arrays of a column.
-const SHAPE: &str = "blosc2:ndarray_shape";
-/// Arrow's extension type for arrays of one shape.
-const TENSOR: &str = "arrow.fixed_shape_tensor";
-/// The name of the only field of a list, as in all Arrow libraries.
-const ITEM: &str = "item";
 
 /// The Arrow field of a column of a table. `stored` is the dtype of the items of a column of arrays. The error
 /// describes why there is none.
@@ -30,7 +18,10 @@ pub(super) fn column_field(column: &Column, stored: Option<&Dtype>) -> Result<Fi
     let nullable = column.is_nullable()
         || matches!(
             column.kind(),
-            ColumnKind::VlString | ColumnKind::VlBytes | ColumnKind::List(_) | ColumnKind::Struct(_)
+            ColumnKind::VlString
+                | ColumnKind::VlBytes
+                | ColumnKind::List(_)
+                | ColumnKind::Struct(_)
         );
     let plain = |data_type| Field::new(name, data_type, nullable);
     let scalar = |kind, size| {
@@ -114,7 +105,9 @@ fn item_field(name: &str, item: &ItemType) -> Result<Field, String> {
         ItemKind::Utf8 => DataType::LargeUtf8,
         ItemKind::List(item) => DataType::List(Arc::new(item_field(ITEM, item)?)),
         ItemKind::Struct(fields) => DataType::Struct(fields_of(fields)?),
-        ItemKind::Other(kind) => return Err(format!("items of the kind {kind} have no Arrow type")),
+        ItemKind::Other(kind) => {
+            return Err(format!("items of the kind {kind} have no Arrow type"));
+        }
     };
     // Python does not check that items are not null, and exports all of them as nullable.
     let field = Field::new(name, data_type, true);
@@ -133,80 +126,6 @@ fn item_field(name: &str, item: &ItemType) -> Result<Field, String> {
 
 fn fields_of(fields: &[(String, ItemType)]) -> Result<Fields, String> {
     fields.iter().map(|(name, item)| item_field(name, item)).collect()
-}
-
-/// The Arrow field of arrays of this shape with items of a dtype. The error describes why there is none.
-pub(super) fn items_field(
-    name: &str,
-    dtype: &Dtype,
-    shape: &[u64],
-    nullable: bool,
-) -> Result<Field, String> {
-    let none = || format!("items of the dtype {dtype} have no Arrow type");
-    if !shape.is_empty() {
-        let size = shape.iter().try_fold(1u64, |size, &side| size.checked_mul(side));
-        let size = size.and_then(|size| i32::try_from(size).ok());
-        let size = size.ok_or_else(|| format!("the shape {shape:?} has too many items for Arrow"))?;
-        let item = Arc::new(items_field(ITEM, dtype, &[], false)?);
-        let field = Field::new(name, DataType::FixedSizeList(item, size), nullable);
-        let extension = json!({ "shape": shape }).to_string();
-        let names = [
-            (EXTENSION_TYPE_NAME_KEY, TENSOR.to_owned()),
-            (EXTENSION_TYPE_METADATA_KEY, extension),
-        ];
-        return Ok(with(field, names));
-    }
-    if let Some((item, shape)) = dtype.subarray() {
-        return items_field(name, item, shape, nullable);
-    }
-    if let Some(fields) = dtype.fields() {
-        let fields = fields.iter().map(|each| items_field(each.name(), each.dtype(), &[], false));
-        let data_type = DataType::Struct(fields.collect::<Result<_, _>>()?);
-        return Ok(Field::new(name, data_type, nullable));
-    }
-    let kind = dtype.kind().ok_or_else(none)?;
-    let data_type = match (kind, dtype.size()) {
-        (Kind::Bool, 1) => DataType::Boolean,
-        (Kind::Int, 1) => DataType::Int8,
-        (Kind::Int, 2) => DataType::Int16,
-        (Kind::Int, 4) => DataType::Int32,
-        (Kind::Int, 8) => DataType::Int64,
-        (Kind::UInt, 1) => DataType::UInt8,
-        (Kind::UInt, 2) => DataType::UInt16,
-        (Kind::UInt, 4) => DataType::UInt32,
-        (Kind::UInt, 8) => DataType::UInt64,
-        (Kind::Float, 2) => DataType::Float16,
-        (Kind::Float, 4) => DataType::Float32,
-        (Kind::Float, 8) => DataType::Float64,
-        (Kind::Complex, 8 | 16) => {
-            let (part, kind) = match dtype.size() {
-                8 => (DataType::Float32, "complex64"),
-                _ => (DataType::Float64, "complex128"),
-            };
-            let parts = Arc::new(Field::new(ITEM, part, false));
-            let field = Field::new(name, DataType::FixedSizeList(parts, 2), nullable);
-            return Ok(with(field, [(KIND, kind.to_owned())]));
-        }
-        (Kind::DateTime | Kind::TimeDelta, _) => match (kind, dtype.unit().ok_or_else(none)?) {
-            (Kind::DateTime, (1, "D")) => DataType::Date32,
-            (kind, (1, unit)) => {
-                let unit = unit_of(unit).ok_or_else(none)?;
-                if kind == Kind::DateTime {
-                    DataType::Timestamp(unit, None)
-                } else {
-                    DataType::Duration(unit)
-                }
-            }
-            _ => return Err(none()),
-        },
-        (Kind::Bytes, _) => DataType::Binary,
-        (Kind::Unicode, _) => DataType::Utf8,
-        (Kind::Void, size) => DataType::FixedSizeBinary(size.try_into().map_err(|_| none())?),
-        _ => return Err(none()),
-    };
-    // The values of dates can be NaT, which is null in Arrow.
-    let nullable = nullable || matches!(kind, Kind::DateTime | Kind::TimeDelta);
-    Ok(Field::new(name, data_type, nullable))
 }
 
 /// The kind of a column for this field. The error describes why there is none.
@@ -307,100 +226,6 @@ fn item_types(fields: &Fields) -> Result<Vec<(String, ItemType)>, String> {
     fields.iter().map(|field| Ok((field.name().clone(), item_type(field)?))).collect()
 }
 
-/// The dtype of items of this field, if all items have the same size, without nulls.
-pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
-    let scalar = |kind, size| Dtype::scalar(kind, size).ok();
-    let date = |letter: char, unit: &str| Dtype::parse(&format!("{letter}8[{unit}]")).ok();
-    match field.data_type() {
-        DataType::Boolean => scalar(Kind::Bool, 1),
-        DataType::Int8 => scalar(Kind::Int, 1),
-        DataType::Int16 => scalar(Kind::Int, 2),
-        DataType::Int32 => scalar(Kind::Int, 4),
-        DataType::Int64 => scalar(Kind::Int, 8),
-        DataType::UInt8 => scalar(Kind::UInt, 1),
-        DataType::UInt16 => scalar(Kind::UInt, 2),
-        DataType::UInt32 => scalar(Kind::UInt, 4),
-        DataType::UInt64 => scalar(Kind::UInt, 8),
-        DataType::Float16 => scalar(Kind::Float, 2),
-        DataType::Float32 => scalar(Kind::Float, 4),
-        DataType::Float64 => scalar(Kind::Float, 8),
-        DataType::Timestamp(unit, None) => date('M', &time_unit(*unit).to_string()),
-        DataType::Duration(unit) => date('m', &time_unit(*unit).to_string()),
-        DataType::Date32 => date('M', "D"),
-        DataType::FixedSizeBinary(size) => scalar(Kind::Void, usize::try_from(*size).ok()?),
-        DataType::FixedSizeList(..) => scalar(Kind::Complex, complex_size(field)?),
-        DataType::Struct(fields) => {
-            let mut at = 0;
-            let fields = fields.iter().map(|each| {
-                let dtype = match each.data_type() {
-                    DataType::FixedSizeList(item, size) if complex_size(each).is_none() => {
-                        Dtype::array(fixed_dtype(item)?, &list_shape(each, *size).ok()?).ok()?
-                    }
-                    _ => fixed_dtype(each)?,
-                };
-                let offset = at;
-                at += dtype.size();
-                Some(DtypeField::new(each.name(), offset, dtype))
-            });
-            let fields: Vec<_> = fields.collect::<Option<_>>()?;
-            Dtype::structure(at, fields).ok()
-        }
-        _ => None,
-    }
-}
-
-/// The size of a complex number, if the field contains complex numbers.
-pub(super) fn complex_size(field: &Field) -> Option<usize> {
-    let DataType::FixedSizeList(part, 2) = field.data_type() else { return None };
-    match (part.data_type(), named_kind(field)?) {
-        (DataType::Float32, "complex64") => Some(8),
-        (DataType::Float64, "complex128") => Some(16),
-        _ => None,
-    }
-}
-
-/// The shape of the arrays of a field of lists of this size: that of the extension type for tensors, that which Python
-/// adds, or one axis. The error describes what is wrong with it.
-pub(super) fn list_shape(field: &Field, size: i32) -> Result<Vec<u64>, String> {
-    let metadata = field.metadata();
-    let is_tensor = field.extension_type_name() == Some(TENSOR);
-    let text = match is_tensor {
-        true => field.extension_type_metadata(),
-        false => metadata.get(SHAPE).map(String::as_str),
-    };
-    let Some(text) = text else { return Ok(vec![size.max(0) as u64]) };
-    let invalid = || format!("the field `{}` has an invalid shape: {text}", field.name());
-    let parsed: serde_json::Value = serde_json::from_str(text).map_err(|_| invalid())?;
-    let axes = |axes: &serde_json::Value| -> Option<Vec<u64>> {
-        axes.as_array()?.iter().map(serde_json::Value::as_u64).collect()
-    };
-    let shape = axes(if is_tensor { &parsed["shape"] } else { &parsed }).ok_or_else(invalid)?;
-    let permutation = axes(&parsed["permutation"]).unwrap_or_default();
-    if is_tensor && !permutation.is_empty() && !permutation.iter().copied().eq(0..shape.len() as u64)
-    {
-        return Err(format!("the arrays of the field `{}` are not in C order", field.name()));
-    }
-    let len = shape.iter().try_fold(1u64, |len, &side| len.checked_mul(side));
-    if len != u64::try_from(size).ok() {
-        return Err(format!("{}, expected one of {size} items", invalid()));
-    }
-    Ok(shape)
-}
-
-/// The name of the kind that the metadata of a field states.
-fn named_kind(field: &Field) -> Option<&str> {
-    field.metadata().get(KIND).map(String::as_str)
-}
-
-/// The number in `name[number]`.
-fn max_length(kind: &str, name: &str) -> Option<u64> {
-    kind.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
-}
-
-fn with<const N: usize>(field: Field, pairs: [(&str, String); N]) -> Field {
-    field.with_metadata(pairs)
-}
-
 fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
     match unit {
         TimeUnit::Second => ArrowUnit::Second,
@@ -417,15 +242,4 @@ fn time_unit(unit: ArrowUnit) -> TimeUnit {
         ArrowUnit::Microsecond => TimeUnit::Microsecond,
         ArrowUnit::Nanosecond => TimeUnit::Nanosecond,
     }
-}
-
-/// The unit of this name in dtypes.
-fn unit_of(name: &str) -> Option<ArrowUnit> {
-    Some(match name {
-        "s" => ArrowUnit::Second,
-        "ms" => ArrowUnit::Millisecond,
-        "us" => ArrowUnit::Microsecond,
-        "ns" => ArrowUnit::Nanosecond,
-        _ => return None,
-    })
 }

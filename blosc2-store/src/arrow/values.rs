@@ -16,8 +16,8 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use blosc2::{ErrorKind, Value};
 
 use super::items::{bytes_of, texts_of};
-use super::types::{Fault, complex_size};
-use crate::tag::{weight, what};
+use super::metadata::complex_size;
+use crate::tag::{Fault, weight, what};
 
 /// The items of an array as values, which may take `left` bytes of memory. Points in time, times and durations are
 /// integers. The error describes why they cannot be read.
@@ -43,7 +43,9 @@ pub(crate) fn values_of(
         }
         DataType::Float32 => Ok(all(array.as_primitive::<Float32Type>().iter(), Value::from)),
         DataType::Float64 => Ok(all(array.as_primitive::<Float64Type>().iter(), Value::from)),
-        DataType::Date32 | DataType::Time32(_) => Ok(ints::<Int32Type>(&*as_type(array, DataType::Int32)?)),
+        DataType::Date32 | DataType::Time32(_) => {
+            Ok(ints::<Int32Type>(&*as_type(array, DataType::Int32)?))
+        }
         DataType::Date64
         | DataType::Time64(_)
         | DataType::Timestamp(..)
@@ -151,10 +153,7 @@ fn take(left: &mut u64, nbytes: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-fn all<T>(
-    items: impl Iterator<Item = Option<T>>,
-    value: impl Fn(T) -> Value,
-) -> Vec<Value> {
+fn all<T>(items: impl Iterator<Item = Option<T>>, value: impl Fn(T) -> Value) -> Vec<Value> {
     items.map(|item| item.map_or(Value::None, &value)).collect()
 }
 
@@ -194,7 +193,8 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
     });
     let wrong = |value: &Value| {
         let (name, data_type) = (field.name(), field.data_type());
-        let detail = format!("{} in `{name}`, expected an item of the type {data_type}", what(value));
+        let detail =
+            format!("{} in `{name}`, expected an item of the type {data_type}", what(value));
         (ErrorKind::InvalidData, detail)
     };
     Ok(match field.data_type() {
@@ -215,7 +215,9 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
         DataType::UInt16 => numbers::<UInt16Type>(values, int, wrong)?,
         DataType::UInt32 => numbers::<UInt32Type>(values, int, wrong)?,
         DataType::UInt64 => numbers::<UInt64Type>(values, int, wrong)?,
-        DataType::Float32 => numbers::<Float32Type>(values, |value| Some(float(value)? as f32), wrong)?,
+        DataType::Float32 => {
+            numbers::<Float32Type>(values, |value| Some(float(value)? as f32), wrong)?
+        }
         DataType::Float64 => numbers::<Float64Type>(values, float, wrong)?,
         data_type @ (DataType::Timestamp(..) | DataType::Duration(_)) => {
             let items = numbers::<Int64Type>(values, int, wrong)?;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    ColumnKind, Content, Dtype, Error, ErrorKind, NDArray, Nulls, READ, Result, Texts, Value, as_item,
-    failed, no_dtype, read_texts, row_bytes, same, scalar, texts_of,
+    ColumnKind, Content, Dtype, Error, ErrorKind, NDArray, Nulls, READ, Result, Texts, Value,
+    as_item, failed, no_dtype, read_texts, row_bytes, same, scalar, texts_of,
 };
 use crate::CTable;
 
@@ -63,7 +63,9 @@ impl CTable {
             Nulls::Never | Nulls::Native => None,
             Nulls::Mask => self.marked(name, rows)?,
             Nulls::Code(null) => {
-                let code = |item: &[u8]| scalar(&dtype, item).map(|code| code == Value::Int((*null).into()));
+                let code = |item: &[u8]| {
+                    scalar(&dtype, item).map(|code| code == Value::Int((*null).into()))
+                };
                 Some(items().map(code).collect::<Result<_, _>>().map_err(failed)?)
             }
             Nulls::Sentinel(sentinel) => {
@@ -109,7 +111,9 @@ impl CTable {
     /// The distinct strings of a column of dictionary-encoded strings.
     pub(crate) fn dictionary(&self, name: &str) -> Result<&[String]> {
         let (_, stored) = self.stored(name)?;
-        let Content::Codes { texts, decoded, .. } = &stored.content else { return Err(unlike(name)) };
+        let Content::Codes { texts, decoded, .. } = &stored.content else {
+            return Err(unlike(name));
+        };
         if let Some(texts) = decoded.get() {
             return Ok(texts);
         }

@@ -1,0 +1,128 @@
+//! Tables and batches that Python wrote, compared with what pyarrow reads of them.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::FileReader;
+use arrow_select::concat::concat_batches;
+use blosc2::ErrorKind;
+use blosc2_store::arrow::ReadOptions;
+use blosc2_store::CTable;
+
+use crate::common::{assert_same, run_python};
+
+/// Python code that writes tables of all kinds of columns that Python exports, each with an Arrow file.
+const TABLES: &str = r#"
+import dataclasses
+import blosc2 as b2
+import blosc2.schema as S
+import numpy as np
+import pyarrow as pa
+
+@dataclasses.dataclass
+class Row:
+    i8: int = b2.field(S.int8(nullable=True), default=0)
+    i16: int = b2.field(S.int16(), default=0)
+    i32: int = b2.field(S.int32(nullable=True, null_storage="mask"), default=0)
+    i64: int = b2.field(S.int64(ge=-5), default=0)
+    u8: int = b2.field(S.uint8(), default=0)
+    u16: int = b2.field(S.uint16(), default=0)
+    u32: int = b2.field(S.uint32(), default=0)
+    u64: int = b2.field(S.uint64(nullable=True), default=0)
+    f32: float = b2.field(S.float32(nullable=True), default=0.0)
+    f64: float = b2.field(S.float64(), default=0.0)
+    flag: bool = b2.field(S.bool(nullable=True), default=False)
+    sure: bool = b2.field(S.bool(), default=False)
+    moment: object = b2.field(S.timestamp(unit="ms", timezone="UTC", nullable=True), default=0)
+    when: object = b2.field(S.timestamp(unit="ns"), default=0)
+    text: str = b2.field(S.string(max_length=9, nullable=True), default="")
+    raw: bytes = b2.field(S.bytes(max_length=9, nullable=True), default=b"")
+    utf8: str = b2.field(S.utf8(nullable=True), default="")
+    vltext: str = b2.field(S.vlstring(nullable=True), default="")
+    vlraw: bytes = b2.field(S.vlbytes(nullable=True), default=b"")
+    word: str = b2.field(S.dictionary(nullable=True), default="")
+    numbers: list[int] = b2.field(S.list(S.int64(), nullable=True), default=None)
+    texts: list[str] = b2.field(S.list(S.utf8(), nullable=True, storage="vl"), default=None)
+    arrow: list[int] = b2.field(S.list(S.int32(), nullable=True, serializer="arrow"), default=None)
+    nested: list[list[float]] = b2.field(S.list(S.list(S.float64())), default=None)
+    points: list[dict] = b2.field(S.list(S.struct({"x": S.int32(), "name": S.vlstring()})), default=None)
+    point: dict = b2.field(S.struct({"x": S.int32(), "tags": S.list(S.vlstring())}, nullable=True), default=None)
+    box: np.ndarray = b2.field(S.ndarray((2, 3), dtype=np.float32, nullable=True), default=None)
+    bits: np.ndarray = b2.field(S.ndarray((2,), dtype=np.bool_), default=None)
+
+def rows(count):
+    for k in range(count):
+        n = lambda of, value: None if k % of == of - 1 else value
+        yield dict(
+            i8=n(5, k % 256 - 128), i16=k % 65536 - 32768, i32=n(7, k * 1000 - 2**31), i64=k - 5,
+            u8=k % 256, u16=65535 - k, u32=2**32 - 1 - k, u64=n(3, 2**64 - 2 - k),
+            f32=n(6, k / 3), f64=[0.0, -0.0, 1e300, -float("inf"), k / 7][k % 5],
+            flag=n(3, k % 2 == 0), sure=k % 3 == 0,
+            moment=n(8, np.datetime64(k * 86400_000_123 - 10**12, "ms")), when=np.datetime64(k, "ns"),
+            text=n(9, "é" * (k % 9) + "x"), raw=n(9, bytes([k % 256, 0, 1 + k % 9])),
+            utf8=n(10, "ü\0" * (k % 4) + str(k)), vltext=n(11, "ñ" * (k % 50)), vlraw=n(12, bytes(k % 60)),
+            word=n(13, f"wörd {k * k % 37}"), numbers=n(7, list(range(k % 5))), texts=n(9, [str(k), "ß" * (k % 3)]),
+            arrow=n(5, list(range(k % 4))), nested=[[k / 2], []] * (k % 3),
+            points=[{"x": k, "name": "p"}] * (k % 3), point=n(5, {"x": k, "tags": ["a"] * (k % 4)}),
+            box=n(5, np.full((2, 3), k, np.float32) + np.arange(6, dtype=np.float32).reshape(2, 3)),
+            bits=np.array([k % 2, k % 3]).astype(bool))
+
+def make(path, count, delete=None):
+    table = b2.CTable(Row, urlpath=path, mode="w", expected_size=1 << 12)
+    columns = {name: [] for name in table.col_names}
+    for row in rows(count):
+        for name, value in row.items():
+            columns[name].append(value)
+    if count:
+        table.extend(columns)
+    if delete:
+        table.delete([k for k in range(count) if delete(k)])
+    table.close()
+    with b2.CTable.open(path, mode="r") as table:
+        arrow = table.to_arrow()
+        with pa.ipc.new_file(path + ".arrow", arrow.schema) as file:
+            file.write_table(arrow)
+
+make("empty.b2d", 0)
+make("one.b2d", 1)
+make("dense.b2z", 3000)
+make("holes.b2d", 3000, lambda k: k % 7 == 3 or 900 < k < 1300)
+make("few.b2z", 500, lambda k: k % 100 != 0)
+"#;
+
+/// All batches of an Arrow file as one.
+fn arrow_file(path: &Path) -> RecordBatch {
+    let reader = FileReader::try_new(File::open(path).unwrap(), None).unwrap();
+    let schema = reader.schema();
+    let batches: Vec<_> = reader.map(Result::unwrap).collect();
+    concat_batches(&schema, &batches).unwrap()
+}
+
+#[test]
+#[ignore = "needs Python: cargo xtask integrations arrow"]
+fn tables_of_python_are_those_of_pyarrow() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(TABLES, folder.path());
+    for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d", "few.b2z"] {
+        let expected = arrow_file(&folder.path().join(format!("{name}.arrow")));
+        let table = CTable::open(folder.path().join(name)).unwrap();
+        assert_eq!(expected.num_rows() as u64, table.nrows());
+        for batch_rows in [1, 7, 1000, 1 << 16] {
+            if batch_rows == 1 && expected.num_rows() > 10 {
+                continue;
+            }
+            let batches = ReadOptions::new().batch_rows(batch_rows).read(&table).unwrap();
+            let schema = batches.schema();
+            let batches: Vec<RecordBatch> = batches.map(Result::unwrap).collect();
+            let sizes: Vec<usize> = batches.iter().map(RecordBatch::num_rows).collect();
+            let [full @ .., _] = &sizes[..] else {
+                assert_eq!(expected.num_rows(), 0);
+                continue;
+            };
+            assert!(full.iter().all(|&rows| rows == batch_rows));
+            let all = concat_batches(&schema, &batches).unwrap();
+            assert_same(&all, &expected, name);
+        }
+    }
+}
