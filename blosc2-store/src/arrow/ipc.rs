@@ -73,16 +73,24 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
             MessageHeader::DictionaryBatch => {
                 let dictionary = message.header_as_dictionary_batch();
                 let dictionary = dictionary.ok_or_else(|| invalid("a message has no content"))?;
-                check(dictionary.data(), body.len(), limit)?;
                 let schema = needed(&schema)?;
+                #[expect(deprecated, reason = "nothing else leads from a dictionary to its type")]
+                let fields = schema.fields_with_dict_id(dictionary.id());
+                let values = fields.first().and_then(|field| match field.data_type() {
+                    DataType::Dictionary(_, values) => Some(&**values),
+                    _ => None,
+                });
+                let values = values.ok_or_else(|| invalid("a dictionary without a column"))?;
+                let data = dictionary.data().ok_or_else(|| invalid("an empty dictionary"))?;
+                check(&data, values, body.len(), limit)?;
                 read_dictionary(&body, dictionary, schema, &mut dictionaries, &version)
                     .map_err(|error| invalid(error))?;
             }
             MessageHeader::RecordBatch => {
                 let batch = message.header_as_record_batch();
-                check(batch, body.len(), limit)?;
                 let batch = batch.ok_or_else(|| invalid("a message has no content"))?;
                 let schema = needed(&schema)?.clone();
+                check(&batch, schema.field(0).data_type(), body.len(), limit)?;
                 let batch = read_record_batch(&body, batch, schema, &dictionaries, None, &version)
                     .map_err(|error| invalid(error))?;
                 let array = batch.column(0).clone();
@@ -216,9 +224,13 @@ fn check_type(data_type: &DataType) -> Result<(), Fault> {
     if is_valid { Ok(()) } else { Err(invalid(format!("the invalid Arrow type {data_type}"))) }
 }
 
-/// Checks the lengths in the header of a batch: they limit the memory for decoding it.
-fn check(batch: Option<BatchHeader<'_>>, body: usize, limit: usize) -> Result<(), Fault> {
-    let Some(batch) = batch else { return Ok(()) };
+/// Checks the lengths in the header of a batch with a column of this type: they limit the memory for decoding it.
+fn check(
+    batch: &BatchHeader<'_>,
+    data_type: &DataType,
+    body: usize,
+    limit: usize,
+) -> Result<(), Fault> {
     if batch.compression().is_some() {
         let detail =
             "Arrow data with compressed buffers: expected them to be compressed as a chunk";
@@ -233,12 +245,69 @@ fn check(batch: Option<BatchHeader<'_>>, body: usize, limit: usize) -> Result<()
     if !fit.chain([within(batch.length(), limit)]).all(|fits| fits) {
         return Err(invalid("a batch with more items than its bytes can describe"));
     }
-    for buffer in batch.buffers().into_iter().flatten() {
+    let mut sizes = Vec::new();
+    let mut views = batch.variadicBufferCounts().into_iter().flatten();
+    let buffers = batch.buffers().into_iter().flatten();
+    let max = batch.buffers().map_or(0, |buffers| buffers.len());
+    item_sizes(data_type, &mut views, max, &mut sizes)?;
+    // A missing or superfluous buffer is found when the batch is decoded.
+    for (buffer, size) in buffers.zip(sizes.into_iter().chain(std::iter::repeat(1))) {
         let end = buffer.offset().checked_add(buffer.length());
         let fits = buffer.offset() >= 0 && buffer.length() >= 0;
         if !fits || !end.is_some_and(|end| within(end, body)) {
             return Err(invalid("a buffer that ends after its message"));
         }
+        if buffer.length() % size != 0 {
+            let len = buffer.length();
+            return Err(invalid(format!(
+                "a buffer of {len} bytes, expected items of {size} bytes"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Appends the size of an item of each buffer of an array of this type; 1 if the length of the buffer can be any number.
+/// `views` are the numbers of buffers of arrays of views, of up to `max` buffers.
+fn item_sizes(
+    data_type: &DataType,
+    views: &mut dyn Iterator<Item = i64>,
+    max: usize,
+    sizes: &mut Vec<i64>,
+) -> Result<(), Fault> {
+    match data_type {
+        DataType::Null => {}
+        DataType::Utf8 | DataType::Binary => sizes.extend([1, 4, 1]),
+        DataType::LargeUtf8 | DataType::LargeBinary => sizes.extend([1, 8, 1]),
+        DataType::Utf8View | DataType::BinaryView => {
+            let count = views.next().and_then(|count| usize::try_from(count).ok());
+            let count = count.filter(|&count| count <= max);
+            let count = count.ok_or_else(|| invalid("views with an invalid number of buffers"))?;
+            sizes.extend([1, 16]);
+            sizes.resize(sizes.len() + count, 1);
+        }
+        DataType::List(item) | DataType::Map(item, _) => {
+            sizes.extend([1, 4]);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::LargeList(item) => {
+            sizes.extend([1, 8]);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::FixedSizeList(item, _) => {
+            sizes.push(1);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::Struct(fields) => {
+            sizes.push(1);
+            for field in fields {
+                item_sizes(field.data_type(), views, max, sizes)?;
+            }
+        }
+        DataType::Dictionary(keys, _) => {
+            sizes.extend([1, keys.primitive_width().unwrap_or(1) as i64]);
+        }
+        _ => sizes.extend([1, 1]),
     }
     Ok(())
 }

@@ -211,10 +211,7 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
         }
         DataType::FixedSizeList(item, size) => {
             let lists = array.as_fixed_size_list();
-            // The values of a slice start at its first row.
-            let items = len * *size as usize;
-            let start = if len == 0 { 0 } else { lists.value_offset(0) as usize };
-            let values = lists.values().slice(start, items);
+            let values = lists.values().slice(0, len * *size as usize);
             let inner = items_of(item, &values, false)?;
             if let Some(size) = complex_size(field) {
                 return of(Dtype::scalar(Kind::Complex, size).map_err(|_| none())?, inner.bytes);

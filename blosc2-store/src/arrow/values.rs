@@ -55,8 +55,7 @@ pub(crate) fn values_of(
         DataType::FixedSizeList(item, size) => {
             let lists = array.as_fixed_size_list();
             let size = *size as usize;
-            let start = if array.is_empty() { 0 } else { lists.value_offset(0) as usize };
-            let items = values_of(item, &lists.values().slice(start, size * array.len()), left)?;
+            let items = values_of(item, &lists.values().slice(0, size * array.len()), left)?;
             let mut items = items.into_iter();
             let rows = (0..array.len()).map(|row| {
                 let list: Vec<Value> = items.by_ref().take(size).collect();

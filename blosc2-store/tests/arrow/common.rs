@@ -32,8 +32,12 @@ pub(crate) fn normal_type(data_type: &DataType) -> DataType {
     let item = |field: &Field| Field::new(field.name(), normal_type(field.data_type()), true);
     match data_type {
         DataType::List(field) => DataType::List(Arc::new(item(field))),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(Arc::new(item(field)), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| item(field)).collect()),
+        DataType::FixedSizeList(field, size) => {
+            DataType::FixedSizeList(Arc::new(item(field)), *size)
+        }
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| item(field)).collect())
+        }
         other => other.clone(),
     }
 }

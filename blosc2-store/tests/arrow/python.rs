@@ -6,9 +6,8 @@ use std::path::Path;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::FileReader;
 use arrow_select::concat::concat_batches;
-use blosc2::ErrorKind;
-use blosc2_store::arrow::ReadOptions;
 use blosc2_store::CTable;
+use blosc2_store::arrow::ReadOptions;
 
 use crate::common::{assert_same, run_python};
 
