@@ -161,7 +161,7 @@ fn ints<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array) -> Vec<Val
 }
 
 /// The same items with another type of the same layout.
-fn as_type(array: &dyn Array, data_type: DataType) -> Result<ArrayRef, Fault> {
+pub(super) fn as_type(array: &dyn Array, data_type: DataType) -> Result<ArrayRef, Fault> {
     let data = array.to_data().into_builder().data_type(data_type).build();
     data.map(make_array).map_err(text)
 }
