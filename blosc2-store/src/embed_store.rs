@@ -306,4 +306,26 @@ impl Leaves for EmbedStore {
             _ => Ok(None),
         }
     }
+
+    fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+        self.leaf(key, ending)
+    }
+
+    fn put(&mut self, key: &str, _ending: &str, schunk: &SChunk) -> Result<()> {
+        self.insert(key, schunk)
+    }
+
+    fn discard(&mut self, key: &str, _ending: &str) -> Result<()> {
+        let below: Vec<String> = self.keys().filter(|each| key::is_below(each, key)).map(str::to_owned).collect();
+        for key in below.iter().map(String::as_str).chain([key]) {
+            if self.contains(key) {
+                self.remove(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
 }

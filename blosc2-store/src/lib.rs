@@ -77,7 +77,7 @@ mod tree_store;
 
 pub use batch_array::BatchArray;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{CTable, Column, ColumnKind, TimeUnit};
+pub use ctable::{CTable, Column, ColumnKind, ColumnSpec, Data, Rows, Schema, TimeUnit};
 pub use embed_store::EmbedStore;
 pub use item_type::{ItemKind, ItemType};
 pub use list_array::ListArray;

@@ -206,7 +206,7 @@ impl TreeStore {
     pub fn get(&self, key: &str) -> Result<Object> {
         if let Some(object) = self.objects.get(key) {
             return match object.get("kind").and_then(Value::as_str) {
-                Some("ctable") => CTable::new(self.for_table()?, key).map(Object::CTable),
+                Some("ctable") => CTable::new(self.for_table(key)?, key).map(Object::CTable),
                 _ => Ok(Object::Carrier(Carrier::of_reference(object.clone()))),
             };
         }
@@ -253,7 +253,10 @@ impl CTable {
         Self::of(Object::open(path)?).map_err(|error| error.at(path))
     }
 
-    /// Opens the table in a contiguous frame in memory. Python: `ctable_from_cframe`.
+    /// Opens the table in a contiguous frame in memory, for reading and changing. Python: `ctable_from_cframe`, which
+    /// opens it for reading.
+    ///
+    /// [`to_cframe`](Self::to_cframe) returns a frame with the changes.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;
@@ -261,7 +264,12 @@ impl CTable {
     /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        Self::of(EmbedStore::from_cframe(bytes)?.into_object()?)
+        let store = OpenOptions::new().write(true).from_cframe(bytes)?;
+        let store = EmbedStore::from_schunk(store)?;
+        match CTable::is_in(&store, "")? {
+            true => CTable::for_changes(store, ""),
+            false => Self::of(Object::EmbedStore(store)),
+        }
     }
 
     fn of(object: Object) -> Result<Self> {

@@ -119,6 +119,11 @@ impl ObjectArray {
         &self.schunk
     }
 
+    /// Syncs the super-chunk to disk.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.schunk.sync()
+    }
+
     /// Converts the array into its super-chunk.
     pub fn into_schunk(self) -> SChunk {
         self.schunk

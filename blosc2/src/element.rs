@@ -349,8 +349,16 @@ pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) }
 }
 
-/// Returns the bytes of any items. If the items have padding, the bytes are a copy in which it is zeros.
-pub(crate) fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
+/// Returns the bytes of items, in native byte order. If the items have padding, the bytes are a copy in which it is
+/// zeros.
+///
+/// ```
+/// use blosc2::elements::bytes_of;
+///
+/// assert_eq!(*bytes_of(&[1u8, 2]), [1, 2]);
+/// assert_eq!(*bytes_of(&[0x0102u16]), 0x0102u16.to_ne_bytes());
+/// ```
+pub fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
     let layout = layout_of::<T>(items.len());
     let (start, len) = (items.as_ptr(), size_of_val(items));
     if !layout.has_padding {

@@ -23,7 +23,7 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
-pub use crate::element::{ElementField, ElementLayout};
+pub use crate::element::{ElementField, ElementLayout, bytes_of};
 
 use std::fmt;
 use std::marker::PhantomData;

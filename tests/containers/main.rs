@@ -8,4 +8,7 @@ mod python_objects;
 mod python_stores;
 mod python_tables;
 mod stores;
+mod table_costs;
+mod table_model;
+mod table_writes;
 mod tables;

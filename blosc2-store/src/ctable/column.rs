@@ -198,7 +198,7 @@ pub struct Column {
     /// Whether the columns that it was computed from have changed since.
     pub(super) stale: bool,
     /// Its storage, once it is opened.
-    pub(super) stored: OnceLock<Stored>,
+    pub(super) stored: OnceLock<Box<Stored>>,
 }
 
 /// How a column represents null rows.

@@ -6,12 +6,15 @@ use std::ops::Range;
 use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
-use super::READ;
-use super::part::{Budget, check_array, row_bytes};
+use super::write::replace;
+use super::{OPEN, READ};
+use super::part::{Budget, check_array, row_bytes, row_items};
 use crate::tag::error;
 
-/// Rows of the mask that are read at once when rows are counted.
-const PIECE: usize = 1 << 24;
+/// Maximum rows of a unit, the part of the mask that is counted and read at once.
+const UNIT: u64 = 1 << 24;
+/// Maximum number of units, if the mask does not have as many stored bytes.
+const MAX_UNITS: u64 = 1 << 20;
 /// Maximum bytes of dead rows between two live ones that are read too, to avoid decompressing a block twice.
 pub(super) const GAP: usize = 8192;
 /// Bytes of rows that are read at once, if not all of them were requested.
@@ -22,7 +25,9 @@ pub(super) const AT_ONCE: usize = 1 << 24;
 pub(super) struct LiveRows {
     /// The mask of live rows, one item per row.
     marks: NDArray,
-    /// The number of live rows before each chunk of the mask, and in total.
+    /// Rows of a unit: a chunk, or a part of a large chunk.
+    unit: u64,
+    /// The number of live rows before each unit of the mask, and in total.
     before: Vec<u64>,
 }
 
@@ -37,19 +42,32 @@ pub(super) struct Span {
 impl LiveRows {
     pub(super) fn new(marks: NDArray) -> Result<Self> {
         check_array(&marks, "|b1", |dtype| dtype.kind() == Some(Kind::Bool))?;
-        let mut before = vec![0];
-        let mut live = 0;
-        for chunk in marks.iter_chunks() {
-            let rows = chunk.ranges()[0].clone();
-            live += match chunk.info()?.special {
-                Some(Special::Zeros | Special::Uninit) => 0,
-                Some(Special::Value) if marks.item([rows.start])? => rows.end - rows.start,
-                Some(Special::Value) => 0,
-                _ => count(&marks, rows)?,
-            };
-            before.push(live);
+        let unit = marks.chunks()[0].clamp(1, UNIT);
+        // A few stored bytes can represent very many rows.
+        let (units, stored) = (marks.shape()[0].div_ceil(unit), marks.schunk().cbytes());
+        if units > MAX_UNITS.max(stored) {
+            let detail = format!("its mask of valid rows has {units} chunks in {stored} bytes");
+            return Err(error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail));
         }
-        Ok(Self { marks, before })
+        let mut this = Self { marks, unit, before: vec![0] };
+        this.count(0)?;
+        Ok(this)
+    }
+
+    /// Counts the live rows again, from a unit on.
+    fn count(&mut self, first: usize) -> Result<()> {
+        self.before.truncate(first + 1);
+        let mut budget = self.budget();
+        let mut live = self.len();
+        for unit in first.. {
+            let rows = self.rows(unit);
+            if rows.is_empty() {
+                return Ok(());
+            }
+            live += count(&self.marks, rows, &mut budget)?;
+            self.before.push(live);
+        }
+        Ok(())
     }
 
     /// Number of live rows.
@@ -60,6 +78,65 @@ impl LiveRows {
     /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         Budget::of(self.marks.schunk().cbytes())
+    }
+
+    /// Number of rows that the mask has room for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.marks.shape()[0]
+    }
+
+    pub(super) fn marks(&self) -> &NDArray {
+        &self.marks
+    }
+
+    /// The place after the last live row.
+    pub(super) fn end(&self) -> Result<u64> {
+        let units = self.before.windows(2);
+        let Some(last) = units.into_iter().rposition(|two| two[0] < two[1]) else { return Ok(0) };
+        let rows = self.rows(last);
+        if self.whole(last).is_some() {
+            return Ok(rows.end);
+        }
+        let marks = self.marks.read::<bool>([rows.clone()])?;
+        let last = marks.iter().rposition(|mark| *mark);
+        Ok(rows.start + last.map_or(0, |last| last as u64 + 1))
+    }
+
+    pub(super) fn resize(&mut self, capacity: u64) -> Result<()> {
+        if capacity == self.capacity() {
+            return Ok(());
+        }
+        let first = (capacity.min(self.capacity()) / self.unit) as usize;
+        self.marks.resize([capacity])?;
+        self.count(first)
+    }
+
+    /// Marks rows as live.
+    pub(super) fn add(&mut self, rows: Range<u64>) -> Result<()> {
+        let first = (rows.start / self.unit) as usize;
+        self.marks.fill([rows], true)?;
+        self.count(first)
+    }
+
+    /// Marks rows at ascending places as dead.
+    pub(super) fn remove(&mut self, places: &[u64]) -> Result<()> {
+        let Some(first) = places.first() else { return Ok(()) };
+        self.marks.transaction(|marks| replace(marks, places, &vec![0; places.len()]))?;
+        self.count((first / self.unit) as usize)
+    }
+
+    /// Makes the first rows the live ones.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        let (live, all) = (self.len(), self.capacity());
+        self.marks.transaction(|marks| {
+            marks.fill([0..live], true)?;
+            marks.fill([live..all], false)
+        })?;
+        self.count(0)
+    }
+
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.marks.sync()
     }
 
     /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes.
@@ -79,29 +156,35 @@ impl LiveRows {
         }
     }
 
-    /// The rows of a chunk of the mask.
-    fn chunk(&self, chunk: usize) -> Range<u64> {
-        let (size, len) = (self.marks.chunks()[0], self.marks.shape()[0]);
-        let start = chunk as u64 * size;
-        start..(start + size).min(len)
+    /// The rows of a unit of the mask.
+    fn rows(&self, unit: usize) -> Range<u64> {
+        let len = self.marks.shape()[0];
+        let start = (unit as u64).saturating_mul(self.unit).min(len);
+        start..start.saturating_add(self.unit).min(len)
     }
 
-    /// The index of the first live row of the chunk, if it has no dead rows.
-    fn whole(&self, chunk: usize) -> Option<u64> {
-        let [before, after] = self.before.get(chunk..chunk + 2)?.try_into().ok()?;
-        let rows = self.chunk(chunk);
+    /// The index of the first live row of the unit, if it has no dead rows.
+    fn whole(&self, unit: usize) -> Option<u64> {
+        let [before, after] = self.before.get(unit..unit + 2)?.try_into().ok()?;
+        let rows = self.rows(unit);
         (after - before == rows.end - rows.start).then_some(before)
     }
 }
 
-fn count(marks: &NDArray, rows: Range<u64>) -> Result<u64> {
-    let mut live = 0;
-    for start in rows.clone().step_by(PIECE) {
-        let piece = start..rows.end.min(start + PIECE as u64);
-        let marks = marks.read::<bool>([piece])?;
-        live += marks.into_iter().filter(|&mark| mark).count() as u64;
+/// Counts the live rows of a range in one chunk, or in two if chunks are larger than units.
+fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> {
+    let len = rows.end - rows.start;
+    let (first, last) = (rows.start / marks.chunks()[0], (rows.end - 1) / marks.chunks()[0]);
+    let chunk = if first == last { marks.chunk(first as usize) } else { None };
+    let special = chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special);
+    match special {
+        Some(Special::Zeros | Special::Uninit) => return Ok(0),
+        Some(Special::Value) => return Ok(if marks.item([rows.start])? { len } else { 0 }),
+        _ => {}
     }
-    Ok(live)
+    budget.take(len)?;
+    let marks = marks.read::<bool>([rows])?;
+    Ok(marks.into_iter().filter(|&mark| mark).count() as u64)
 }
 
 /// An iterator over spans of live rows. Created by [`LiveRows::spans`].
@@ -139,29 +222,29 @@ impl Spans<'_> {
         Self { most: most.min(self.at_once as u64), ..self }
     }
 
-    /// Finds the next spans: those of one chunk of the mask, or of several chunks without dead rows.
+    /// Finds the next spans: those of one unit of the mask, or of several units without dead rows.
     fn more(&mut self) -> Result<()> {
         let live = self.live;
-        // The last chunk that starts at or before the row; chunks without live rows start where the next one does.
+        // The last unit that starts at or before the row; units without live rows start where the next one does.
         let first = live.before.partition_point(|&before| before <= self.rows.start) - 1;
-        let Some(before) = live.whole(first) else { return self.of_chunk(first) };
+        let Some(before) = live.whole(first) else { return self.of_unit(first) };
         let end = self.rows.end.min(self.rows.start.saturating_add(self.most));
         let mut after = first + 1;
         while live.before[after] < end && live.whole(after).is_some() {
             after += 1;
         }
         let count = end.min(live.before[after]) - self.rows.start;
-        let start = live.chunk(first).start + (self.rows.start - before);
+        let start = live.rows(first).start + (self.rows.start - before);
         self.rows.start += count;
         self.ready.push_back(Span { rows: start..start + count, keep: None });
         Ok(())
     }
 
-    fn of_chunk(&mut self, chunk: usize) -> Result<()> {
+    fn of_unit(&mut self, unit: usize) -> Result<()> {
         let live = self.live;
-        let rows = live.chunk(chunk);
+        let rows = live.rows(unit);
         let marks = live.marks.read::<bool>([rows.clone()])?;
-        let [before, after] = [live.before[chunk], live.before[chunk + 1]];
+        let [before, after] = [live.before[unit], live.before[unit + 1]];
         let skip = self.rows.start - before;
         let take = self.rows.end.min(after) - self.rows.start;
         let numbers = (0..marks.len()).filter(|&row| marks[row]);
@@ -194,8 +277,7 @@ impl Span {
     /// Reads the live rows of an array, whose first axis is that of all rows.
     pub(super) fn read<T: Element>(&self, array: &NDArray) -> Result<Vec<T>> {
         let items = array.read(self.selection(array)?)?;
-        let per_row: u64 = array.shape()[1..].iter().product();
-        Ok(self.keep(items, per_row as usize))
+        Ok(self.keep(items, row_items(array)))
     }
 
     /// Reads the bytes of live rows, with rows of this length.

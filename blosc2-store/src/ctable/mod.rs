@@ -1,33 +1,60 @@
 //! Tables with columns. Python: `CTable`.
 
+mod change;
 mod column;
+mod data;
+mod encode;
+mod json;
 mod live;
 mod part;
 mod read;
+mod rows;
 mod schema;
+mod spec;
+mod write;
 
-use std::ops::{Bound, Range, RangeBounds};
+use std::collections::HashMap;
 
-use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
+use blosc2::{Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
+pub(crate) use change::new_parts;
 use column::Stored;
 pub use column::{Column, ColumnKind, TimeUnit};
+pub use data::Data;
 use live::LiveRows;
-use part::{array, leaf, row_bytes};
+use part::{Parts, array, leaf, row_bytes, row_items};
+pub use rows::Rows;
+pub use spec::{ColumnSpec, Schema};
 
 use crate::tag::{error, what};
 
 pub(crate) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
 
+/// Rows that are read at once when rows are searched.
+const FIND_ROWS: usize = 1 << 20;
+
 /// The source of the parts of a table.
 pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
     /// The super-chunk with this key; `None` if there is none. If files differ only in their extension, the one with
     /// this extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
+
+    /// The same for changing. For a source in memory, a copy.
+    fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
+
+    /// Adds or replaces a super-chunk.
+    fn put(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()>;
+
+    /// Removes a super-chunk and all below its key, if there are any. If files differ only in their extension, the one
+    /// with this extension.
+    fn discard(&mut self, key: &str, ending: &str) -> Result<()>;
+
+    /// Stores all changes.
+    fn finish(&mut self) -> Result<()>;
 }
 
-/// A read-only table with typed columns, each stored separately. Python: `CTable`.
+/// A table with typed columns, each stored separately. Python: `CTable`.
 ///
 /// A table is stored as a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), as an entry of one, or in memory as an
 /// [`EmbedStore`](crate::EmbedStore). [`open`](Self::open), [`TreeStore::get`](crate::TreeStore::get) and
@@ -63,10 +90,18 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// ```
 #[derive(Debug)]
 pub struct CTable {
-    leaves: Box<dyn Leaves>,
-    root: String,
+    parts: Parts,
+    /// The stored columns, and then the computed ones.
     columns: Vec<Column>,
+    /// The positions of the columns, by name.
+    places: HashMap<String, usize>,
     live: LiveRows,
+    /// The entries of the schema except the version and the stored columns.
+    others: Vec<(Value, Value)>,
+    /// The super-chunk with the schema, for changing.
+    meta: Option<SChunk>,
+    /// Whether there are changes that `finish` has not stored.
+    changed: bool,
 }
 
 impl CTable {
@@ -81,19 +116,30 @@ impl CTable {
     }
 
     pub(crate) fn new(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
-        let meta = leaf(&leaves, &format!("{root}/_meta"), "b2f")?;
+        Self::with_parts(leaves, root, false)
+    }
+
+    fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
+        let mut parts =
+            Parts { leaves: Box::new(leaves), root: root.to_owned(), writable: false };
+        let meta = leaf(&parts, "/_meta", "b2f")?;
         let schema = match meta.vlmeta().value("schema")? {
             Some(Value::Str(text)) => Some(text),
             Some(Value::Bytes(text)) => String::from_utf8(text).ok(),
             _ => None,
         };
-        let columns = match &schema {
-            Some(text) => schema::columns(text),
+        let manifest = match &schema {
+            Some(text) => schema::parse(text),
             None => Err((ErrorKind::InvalidData, "it has no schema".to_owned())),
         };
-        let columns = columns.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
-        let live = LiveRows::new(array(&leaves, &format!("{root}/_valid_rows"))?)?;
-        Ok(Self { leaves: Box::new(leaves), root: root.to_owned(), columns, live })
+        let schema::Manifest { columns, others } =
+            manifest.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
+        drop(meta);
+        parts.writable = writable;
+        let live = LiveRows::new(array(&parts, "/_valid_rows")?)?;
+        let places = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at));
+        let places = places.collect();
+        Ok(Self { parts, columns, places, live, others, meta: None, changed: false })
     }
 
     /// Returns the number of valid rows. Python: `len(table)`.
@@ -108,7 +154,7 @@ impl CTable {
 
     /// Returns the column with this [name](Column::name); `None` if there is none.
     pub fn column(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|column| column.name() == name)
+        self.places.get(name).map(|&at| &self.columns[at])
     }
 
     /// Returns the user attributes of the table, in stored order. Python: `table.vlmeta`.
@@ -116,7 +162,7 @@ impl CTable {
     /// # Errors
     /// Fails with the errors of [reading values](crate#reading-values).
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
-        match self.leaves.leaf(&format!("{}/_vlmeta", self.root), "b2f")? {
+        match self.parts.get("/_vlmeta", "b2f")? {
             Some(schunk) => all_values(&schunk),
             None => Ok(Vec::new()),
         }
@@ -130,19 +176,22 @@ impl CTable {
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
-    pub fn valid_rows(&self, rows: impl RangeBounds<u64>) -> Result<Vec<u64>> {
-        let rows = self.rows(rows)?;
-        self.live.budget().take((rows.end - rows.start).saturating_mul(8))?;
-        let mut numbers = Vec::new();
-        for span in self.live.spans(rows, None) {
-            numbers.extend(span?.numbers());
-        }
-        Ok(numbers)
+    pub fn valid_rows(&self, rows: impl Into<Rows>) -> Result<Vec<u64>> {
+        let rows = rows.into().resolve(self.nrows(), READ)?;
+        self.live.budget().take(rows.len().saturating_mul(8))?;
+        rows.read(1, |rows| {
+            let mut numbers = Vec::new();
+            for span in self.live.spans(rows, None) {
+                numbers.extend(span?.numbers());
+            }
+            Ok(numbers)
+        })
     }
 
     /// Opens the array that stores a column: all rows, including deleted ones, and possibly unused rows at the end.
     ///
-    /// For a dictionary column it is the array of codes, for a column of UTF-8 strings the array of offsets.
+    /// For a dictionary column it is the array of codes, for a column of UTF-8 strings the array of offsets. For a table
+    /// that can be changed, it is a copy in memory.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
@@ -151,7 +200,7 @@ impl CTable {
     /// - [`ErrorKind::InvalidData`]: the array is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn array(&self, name: &str) -> Result<NDArray> {
-        let column = self.find(name)?;
+        let column = self.find_column(name)?;
         match column.kind() {
             ColumnKind::VlString
             | ColumnKind::VlBytes
@@ -159,7 +208,14 @@ impl CTable {
             | ColumnKind::Struct(_)
             | ColumnKind::Object
             | ColumnKind::Computed(_) => Err(no_items(column)),
-            _ => array(&*self.leaves, &format!("{}{}", self.root, column.key)),
+            _ if self.parts.writable => {
+                let (_, stored) = self.stored(name)?;
+                let items = stored.parts().into_iter().find(|(end, ..)| end.is_empty());
+                let frame = items.map(|(.., schunk)| schunk.to_cframe());
+                let frame = frame.unwrap_or_else(|| Err(no_items(column)))?;
+                NDArray::from_schunk(OpenOptions::new().from_cframe(frame)?)
+            }
+            _ => array(&self.parts, &column.key),
         }
     }
 
@@ -178,22 +234,65 @@ impl CTable {
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.
-    pub fn read<T: Element>(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<T>> {
-        let rows = self.rows(rows)?;
+    pub fn read<T: Element>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
+        let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;
         let array = stored.items().ok_or_else(|| no_items(column))?;
-        let nbytes = (rows.end - rows.start).saturating_mul(row_bytes(array) as u64);
-        stored.budget().take(nbytes)?;
-        let mut items = Vec::new();
-        for span in self.live.spans(rows, Some(array)) {
-            let part = span?.read::<T>(array)?;
-            if items.is_empty() {
-                items = part;
-            } else {
-                items.extend_from_slice(&part);
+        stored.budget().take(rows.len().saturating_mul(row_bytes(array) as u64))?;
+        rows.read(row_items(array), |rows| {
+            let mut items = Vec::new();
+            for span in self.live.spans(rows, Some(array)) {
+                let part = span?.read::<T>(array)?;
+                if items.is_empty() {
+                    items = part;
+                } else {
+                    items.extend_from_slice(&part);
+                }
             }
+            Ok(items)
+        })
+    }
+
+    /// Returns the indices of the rows whose item in a column satisfies a predicate. Null rows do not. The rows are read
+    /// in parts.
+    ///
+    /// ```
+    /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+    ///
+    /// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+    /// let mut table = CTable::in_memory(&Schema::new().column("price", price))?;
+    /// table.append([("price", Data::items(&[9.5f32, 0.0, 2.5, 8.0]).nulls(&[false, true, false, false][..]))])?;
+    /// let cheap = table.find("price", |price: &f32| *price < 9.0)?;
+    /// assert_eq!(cheap, [2, 3]);
+    /// assert_eq!(table.read::<f32>("price", cheap)?, [2.5, 8.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`read`](Self::read); [`ErrorKind::TypeMismatch`] also for a column of arrays.
+    pub fn find<T: Element>(
+        &self,
+        name: &str,
+        predicate: impl Fn(&T) -> bool,
+    ) -> Result<Vec<u64>> {
+        let column = self.find_column(name)?;
+        if let ColumnKind::NDArray { .. } = column.kind() {
+            let detail = format!("the column `{name}` has arrays, not single items");
+            return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
         }
-        Ok(items)
+        let mut found = Vec::new();
+        for start in (0..self.nrows()).step_by(FIND_ROWS) {
+            let rows = start..self.nrows().min(start + FIND_ROWS as u64);
+            let items = self.read::<T>(name, rows.clone())?;
+            let nulls = match column.is_nullable() {
+                true => self.nulls(name, rows.clone())?,
+                false => vec![false; items.len()],
+            };
+            let rows = rows.zip(items.iter().zip(nulls));
+            let rows = rows.filter(|(_, (item, null))| !null && predicate(item));
+            found.extend(rows.map(|(row, _)| row));
+        }
+        Ok(found)
     }
 
     /// Returns a mask of the null rows of a column, however the column represents null: by a separate mask, by a null
@@ -201,10 +300,10 @@ impl CTable {
     ///
     /// # Errors
     /// Fails with the errors of [`values`](Self::values).
-    pub fn nulls(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<bool>> {
-        let rows = self.rows(rows)?;
+    pub fn nulls(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<bool>> {
+        let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;
-        stored.nulls(column, &self.live, rows)
+        rows.read(1, |rows| stored.nulls(column, &self.live, rows))
     }
 
     /// Reads rows of a string column of any kind; `None` for null rows.
@@ -212,8 +311,8 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the column does not hold strings;
     /// - the errors of [`values`](Self::values).
-    pub fn texts(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<Option<String>>> {
-        let column = self.find(name)?;
+    pub fn texts(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Option<String>>> {
+        let column = self.find_column(name)?;
         match column.kind() {
             ColumnKind::String { .. }
             | ColumnKind::Utf8
@@ -248,13 +347,13 @@ impl CTable {
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.
-    pub fn values(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<Value>> {
-        let rows = self.rows(rows)?;
+    pub fn values(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Value>> {
+        let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;
-        stored.values(column, &self.live, rows)
+        rows.read(1, |rows| stored.values(column, &self.live, rows))
     }
 
-    fn find(&self, name: &str) -> Result<&Column> {
+    fn find_column(&self, name: &str) -> Result<&Column> {
         self.column(name).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, READ, format!("there is no column `{name}`"))
         })
@@ -262,7 +361,7 @@ impl CTable {
 
     /// Opens a column for reading.
     fn stored(&self, name: &str) -> Result<(&Column, &Stored)> {
-        let column = self.find(name)?;
+        let column = self.find_column(name)?;
         let refused = match column.kind() {
             ColumnKind::Computed(source) => Some(format!(
                 "it is computed from `{}`, and code in a file is not run",
@@ -282,28 +381,8 @@ impl CTable {
         if let Some(stored) = column.stored.get() {
             return Ok((column, stored));
         }
-        let stored = Stored::open(&*self.leaves, &self.root, column)?;
+        let stored = Box::new(Stored::open(&self.parts, column)?);
         Ok((column, column.stored.get_or_init(|| stored)))
-    }
-
-    /// Resolves and checks a range of rows.
-    fn rows(&self, rows: impl RangeBounds<u64>) -> Result<Range<u64>> {
-        let nrows = self.nrows();
-        let start = match rows.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match rows.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => nrows,
-        };
-        if start > end || end > nrows {
-            let detail = format!("there are {nrows} rows, asked for {start}..{end}");
-            return Err(Error::new(ErrorKind::OutOfBounds, READ, detail));
-        }
-        Ok(start..end)
     }
 }
 

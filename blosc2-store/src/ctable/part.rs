@@ -5,15 +5,51 @@ use blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
 use super::{Leaves, OPEN, READ};
 use crate::tag::error;
 
+/// The parts of a table: super-chunks with keys.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) leaves: Box<dyn Leaves>,
+    /// The key of the table.
+    pub(super) root: String,
+    pub(super) writable: bool,
+}
+
+impl Parts {
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.root)
+    }
+
+    /// Opens the part with this key; `None` if there is none.
+    pub(super) fn get(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+        let key = self.key(key);
+        match self.writable {
+            true => self.leaves.leaf_for_changes(&key, ending),
+            false => self.leaves.leaf(&key, ending),
+        }
+    }
+
+    /// Adds or replaces a part. The old one must not be open.
+    pub(super) fn put(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
+        self.leaves.put(&self.key(key), ending, schunk)
+    }
+
+    /// Removes a part, if it exists, and all parts below it.
+    pub(super) fn remove(&mut self, key: &str, ending: &str) -> Result<()> {
+        self.leaves.discard(&self.key(key), ending)
+    }
+}
+
 /// The super-chunk of a required key.
-pub(super) fn leaf(leaves: &dyn Leaves, key: &str, ending: &str) -> Result<SChunk> {
-    let missing = || Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{key}`"));
-    leaves.leaf(key, ending)?.ok_or_else(missing)
+pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
+    let missing = || {
+        Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))
+    };
+    parts.get(key, ending)?.ok_or_else(missing)
 }
 
 /// The array of a required key, which must have an axis of rows.
-pub(super) fn array(leaves: &dyn Leaves, key: &str) -> Result<NDArray> {
-    let array = NDArray::from_schunk(leaf(leaves, key, "b2nd")?)?;
+pub(super) fn array(parts: &Parts, key: &str) -> Result<NDArray> {
+    let array = NDArray::from_schunk(leaf(parts, key, "b2nd")?)?;
     if array.ndim() == 0 {
         let detail = "an array without axes, expected an axis of rows";
         return Err(error(array.schunk(), ErrorKind::InvalidData, OPEN, detail));
@@ -41,7 +77,13 @@ pub(super) fn unlike(array: &NDArray, expected: &str) -> Error {
 
 /// Bytes of a row of an array.
 pub(super) fn row_bytes(array: &NDArray) -> usize {
-    array.typesize().saturating_mul(array.shape()[1..].iter().product::<u64>() as usize)
+    array.typesize().saturating_mul(row_items(array))
+}
+
+/// Items of a row of an array. An array without rows can have a shape whose product overflows.
+pub(super) fn row_items(array: &NDArray) -> usize {
+    let items = array.shape()[1..].iter().fold(1u64, |items, &len| items.saturating_mul(len));
+    usize::try_from(items).unwrap_or(usize::MAX)
 }
 
 /// The memory allowance for results: a few stored bytes can decompress to very many.

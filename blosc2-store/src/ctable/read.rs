@@ -12,8 +12,8 @@ use half::f16;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
-use super::part::{Budget, array, check_array, leaf, row_bytes, unlike};
-use super::{Leaves, OPEN, READ};
+use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
+use super::{OPEN, READ};
 use crate::tag::{error, what};
 use crate::{BatchArray, ObjectArray};
 
@@ -21,12 +21,12 @@ use crate::{BatchArray, ObjectArray};
 const WINDOW: u64 = 1 << 16;
 
 impl Stored {
-    pub(super) fn open(leaves: &dyn Leaves, root: &str, column: &Column) -> Result<Self> {
-        let key = format!("{root}{}", column.key);
+    pub(super) fn open(parts: &Parts, column: &Column) -> Result<Self> {
+        let key = &column.key;
         let marks_key = format!("{key}.notnull");
         let marks = match column.nulls {
             Nulls::Mask => {
-                leaves.leaf(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?
+                parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?
             }
             _ => None,
         };
@@ -35,15 +35,15 @@ impl Stored {
         }
         let content = match &column.kind {
             ColumnKind::Dictionary { .. } => {
-                let codes = array(leaves, &key)?;
+                let codes = array(parts, key)?;
                 check_array(&codes, "<i4", |dtype| is(dtype, Kind::Int, 4))?;
-                let texts = BatchArray::from_schunk(leaf(leaves, &format!("{key}_dict"), "b2b")?)?;
+                let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
             ColumnKind::Utf8 => {
-                let offsets = array(leaves, &key)?;
+                let offsets = array(parts, key)?;
                 check_array(&offsets, "<i8", |dtype| is(dtype, Kind::Int, 8))?;
-                let bytes = array(leaves, &format!("{key}.utf8"))?;
+                let bytes = array(parts, &format!("{key}.utf8"))?;
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
                 Content::Texts { offsets, bytes }
             }
@@ -52,14 +52,14 @@ impl Stored {
             | ColumnKind::Struct(_)
             | ColumnKind::Object
             | ColumnKind::List(_) => {
-                let schunk = leaf(leaves, &key, "b2b")?;
+                let schunk = leaf(parts, key, "b2b")?;
                 match schunk.meta().contains("vlarray") {
                     true => Content::Cells(ObjectArray::from_schunk(schunk)?),
                     false => Content::Batches(BatchArray::from_schunk(schunk)?),
                 }
             }
             kind => {
-                let array = array(leaves, &key)?;
+                let array = array(parts, key)?;
                 check_items(&array, kind)?;
                 Content::Items(array)
             }
@@ -75,17 +75,36 @@ impl Stored {
         }
     }
 
+    /// Its super-chunks, with the ends of their keys and the extensions of their files.
+    pub(super) fn parts(&self) -> Vec<(&'static str, &'static str, &SChunk)> {
+        let mut parts = match &self.content {
+            Content::Items(array) => vec![("", "b2nd", array.schunk())],
+            Content::Codes { codes, texts, .. } => {
+                vec![("_dict", "b2b", texts.schunk()), ("", "b2nd", codes.schunk())]
+            }
+            Content::Texts { offsets, bytes } => {
+                vec![(".utf8", "b2nd", bytes.schunk()), ("", "b2nd", offsets.schunk())]
+            }
+            Content::Batches(array) => vec![("", "b2b", array.schunk())],
+            Content::Cells(array) => vec![("", "b2b", array.schunk())],
+        };
+        parts.extend(self.marks.iter().map(|marks| (".notnull", "b2nd", marks.schunk())));
+        parts
+    }
+
+    /// The distinct strings of a dictionary, in the order of their codes.
+    pub(super) fn words(&self) -> Result<Option<&[String]>> {
+        let Content::Codes { texts, decoded, .. } = &self.content else { return Ok(None) };
+        if decoded.get().is_none() {
+            let texts = texts_of(texts)?;
+            decoded.get_or_init(|| texts);
+        }
+        Ok(decoded.get().map(Vec::as_slice))
+    }
+
     /// Its super-chunks.
     fn schunks(&self) -> Vec<&SChunk> {
-        let mut all = match &self.content {
-            Content::Items(array) => vec![array.schunk()],
-            Content::Codes { codes, texts, .. } => vec![codes.schunk(), texts.schunk()],
-            Content::Texts { offsets, bytes } => vec![offsets.schunk(), bytes.schunk()],
-            Content::Batches(array) => vec![array.schunk()],
-            Content::Cells(array) => vec![array.schunk()],
-        };
-        all.extend(self.marks.as_ref().map(NDArray::schunk));
-        all
+        self.parts().into_iter().map(|(_, _, schunk)| schunk).collect()
     }
 
     /// The memory allowance for reading it.
@@ -388,7 +407,7 @@ fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
 }
 
 /// Converts an item to a value.
-fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
+pub(super) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
     let order = dtype.byte_order();
     let number = |bytes: &[u8]| {
         let shift = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
@@ -464,7 +483,7 @@ fn same(item: &Value, sentinel: &Value) -> bool {
 }
 
 /// Approximate bytes of memory of a value.
-fn weight(value: &Value) -> u64 {
+pub(super) fn weight(value: &Value) -> u64 {
     let content = match value {
         Value::Str(text) => text.len() as u64,
         Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,

@@ -1,53 +1,89 @@
 //! Schemas of tables: JSON, as Python writes it.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use blosc2::{Dtype, ErrorKind, Value};
-use serde_json::{Map, Number, Value as Json};
 
 use super::column::{Column, ColumnKind, Nulls, TimeUnit};
+use super::json::{self, Allowance, Fault, invalid};
+use super::read::weight;
 use crate::{ItemKind, ItemType};
 
 /// The supported versions: later ones may store nulls differently.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
-/// The key that marks numbers that JSON cannot represent.
-const FLOAT: &str = "__float__";
 
-/// Parses the columns of a schema: the stored ones, in order, and then the computed ones. The error describes the
-/// fault.
-pub(super) fn columns(text: &str) -> Result<Vec<Column>, (ErrorKind, String)> {
-    let invalid = |detail: String| (ErrorKind::InvalidData, detail);
-    let json = serde_json::from_str(&with_marked_numbers(text));
-    let schema =
-        value_of(json.map_err(|error| invalid(format!("its schema is not JSON: {error}")))?);
+/// A parsed schema.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    /// The stored columns, in order, and then the computed ones.
+    pub(super) columns: Vec<Column>,
+    /// The entries of the schema except the version and the stored columns.
+    pub(super) others: Vec<(Value, Value)>,
+}
+
+/// Parses a schema. The error describes the fault.
+pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
+    let mut allowance = Allowance::of_schema();
+    let schema = json::parse(text, &mut allowance)?;
     let version = schema.get("version").map_or(Some(1), Value::as_u64);
     if !version.is_some_and(|version| VERSIONS.contains(&version)) {
         let detail = format!("its schema has version {:?}, expected 1 to 3", schema.get("version"));
         return Err((ErrorKind::Unsupported, detail));
     }
-    let list = |name: &str| schema.get(name).and_then(Value::as_list);
-    let entries = list("columns").ok_or_else(|| invalid("its schema lists no columns".into()))?;
-    let stale: Vec<&str> = list("materialized_columns")
-        .unwrap_or_default()
+    let Value::Map(mut others) = schema else { return Err(invalid("its schema is not a map")) };
+    let named = |key: &Value| key.as_str() == Some("columns");
+    let stored = match others.iter().rposition(|(key, _)| named(key)).map(|at| others.remove(at)) {
+        Some((_, Value::List(stored))) => stored,
+        _ => return Err(invalid("its schema lists no columns")),
+    };
+    others.retain(|(key, _)| !named(key) && key.as_str() != Some("version"));
+    let list = |name: &str| {
+        let found = others.iter().rfind(|(key, _)| key.as_str() == Some(name));
+        found.and_then(|(_, value)| value.as_list()).unwrap_or_default()
+    };
+    let stale: HashSet<&str> = list("materialized_columns")
         .iter()
         .filter(|entry| entry.get("stale") == Some(&Value::Bool(true)))
         .filter_map(|entry| entry.get("name")?.as_str())
         .collect();
-    let computed = list("computed_columns").unwrap_or_default().iter();
-    let entries = entries.iter().map(|entry| (entry, false));
-    let columns = entries.chain(computed.map(|entry| (entry, true))).map(|(entry, computed)| {
-        let mut column = column(entry, computed)?;
-        column.stale = stale.contains(&column.name.as_str());
-        Some(column)
-    });
-    let columns: Option<Vec<Column>> = columns.collect();
-    columns.ok_or_else(|| invalid("its schema has a column without a name or a kind".into()))
+    let mut columns = Vec::new();
+    let computed = list("computed_columns").iter().map(|entry| (entry.clone(), true));
+    for (entry, computed) in stored.into_iter().map(|entry| (entry, false)).chain(computed) {
+        let mut column = column(entry, computed, &mut allowance)?;
+        column.stale = stale.contains(column.name.as_str());
+        columns.push(column);
+    }
+    let mut names = HashSet::new();
+    if let Some(column) = columns.iter().find(|column| !names.insert(column.name.as_str())) {
+        return Err(invalid(format!("its schema has two columns `{}`", column.name)));
+    }
+    Ok(Manifest { columns, others })
 }
 
-fn column(entry: &Value, computed: bool) -> Option<Column> {
-    let name = entry.get("name")?.as_str()?;
+/// Makes a column of its entry in the schema.
+fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Column, Fault> {
+    // Each level of a nested type holds a copy of its entry.
+    let copies = 2 + levels(&entry);
+    let nbytes = (weight(&entry) as usize).saturating_mul(copies);
+    allowance.take(nbytes.saturating_add(2 * size_of::<Column>()))?;
+    let column = named_column(entry, computed);
+    column.ok_or_else(|| invalid("its schema has a column without a name or a kind"))
+}
+
+/// The number of levels of a nested value.
+fn levels(value: &Value) -> usize {
+    let below = |items: &mut dyn Iterator<Item = &Value>| 1 + items.map(levels).max().unwrap_or(0);
+    match value {
+        Value::List(items) => below(&mut items.iter()),
+        Value::Map(pairs) => below(&mut pairs.iter().map(|(_, value)| value)),
+        _ => 0,
+    }
+}
+
+/// `None` without a name or a kind.
+pub(super) fn named_column(entry: Value, computed: bool) -> Option<Column> {
+    let name = entry.get("name")?.as_str()?.to_owned();
     let kind = match computed {
         true => {
             let source = ["expression", "dsl_source"].into_iter();
@@ -56,7 +92,7 @@ fn column(entry: &Value, computed: bool) -> Option<Column> {
         }
         false => {
             let name = entry.get("kind")?.as_str()?;
-            known_kind(name, entry).unwrap_or_else(|| ColumnKind::Other(name.to_owned()))
+            known_kind(name, &entry).unwrap_or_else(|| ColumnKind::Other(name.to_owned()))
         }
     };
     let sentinel = entry.get("null_value").filter(|value| **value != Value::None);
@@ -83,12 +119,12 @@ fn column(entry: &Value, computed: bool) -> Option<Column> {
         _ => matches!(nulls, Nulls::Mask | Nulls::Sentinel(_) | Nulls::Code(_)),
     };
     Some(Column {
-        name: name.to_owned(),
+        key: format!("/_cols/{}", path(&name)),
+        name,
         kind,
         nullable,
-        metadata: entry.clone(),
+        metadata: entry,
         nulls,
-        key: format!("/_cols/{}", path(name)),
         stale: false,
         stored: OnceLock::new(),
     })
@@ -174,76 +210,6 @@ fn path(name: &str) -> String {
     path
 }
 
-/// Replaces each number that Python writes but JSON cannot represent (`NaN`, `Infinity`) by a map.
-fn with_marked_numbers(text: &str) -> String {
-    const NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
-    let mut marked = String::with_capacity(text.len());
-    let (mut rest, mut in_text) = (text, false);
-    while let Some(char) = rest.chars().next() {
-        let number = NUMBERS.into_iter().find(|number| !in_text && rest.starts_with(number));
-        let len = match (number, char) {
-            (Some(number), _) => {
-                marked.push_str(&format!("{{\"{FLOAT}\":\"{number}\"}}"));
-                rest = &rest[number.len()..];
-                continue;
-            }
-            (None, '\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-            (None, char) => {
-                in_text ^= char == '"';
-                char.len_utf8()
-            }
-        };
-        marked.push_str(&rest[..len]);
-        rest = &rest[len..];
-    }
-    marked
-}
-
-/// Converts JSON to a value, including values that Python marks because JSON cannot represent them.
-fn value_of(json: Json) -> Value {
-    match json {
-        Json::Null => Value::None,
-        Json::Bool(value) => Value::Bool(value),
-        Json::Number(number) => number_of(&number),
-        Json::String(text) => Value::Str(text),
-        Json::Array(items) => Value::List(items.into_iter().map(value_of).collect()),
-        Json::Object(map) => marked_value(&map).unwrap_or_else(|| {
-            Value::Map(map.into_iter().map(|(key, item)| (key.into(), value_of(item))).collect())
-        }),
-    }
-}
-
-fn number_of(number: &Number) -> Value {
-    match (number.as_i64(), number.as_u64()) {
-        (Some(number), _) => number.into(),
-        (_, Some(number)) => number.into(),
-        // Python reads numbers out of range as infinity.
-        _ => number.as_f64().unwrap_or(f64::INFINITY).into(),
-    }
-}
-
-fn marked_value(map: &Map<String, Json>) -> Option<Value> {
-    let is_marked = |mark| map.get(mark) == Some(&Json::Bool(true));
-    if is_marked("__bytes__") {
-        let text = map.get("base64")?.as_str()?;
-        return BASE64_STANDARD.decode(text).ok().map(Value::Bytes);
-    }
-    if is_marked("__complex__") {
-        let part = |name| match value_of(map.get(name)?.clone()) {
-            Value::Float(number) => Some(number),
-            Value::Int(number) => Some(number as f64),
-            _ => None,
-        };
-        return Some(Value::Complex { re: part("real")?, im: part("imag")? });
-    }
-    Some(Value::Float(match map.get(FLOAT)?.as_str()? {
-        "NaN" => f64::NAN,
-        "Infinity" => f64::INFINITY,
-        "-Infinity" => f64::NEG_INFINITY,
-        _ => return None,
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,23 +225,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_does_not_have_are_read() {
-        let text = r#"{"NaN": NaN, "a\"NaN\\": [Infinity, -Infinity, 1, -2, 18446744073709551615, 1.5],
-            "é": {"__bytes__": true, "base64": "AP8="}, "c": {"__complex__": true, "real": 1, "imag": NaN},
-            "none": null, "text": "-Infinity \\"}"#;
-        let value = value_of(serde_json::from_str(&with_marked_numbers(text)).unwrap());
-        assert!(matches!(value.get("NaN"), Some(Value::Float(number)) if number.is_nan()));
-        let infinite = [f64::INFINITY.into(), f64::NEG_INFINITY.into()];
-        let others = [1.into(), (-2).into(), u64::MAX.into(), 1.5.into()];
-        assert_eq!(value.get("a\"NaN\\"), Some(&Value::List([&infinite[..], &others].concat())));
-        assert_eq!(value.get("é"), Some(&Value::Bytes(vec![0, 255])));
-        let complex = value.get("c").unwrap();
-        assert!(matches!(complex, Value::Complex { re: 1.0, im } if im.is_nan()), "{complex:?}");
-        assert_eq!(value.get("text").and_then(Value::as_str), Some("-Infinity \\"));
-        assert_eq!(value.get("none"), Some(&Value::None));
-    }
-
-    #[test]
     fn what_is_no_schema_is_refused() {
         let cases = [
             ("", ErrorKind::InvalidData),
@@ -288,17 +237,17 @@ mod tests {
             ("{\"version\": null, \"columns\": []}", ErrorKind::Unsupported),
         ];
         for (text, kind) in cases {
-            assert_eq!(columns(text).unwrap_err().0, kind, "{text}");
+            assert_eq!(parse(text).unwrap_err().0, kind, "{text}");
         }
         let deep = format!("{{\"columns\": {}", "[".repeat(100_000));
-        assert_eq!(columns(&deep).unwrap_err().0, ErrorKind::InvalidData);
+        assert_eq!(parse(&deep).unwrap_err().0, ErrorKind::InvalidData);
     }
 
     #[test]
     fn kinds_that_are_not_known_are_named() {
         let kinds = |text: &str| {
-            let columns = columns(&format!("{{\"columns\": [{text}]}}")).unwrap();
-            columns.into_iter().map(|column| column.kind.to_string()).collect::<Vec<_>>()
+            let schema = parse(&format!("{{\"columns\": [{text}]}}")).unwrap();
+            schema.columns.into_iter().map(|column| column.kind.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(kinds(r#"{"name": "a", "kind": "decimal"}"#), ["decimal"]);
         // Known kinds, but with missing attributes.

@@ -12,7 +12,7 @@ use crate::archive::{self, files_of, folder_of, sync_folder};
 use crate::key;
 use crate::object::Object;
 
-const CHANGE: &str = "change a store";
+pub(super) const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
 
 impl TreeStore {
@@ -25,17 +25,18 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table or a reference, which this crate only reads; or it is a
-    ///   symbolic link, which is not changed; or it is in the embedded store `embed.b2e`, where Python can store small
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference, which this crate only reads; or it is a symbolic link,
+    ///   which is not changed; or it is in the embedded store `embed.b2e`, where Python can store small
     ///   entries (use [`insert`](Self::insert) to replace such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
         self.folder_for_changes()?;
-        if self.objects.contains_key(key) {
-            return Err(unsupported(format!(
-                "`{key}` is a table or another object, which can only be read"
-            )));
+        if let Some(object) = self.objects.get(key) {
+            if object.get("kind").and_then(Value::as_str) == Some("ctable") {
+                return self.edit_table(key).map(Object::CTable);
+            }
+            return Err(unsupported(format!("`{key}` is a reference, which can only be read")));
         }
         let Some(name) = self.leaves.get(key).cloned() else {
             if self.embedded.contains(key) {
@@ -98,7 +99,7 @@ impl TreeStore {
         Ok(array)
     }
 
-    fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
+    pub(super) fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let put = self.put(key, ending, |path| {
             let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
             schunk.save_in(file, &blosc2::SaveOptions::new())
@@ -188,7 +189,7 @@ impl TreeStore {
     }
 
     /// The path of a file, after checking that no symbolic link is in it.
-    fn real(&self, name: &str) -> Result<PathBuf> {
+    pub(super) fn real(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder_for_changes()?;
         let path = folder.join(name);
         let above = path.ancestors().skip(1).take_while(|above| *above != folder);
@@ -218,7 +219,7 @@ impl TreeStore {
     }
 
     /// Checks that an entry can have this key.
-    fn check_free(&self, key: &str) -> Result<()> {
+    pub(super) fn check_free(&self, key: &str) -> Result<()> {
         self.folder_for_changes()?;
         let invalid = |detail: String| Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         if let Err(detail) = key::check(key) {
@@ -254,6 +255,9 @@ impl TreeStore {
     pub fn remove(&mut self, key: &str) -> Result<()> {
         let folder = self.folder_for_changes()?.to_owned();
         let is_object = self.objects.contains_key(key);
+        if is_object {
+            self.find_parts(key)?;
+        }
         if !self.contains(key) && (self.is_dict() || !self.is_group(key)) {
             return Err(self.missing(key));
         }

@@ -2,6 +2,7 @@
 
 mod change;
 mod place;
+mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -441,25 +442,6 @@ impl TreeStore {
         }
     }
 
-    /// A copy of the handle for a table, which reads its parts from it.
-    pub(crate) fn for_table(&self) -> Result<Self> {
-        let place = self.place.for_reading();
-        let embed = match &place {
-            Place::Archive(archive) => EmbedStore::from_schunk(open_member(archive, INDEX)?)?,
-            place => EmbedStore::open(place.folder().unwrap_or(&self.path).join(INDEX))?,
-        };
-        Ok(Self {
-            path: self.path.clone(),
-            place,
-            leaves: self.leaves.clone(),
-            embed,
-            embedded: self.embedded.clone(),
-            objects: BTreeMap::new(),
-            lent: BTreeSet::new(),
-            changed: false,
-        })
-    }
-
     /// The super-chunk of a key; `None` if there is no such key.
     pub(crate) fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
         match self.leaves.get(key) {
@@ -494,17 +476,6 @@ impl TreeStore {
         match self.path() {
             Some(path) => error.at(path),
             None => error,
-        }
-    }
-}
-
-impl Leaves for TreeStore {
-    fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
-        let other = format!("{}.{ending}", key.trim_start_matches('/'));
-        match self.leaves.get(key) {
-            // The key belongs to another file, with an extension that takes precedence.
-            Some(name) if *name != other && self.has_file(&other) => self.file(&other).map(Some),
-            _ => self.leaf(key),
         }
     }
 }

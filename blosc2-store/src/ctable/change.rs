@@ -1,0 +1,987 @@
+//! Changes of tables.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use serde::Serialize;
+
+use super::column::{Column, ColumnKind, Content, Nulls, Stored};
+use super::data::Data;
+use super::encode::{Encoded, Form, WRITE, default_of, encode};
+use super::rows::{Picked, Rows};
+use super::schema::named_column;
+use super::spec::{BATCH_ROWS, ColumnSpec, Grid, Part, Schema, check_names, parts};
+use super::{CTable, Leaves, OPEN, json};
+use crate::{EmbedStore, TreeStore};
+
+/// Maximum rows by which the room for rows grows at once, as in Python.
+const MAX_GROWTH: u64 = 1 << 20;
+/// The entry of a schema with the number of rows.
+const NROWS: &str = "n_rows";
+/// The entry of a schema with the columns that were computed from others.
+const MATERIALIZED: &str = "materialized_columns";
+const COMPUTED: &str = "computed_columns";
+/// The metalayer with the indexes of columns.
+const INDEXES: &str = "index_catalog";
+
+/// What a change makes invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Values: indexes of all columns.
+    Values,
+    /// Which rows are live.
+    Visibility,
+}
+
+/// The parts of a new table, the ones that identify it last.
+pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
+    let columns = schema.compile(root)?;
+    let grid = Grid::of(columns.iter().map(|(column, _)| column), schema.capacity())?;
+    let mut all = Vec::new();
+    for (column, cparams) in &columns {
+        // The options are complete only if they make a valid row.
+        if let Some(default) = column.metadata.get("default") {
+            let no_null = *default == Value::None && !column.nullable;
+            if !no_null {
+                encode(column, default_of(column, 1)?, None)?;
+            }
+        }
+        if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind.has_items()) {
+            encode(column, Data::values(vec![Value::None]), None)?;
+        }
+        all.extend(parts(column, cparams.as_ref(), grid, schema.capacity())?);
+    }
+    all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
+    let entries: Vec<&Value> = columns.iter().map(|(column, _)| &column.metadata).collect();
+    let others =
+        [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
+            .map(|(name, value): (&str, Value)| (name.into(), value));
+    all.push(("/_meta".to_owned(), "b2f", meta(&text_of(&entries, &others))?));
+    Ok(all)
+}
+
+/// The super-chunk that identifies a table.
+fn meta(schema: &str) -> Result<SChunk> {
+    let mut meta = OpenOptions::new().chunksize(16 << 20).in_memory_frame()?;
+    let mut vlmeta = meta.vlmeta_mut();
+    vlmeta.set_value("kind", "ctable")?;
+    vlmeta.set_value("version", &1)?;
+    vlmeta.set_value("schema", schema)?;
+    Ok(meta)
+}
+
+/// The JSON of a schema.
+fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
+    let masked = |entry: &&&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
+    let nested = others.iter().find(|(key, _)| key.as_str() == Some("metadata"));
+    let nested = nested.and_then(|(_, metadata)| metadata.get("nested"));
+    // The first version whose readers know everything that the table uses.
+    let version = match columns.iter().find(masked) {
+        Some(_) => 3,
+        None if nested.is_some_and(|nested| *nested != Value::None) => 2,
+        None => 1,
+    };
+    let columns = Value::List(columns.iter().map(|&entry| entry.clone()).collect());
+    let mut schema = vec![("version".into(), version.into()), ("columns".into(), columns)];
+    schema.extend(others.iter().cloned());
+    let mut text = String::new();
+    // Only values that were read from JSON, or checked when a column was created.
+    let _ = json::write(&Value::Map(schema), &mut text);
+    text
+}
+
+impl CTable {
+    /// Creates an empty table in a new directory, or in a zip file if the name ends in `.b2z`. Python:
+    /// `CTable(row_type, urlpath=path, mode="w")`.
+    ///
+    /// Python expects the extension `.b2d` for a directory. A zip file is written by [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the schema has no columns, two columns of the same name, an invalid name, an
+    ///   option that is invalid or not of its kind, or a default or null value that its column cannot store;
+    /// - the errors of [creating a container](crate#creating-a-container).
+    pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
+        let path = path.as_ref();
+        // First, so that nothing is created if the schema is invalid.
+        let parts = new_parts(schema, "")?;
+        let mut store = TreeStore::create(path)?;
+        for (key, ending, schunk) in &parts {
+            Leaves::put(&mut store, key, ending, schunk)?;
+        }
+        Self::for_changes(store, "")
+    }
+
+    /// Creates an empty table in memory. Python: `CTable(row_type)`.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`create`](Self::create).
+    pub fn in_memory(schema: &Schema) -> Result<Self> {
+        let mut store = EmbedStore::in_memory()?;
+        for (key, _, schunk) in new_parts(schema, "")? {
+            store.insert(&key, &schunk)?;
+        }
+        Self::for_changes(store, "")
+    }
+
+    /// Opens the table in a directory or a zip file for reading and changing. Python: `CTable.open(path, mode="a")`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table; a table in a tree is opened by
+    ///   [`TreeStore::edit`](crate::TreeStore::edit);
+    /// - [`ErrorKind::Unsupported`]: its columns are references to arrays elsewhere;
+    /// - the errors of [`open`](Self::open) and of [`TreeStore::open_rw`](crate::TreeStore::open_rw).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let store = TreeStore::open_rw(path)?;
+        if !Self::is_in(&store, "")? {
+            return Err(Error::new(ErrorKind::TypeMismatch, OPEN, "it is not a table").at(path));
+        }
+        Self::for_changes(store, "")
+    }
+
+    pub(crate) fn for_changes(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
+        let mut table = Self::with_parts(leaves, root, true)?;
+        if table.other("source_bindings_version").is_some() {
+            let detail = "its columns are references to arrays elsewhere, which are not changed";
+            return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
+        }
+        table.meta = table.parts.get("/_meta", "b2f")?;
+        Ok(table)
+    }
+
+    /// Returns whether the table can be changed: whether it was created, opened for changing, or opened from a
+    /// contiguous frame in memory.
+    pub fn is_writable(&self) -> bool {
+        self.parts.writable
+    }
+
+    /// Returns the table as a contiguous frame, with all rows, including deleted ones. Python: `to_cframe`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: it was opened for reading;
+    /// - the errors of [`finish`](Self::finish) and of [opening a container](crate#opening-a-container).
+    pub fn to_cframe(&mut self) -> Result<Vec<u8>> {
+        self.finish()?;
+        let mut store = EmbedStore::in_memory()?;
+        store.insert("/_meta", &meta(&self.schema_text())?)?;
+        store.insert("/_valid_rows", self.live.marks().schunk())?;
+        if let Some(attributes) = self.parts.get("/_vlmeta", "b2f")? {
+            store.insert("/_vlmeta", &attributes)?;
+        }
+        for index in 0..self.stored_len() {
+            self.open_column(index)?;
+            let column = &self.columns[index];
+            for (end, _, schunk) in column.stored.get().into_iter().flat_map(|it| it.parts()) {
+                store.insert(&format!("{}{end}", column.key), schunk)?;
+            }
+        }
+        store.into_schunk().into_cframe()
+    }
+
+    /// Appends rows, given as one item of [`Data`] for each column. Python: `extend`.
+    ///
+    /// A column without data gets its default, or null. A column that Python computes from others and stores gets the
+    /// same, and becomes [stale](Column::is_stale).
+    ///
+    /// The rows become valid by one atomic change, after all columns were written: if the call fails or the program
+    /// dies, the table has its old rows. After the program died, the next change by this crate removes the remains.
+    /// Python does not: if the table has columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`), open
+    /// it with [`open_rw`](Self::open_rw) and call [`finish`](Self::finish) before Python appends.
+    ///
+    /// Each call compresses the last chunk of each column again: append many rows at once.
+    ///
+    /// ```
+    /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+    ///
+    /// let count = ColumnSpec::from(ColumnKind::Int32).with("ge", 0).with("default", 1);
+    /// let schema = Schema::new().column("name", ColumnKind::Utf8).column("count", count);
+    /// let mut table = CTable::in_memory(&schema)?;
+    /// table.append([("count", Data::items(&[3, 5])), ("name", Data::texts([Some("tea"), Some("rice")]))])?;
+    /// table.append([("name", Data::texts([Some("salt")]))])?;
+    /// assert_eq!(table.read::<i32>("count", ..)?, [3, 5, 1]);
+    /// assert!(table.append([("name", Data::texts([Some("salt")])), ("count", Data::items(&[-1]))]).is_err());
+    /// assert_eq!(table.nrows(), 3);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the columns have different numbers of rows; a column is given twice; there are
+    ///   no data for a column without a default; a value violates an option of its column (`ge`, `gt`, `le`, `lt`,
+    ///   `min_length`), is too long, or is out of range; or a row is null, but its column is not nullable;
+    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::TypeMismatch`]: items have another dtype, or values another kind than the column;
+    /// - [`ErrorKind::Unsupported`]: a column is of an unknown kind, or serialized with Arrow;
+    /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn append<'a, N: AsRef<str>>(
+        &mut self,
+        columns: impl IntoIterator<Item = (N, Data<'a>)>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
+        let mut given: HashMap<usize, Data<'a>> = HashMap::new();
+        for (name, data) in columns {
+            let index = self.stored_index(name.as_ref())?;
+            if given.insert(index, data).is_some() {
+                return invalid(format!("the column `{}` is given twice", name.as_ref()));
+            }
+        }
+        let mut encoded: Vec<Option<Encoded<'a>>> = Vec::new();
+        let mut rows = None;
+        for index in 0..self.stored_len() {
+            let Some(data) = given.remove(&index) else {
+                encoded.push(None);
+                continue;
+            };
+            let ready = self.encode(index, data)?;
+            let (first, expected) = *rows.get_or_insert((index, ready.rows));
+            if ready.rows != expected {
+                let [first, name] = [first, index].map(|index| self.columns[index].name());
+                let found = ready.rows;
+                return invalid(format!(
+                    "the column `{name}` has {found} rows, but `{first}` has {expected}"
+                ));
+            }
+            encoded.push(Some(ready));
+        }
+        let Some((_, rows)) = rows.filter(|(_, rows)| *rows > 0) else { return Ok(()) };
+        let mut stale = Vec::new();
+        let mut ready = Vec::new();
+        for (index, encoded) in encoded.into_iter().enumerate() {
+            ready.push(match encoded {
+                Some(encoded) => encoded,
+                None if self.is_materialized(self.columns[index].name()) => {
+                    stale.push(self.columns[index].name().to_owned());
+                    self.filler(index, rows)
+                }
+                None => self.encode(index, default_of(&self.columns[index], rows)?)?,
+            });
+        }
+        self.append_encoded(ready, &stale)
+    }
+
+    fn append_encoded(&mut self, rows: Vec<Encoded<'_>>, stale: &[String]) -> Result<()> {
+        let start = self.live.end()?;
+        let count = rows.first().map_or(0, |first| first.rows) as u64;
+        for index in 0..rows.len() {
+            self.stored_mut(index)?.check_rows(start)?;
+        }
+        self.begin(Change::Values, stale)?;
+        self.grow(start + count)?;
+        let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
+            if encoded.valid.is_some() {
+                self.add_mask(index)?;
+            }
+            let batch_rows = self.batch_rows(index);
+            self.stored_mut(index)?.append(start, encoded, batch_rows)
+        });
+        if let Err(error) = written {
+            for index in 0..rows.len() {
+                // Remains do not matter to readers.
+                let _ = self.stored_mut(index).and_then(|stored| stored.truncate(start));
+            }
+            return Err(error);
+        }
+        self.live.add(start..start + count)
+    }
+
+    /// Replaces the cells of a column in some rows. If an index occurs more than once, its last cell applies. Python:
+    /// `table[name][rows] = data`.
+    ///
+    /// Indexes of the table and columns that Python has computed from this one become stale, as in Python. Each chunk
+    /// or batch that a row is in is compressed again. For a `Utf8` column, all strings after the first changed one are
+    /// rewritten; if the program dies during the call, the strings of a table in a directory can be damaged.
+    ///
+    /// # Errors
+    /// If the data are invalid, nothing is changed.
+    ///
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist;
+    /// - [`ErrorKind::InvalidArgument`]: the number of rows of `data` differs; or as in [`append`](Self::append);
+    /// - the errors of [`append`](Self::append) for one column.
+    pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
+        self.check_writable()?;
+        let index = self.stored_index(name)?;
+        let picked = rows.into().resolve(self.nrows(), WRITE)?;
+        let mut encoded = self.encode(index, data)?;
+        if encoded.rows as u64 != picked.len() {
+            let (found, expected) = (encoded.rows, picked.len());
+            let detail = format!("there are data for {found} rows, expected {expected}");
+            return Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+        if let Picked::At(rows) = &picked
+            && !rows.is_sorted_by(|one, next| one < next)
+        {
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            order.sort_by_key(|&at| rows[at]);
+            let last = |place: &usize| order.get(place + 1).map(|&next| rows[next]) != Some(rows[order[*place]]);
+            let order: Vec<usize> = (0..order.len()).filter(last).map(|at| order[at]).collect();
+            let row = self.columns[index].row_size();
+            encoded = encoded.pick(&order, row);
+            let rows = order.iter().map(|&at| rows[at]).collect();
+            return self.replace(index, &Picked::At(rows), &encoded);
+        }
+        self.replace(index, &picked, &encoded)
+    }
+
+    fn replace(&mut self, index: usize, rows: &Picked, encoded: &Encoded<'_>) -> Result<()> {
+        let places = self.places_of(rows)?;
+        self.stored_mut(index)?.check_rows(places.last().map_or(0, |last| last + 1))?;
+        let stale = self.computed_from(self.columns[index].name());
+        self.begin(Change::Values, &stale)?;
+        if encoded.valid.is_some() {
+            self.add_mask(index)?;
+        }
+        self.stored_mut(index)?.replace(&places, encoded)
+    }
+
+    /// Deletes rows. Returns their number. Python: `delete`.
+    ///
+    /// The rows are marked as deleted by one atomic change, and keep their places in the columns until
+    /// [`compact`](Self::compact).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
+        self.check_writable()?;
+        let mut picked = rows.into().resolve(self.nrows(), WRITE)?;
+        if let Picked::At(rows) = &mut picked {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        if picked.len() == 0 {
+            return Ok(0);
+        }
+        let places = self.places_of(&picked)?;
+        let before = self.live.end()?;
+        (0..self.stored_len()).try_for_each(|index| self.open_column(index))?;
+        self.begin(Change::Visibility, &[])?;
+        self.live.remove(&places)?;
+        let end = self.live.end()?;
+        if end < before {
+            // Python appends to columns in batches at their end, and to others after the last valid row.
+            for index in 0..self.stored_len() {
+                self.stored_mut(index)?.truncate(end)?;
+            }
+        }
+        Ok(places.len() as u64)
+    }
+
+    /// Moves the valid rows to the front of each column, and frees the places of deleted rows. Python: `compact`, which
+    /// does not free them.
+    ///
+    /// If the program dies during the call, the columns of a table in a directory have their rows at different places.
+    /// Where this must not happen, append the rows to a new table instead, or use a zip file.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`values`](Self::values) and of
+    /// [changing a container](crate#changing-a-container).
+    pub fn compact(&mut self) -> Result<()> {
+        self.check_writable()?;
+        let live = self.nrows();
+        if self.live.end()? != live {
+            for index in 0..self.stored_len() {
+                self.open_column(index)?;
+            }
+            self.begin(Change::Values, &[])?;
+            for index in 0..self.stored_len() {
+                let batch_rows = self.batch_rows(index);
+                if let Some(stored) = self.columns[index].stored.get_mut() {
+                    stored.compact(&self.live, batch_rows)?;
+                }
+            }
+            self.live.compact()?;
+        }
+        self.trim()
+    }
+
+    /// Adds a column, as the last stored one. `data` are the cells of the valid rows; without it they get the default
+    /// of the column, or null. Python: `add_column`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is a column with this name;
+    /// - [`ErrorKind::InvalidArgument`]: the name or an option is invalid; the number of rows of `data` differs; or as
+    ///   in [`append`](Self::append);
+    /// - the errors of [`append`](Self::append) for one column.
+    pub fn add_column(
+        &mut self,
+        name: &str,
+        column: impl Into<ColumnSpec>,
+        data: Option<Data<'_>>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
+        let spec = column.into();
+        let column = spec.compile(&self.parts.root, name).map_err(invalid)?;
+        self.check_new(name)?;
+        check_names(self.columns[..self.stored_len()].iter().chain([&column])).map_err(invalid)?;
+        let live = self.nrows();
+        let rows = usize::try_from(live).unwrap_or(usize::MAX);
+        let data = match data {
+            Some(data) => data,
+            None if rows == 0 => Data::values(Vec::new()),
+            None => default_of(&column, rows)?,
+        };
+        let encoded = encode(&column, data, None)?;
+        if encoded.rows != rows {
+            let found = encoded.rows;
+            return Err(invalid(format!("there are data for {found} rows, expected {rows}")));
+        }
+        let capacity = self.live.capacity();
+        let grid = Grid::like(self.live.marks());
+        for (key, ending, schunk) in parts(&column, spec.params(), grid, capacity)? {
+            self.parts.put(&key, ending, &schunk)?;
+        }
+        if column.nulls == Nulls::Mask {
+            // Left by a column of this name, or never there.
+            self.parts.remove(&format!("{}.notnull", column.key), "b2nd")?;
+        }
+        let place = self.stored_len();
+        self.columns.insert(place, column);
+        let filled = self.fill_column(place, &encoded);
+        if let Err(error) = filled.and_then(|()| self.write_schema()) {
+            self.columns.remove(place);
+            return Err(error);
+        }
+        self.number_columns();
+        Ok(())
+    }
+
+    /// Writes the cells of the live rows of a new column.
+    fn fill_column(&mut self, index: usize, encoded: &Encoded<'_>) -> Result<()> {
+        let places = self.places_of(&Picked::Range(0..self.nrows()))?;
+        let end = self.live.end()?;
+        if encoded.valid.is_some() {
+            self.add_mask(index)?;
+        }
+        let batch_rows = self.batch_rows(index);
+        let whole = places.len() as u64 == end;
+        let filler = match self.columns[index].kind.has_items() || whole {
+            true => None,
+            false => Some(self.filler(index, end as usize)),
+        };
+        let stored = self.stored_mut(index)?;
+        match filler {
+            Some(filler) => {
+                stored.append(0, &filler, batch_rows)?;
+                stored.replace(&places, encoded)
+            }
+            None if whole => stored.append(0, encoded, batch_rows),
+            None => stored.replace(&places, encoded),
+        }
+    }
+
+    /// Renames a column. Python: `rename_column`.
+    ///
+    /// The index of the column is removed. Python builds it again under the new name; `create_index` does so after
+    /// this call.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::AlreadyExists`]: there is a column with the new name;
+    /// - [`ErrorKind::InvalidArgument`]: the new name is invalid; or other columns are computed from this one;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn rename_column(&mut self, name: &str, new_name: &str) -> Result<()> {
+        self.check_writable()?;
+        let index = self.stored_index(name)?;
+        self.check_free_of_others(name)?;
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
+        // The name is checked as that of any column.
+        let spec = ColumnSpec::from(ColumnKind::Int8);
+        spec.compile(&self.parts.root, new_name).map_err(invalid)?;
+        self.check_new(new_name)?;
+        self.open_column(index)?;
+        let old = &self.columns[index];
+        let mut entry = old.metadata.clone();
+        if let Value::Map(pairs) = &mut entry {
+            for (key, value) in pairs {
+                if key.as_str() == Some("name") {
+                    *value = new_name.into();
+                }
+            }
+        }
+        let renamed = named_column(entry, false);
+        let mut renamed = renamed.ok_or_else(|| invalid("the column has no kind".to_owned()))?;
+        renamed.stale = old.stale;
+        let others = self.columns[..self.stored_len()].iter().enumerate();
+        let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
+        check_names(others.chain([&renamed])).map_err(invalid)?;
+        for (end, ending, schunk) in old.stored.get().into_iter().flat_map(|it| it.parts()) {
+            self.parts.leaves.put(&format!("{}{}{end}", self.parts.root, renamed.key), ending, schunk)?;
+        }
+        let mut old = std::mem::replace(&mut self.columns[index], renamed);
+        let materialized = self.others.clone();
+        for (key, list) in &mut self.others {
+            if let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) {
+                rename_entry(entries, name, new_name);
+            }
+        }
+        if let Err(error) = self.remove_index(name).and_then(|()| self.write_schema()) {
+            self.columns[index] = old;
+            self.others = materialized;
+            return Err(error);
+        }
+        self.number_columns();
+        let files = files_of(&old);
+        old.stored.take();
+        self.remove_files(&old.key, &files)
+    }
+
+    /// Removes a column. Python: `drop_column`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::InvalidArgument`]: it is the only one; or other columns are computed from it;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn drop_column(&mut self, name: &str) -> Result<()> {
+        self.check_writable()?;
+        let index = self.stored_index(name)?;
+        if self.stored_len() == 1 {
+            let detail = format!("`{name}` is the only column, and a table has at least one");
+            return Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+        self.check_free_of_others(name)?;
+        self.open_column(index)?;
+        let mut old = self.columns.remove(index);
+        let others = self.others.clone();
+        for (key, list) in &mut self.others {
+            if let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) {
+                entries.retain(|entry| entry.get("name").and_then(Value::as_str) != Some(name));
+            }
+        }
+        if let Err(error) = self.remove_index(name).and_then(|()| self.write_schema()) {
+            self.columns.insert(index, old);
+            self.others = others;
+            return Err(error);
+        }
+        self.number_columns();
+        let files = files_of(&old);
+        old.stored.take();
+        self.remove_files(&old.key, &files)
+    }
+
+    fn remove_files(&mut self, key: &str, files: &[(&'static str, &'static str)]) -> Result<()> {
+        for (end, ending) in files {
+            self.parts.remove(&format!("{key}{end}"), ending)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a user attribute of the table. Python: `table.vlmeta[name] = value`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: `name` is reserved, empty or longer than 31 bytes; or the table already has 16
+    ///   other attributes;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn set_attribute<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
+        self.change_attributes(|schunk| schunk.vlmeta_mut().set_value(name, value))
+    }
+
+    /// Removes a user attribute of the table. Returns whether it existed.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: `name` is reserved;
+    /// - the errors of [changing a container](crate#changing-a-container).
+    pub fn remove_attribute(&mut self, name: &str) -> Result<bool> {
+        self.change_attributes(|schunk| schunk.vlmeta_mut().remove(name))
+    }
+
+    fn change_attributes<R>(&mut self, change: impl FnOnce(&mut SChunk) -> Result<R>) -> Result<R> {
+        self.check_writable()?;
+        let mut schunk = match self.parts.get("/_vlmeta", "b2f")? {
+            // A copy, so that a failed change leaves the file as it was.
+            Some(schunk) => OpenOptions::new().write(true).from_cframe(schunk.to_cframe()?)?,
+            None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
+        };
+        let changed = change(&mut schunk)?;
+        self.changed = true;
+        self.parts.put("/_vlmeta", "b2f", &schunk)?;
+        Ok(changed)
+    }
+
+    /// Frees unused room for rows, stores the number of rows, syncs the table to disk, and writes a zip file. Python:
+    /// `close`.
+    ///
+    /// The changes of a table in a directory are stored when the calls return; without `finish`, Python counts the rows
+    /// again, and the files are larger. A zip file is written only by this call; that of a table in a tree by
+    /// [`TreeStore::finish`](crate::TreeStore::finish), after the table was dropped. The table can be changed and
+    /// finished again.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
+    /// - the errors of [changing a container](crate#changing-a-container) and of
+    ///   [`TreeStore::finish`](crate::TreeStore::finish).
+    pub fn finish(&mut self) -> Result<()> {
+        self.check_writable()?;
+        self.trim()?;
+        let rows = Value::from(self.nrows());
+        if self.other(NROWS) != Some(&rows) {
+            self.others.retain(|(key, _)| key.as_str() != Some(NROWS));
+            self.others.push((NROWS.into(), rows));
+            self.write_schema()?;
+        }
+        for column in &mut self.columns {
+            column.stored.get_mut().map_or(Ok(()), |stored| stored.sync())?;
+        }
+        self.live.sync()?;
+        if let Some(meta) = &mut self.meta {
+            meta.sync()?;
+        }
+        if self.changed && self.parts.root.is_empty() {
+            self.parts.leaves.finish()?;
+        }
+        self.changed = false;
+        Ok(())
+    }
+
+    /// Frees the room after the last live row, and remains of calls during which a program died.
+    fn trim(&mut self) -> Result<()> {
+        // A part without rows keeps its room, as in Python.
+        let end = self.live.end()?;
+        let capacity = if end == 0 { self.live.capacity() } else { end };
+        self.changed |= capacity != self.live.capacity();
+        // The mask first: columns may have more rows than the mask.
+        self.live.resize(capacity)?;
+        for index in 0..self.stored_len() {
+            if matches!(self.columns[index].kind, ColumnKind::Other(_)) {
+                continue;
+            }
+            let stored = self.stored_mut(index)?;
+            stored.check_rows(end)?;
+            stored.truncate(end)?;
+            stored.resize(capacity)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for `rows` rows.
+    fn grow(&mut self, rows: u64) -> Result<()> {
+        let mut capacity = self.live.capacity();
+        while capacity < rows {
+            capacity += capacity.clamp(1, MAX_GROWTH);
+        }
+        for index in 0..self.stored_len() {
+            self.stored_mut(index)?.resize(capacity)?;
+        }
+        // Last: rows that the mask has exist in each column.
+        self.live.resize(capacity)
+    }
+
+    /// Creates the mask of a column if it has none: all rows are valid.
+    fn add_mask(&mut self, index: usize) -> Result<()> {
+        if self.stored_mut(index)?.marks.is_some() {
+            return Ok(());
+        }
+        let capacity = self.live.capacity();
+        let grid = match &self.stored_mut(index)?.content {
+            Content::Items(array) => Grid::like(array),
+            _ => Grid::like(self.live.marks()),
+        };
+        let key = format!("{}.notnull", self.columns[index].key);
+        self.parts.put(&key, "b2nd", &grid.marks(capacity, true)?)?;
+        let marks = self.parts.get(&key, "b2nd")?.map(NDArray::from_schunk).transpose()?;
+        self.stored_mut(index)?.marks = marks;
+        Ok(())
+    }
+
+    /// Marks in the file what the change makes invalid: the stored number of rows, indexes, and computed columns.
+    fn begin(&mut self, change: Change, stale: &[String]) -> Result<()> {
+        self.changed = true;
+        let mut rewritten = self.other(NROWS).is_some();
+        let others = self.others.clone();
+        self.others.retain(|(key, _)| key.as_str() != Some(NROWS));
+        for (key, list) in &mut self.others {
+            let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) else { continue };
+            for entry in entries {
+                let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+                if stale.iter().any(|stale| stale == name) {
+                    rewritten |= set(entry, "stale", true.into());
+                }
+            }
+        }
+        let text = rewritten.then(|| self.schema_text());
+        let Some(meta) = &mut self.meta else { return Ok(()) };
+        let noted = meta.transaction(|meta| {
+            let epoch = match change {
+                Change::Values => "value_epoch",
+                Change::Visibility => "visibility_epoch",
+            };
+            let mut indexes = meta.vlmeta().value(INDEXES)?;
+            let mut marked = false;
+            if let (Change::Values, Some(Value::Map(entries))) = (change, &mut indexes) {
+                for (_, entry) in entries {
+                    marked |= set(entry, "stale", true.into());
+                }
+            }
+            let has_indexes = matches!(&indexes, Some(Value::Map(entries)) if !entries.is_empty());
+            if let (true, Some(indexes)) = (marked, &indexes) {
+                meta.vlmeta_mut().set_value(INDEXES, indexes)?;
+            }
+            if let Some(text) = &text {
+                meta.vlmeta_mut().set_value("schema", text)?;
+            }
+            // Python compares it with the one at which an index was built.
+            if has_indexes {
+                let old = meta.vlmeta().value(epoch)?.and_then(|epoch| epoch.as_u64());
+                meta.vlmeta_mut().set_value(epoch, &(old.unwrap_or(0) + 1))?;
+            }
+            Ok(())
+        });
+        if noted.is_err() {
+            self.others = others;
+            return noted;
+        }
+        for column in &mut self.columns {
+            column.stale |= stale.contains(&column.name);
+        }
+        Ok(())
+    }
+
+    fn schema_text(&self) -> String {
+        let entries = self.columns[..self.stored_len()].iter().map(|column| &column.metadata);
+        text_of(&entries.collect::<Vec<_>>(), &self.others)
+    }
+
+    fn write_schema(&mut self) -> Result<()> {
+        self.changed = true;
+        let text = self.schema_text();
+        match &mut self.meta {
+            Some(meta) => meta.vlmeta_mut().set_value("schema", &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the index of a column.
+    fn remove_index(&mut self, name: &str) -> Result<()> {
+        let Some(meta) = &mut self.meta else { return Ok(()) };
+        if let Some(Value::Map(mut entries)) = meta.vlmeta().value(INDEXES)? {
+            let before = entries.len();
+            entries.retain(|(key, _)| key.as_str() != Some(name));
+            if entries.len() < before {
+                meta.vlmeta_mut().set_value(INDEXES, &Value::Map(entries))?;
+                self.parts.remove(&format!("/_indexes/{name}"), "b2nd")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn other(&self, name: &str) -> Option<&Value> {
+        self.others.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
+    }
+
+    /// The entries of columns that Python computes from others.
+    fn computations(&self) -> impl Iterator<Item = &Value> {
+        let lists = [MATERIALIZED, COMPUTED].into_iter().filter_map(|name| self.other(name));
+        lists.filter_map(Value::as_list).flatten()
+    }
+
+    fn is_materialized(&self, name: &str) -> bool {
+        let entries = self.other(MATERIALIZED).and_then(Value::as_list).unwrap_or_default();
+        entries.iter().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+    }
+
+    /// The names of all columns that are computed from a column, also indirectly.
+    fn computed_from(&self, name: &str) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        let mut next = vec![name.to_owned()];
+        while let Some(source) = next.pop() {
+            for entry in self.computations().filter(|entry| depends(entry, &source)) {
+                if let Some(name) = entry.get("name").and_then(Value::as_str)
+                    && found.insert(name.to_owned())
+                {
+                    next.push(name.to_owned());
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    fn check_free_of_others(&self, name: &str) -> Result<()> {
+        let mut entries = self.computations().filter(|entry| depends(entry, name));
+        match entries.next().and_then(|entry| entry.get("name")?.as_str()) {
+            Some(other) => {
+                let detail = format!("the column `{other}` is computed from `{name}`");
+                Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_new(&self, name: &str) -> Result<()> {
+        match self.column(name) {
+            Some(_) => {
+                let detail = format!("there is already a column `{name}`");
+                Err(Error::new(ErrorKind::AlreadyExists, WRITE, detail))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.is_writable() {
+            true => Ok(()),
+            false => {
+                let detail = "the table was opened for reading; `open_rw` opens it for changing";
+                Err(Error::new(ErrorKind::ReadOnly, WRITE, detail))
+            }
+        }
+    }
+
+    /// Number of stored columns, which are the first ones.
+    fn stored_len(&self) -> usize {
+        let is_computed = |column: &Column| matches!(column.kind, ColumnKind::Computed(_));
+        self.columns.iter().position(is_computed).unwrap_or(self.columns.len())
+    }
+
+    fn stored_index(&self, name: &str) -> Result<usize> {
+        match self.places.get(name).filter(|&&at| at < self.stored_len()) {
+            Some(&index) => Ok(index),
+            None => {
+                let detail = format!("there is no stored column `{name}`");
+                Err(Error::new(ErrorKind::NotFound, WRITE, detail))
+            }
+        }
+    }
+
+    fn open_column(&self, index: usize) -> Result<()> {
+        let column = &self.columns[index];
+        if let ColumnKind::Other(kind) = &column.kind {
+            let detail = format!("the column `{}` is of the unknown kind `{kind}`", column.name());
+            return Err(Error::new(ErrorKind::Unsupported, WRITE, detail));
+        }
+        if column.stored.get().is_none() {
+            let stored = Box::new(Stored::open(&self.parts, column)?);
+            column.stored.get_or_init(|| stored);
+        }
+        Ok(())
+    }
+
+    fn stored_mut(&mut self, index: usize) -> Result<&mut Stored> {
+        self.open_column(index)?;
+        match self.columns[index].stored.get_mut() {
+            Some(stored) => Ok(stored),
+            None => unreachable!("the column was opened"),
+        }
+    }
+
+    fn encode<'a>(&self, index: usize, data: Data<'a>) -> Result<Encoded<'a>> {
+        self.open_column(index)?;
+        let column = &self.columns[index];
+        let words = column.stored.get().map_or(Ok(None), |stored| stored.words())?;
+        encode(column, data, words)
+    }
+
+    /// Cells for places that are not read.
+    fn filler(&self, index: usize, rows: usize) -> Encoded<'static> {
+        let column = &self.columns[index];
+        let values = |value: Value| Form::Values(vec![value; rows]);
+        let content = match &column.kind {
+            ColumnKind::Utf8 => Form::Texts { lengths: vec![0; rows], bytes: Vec::new() },
+            ColumnKind::Dictionary { .. } => Form::Codes { codes: vec![-1; rows], added: Vec::new() },
+            ColumnKind::VlString if !column.nullable => values("".into()),
+            ColumnKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
+            ColumnKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
+            kind if kind.has_batches() => values(Value::None),
+            _ => Form::Items(vec![0; column.row_size().saturating_mul(rows)].into()),
+        };
+        Encoded { rows, content, valid: None }
+    }
+
+    fn batch_rows(&self, index: usize) -> Option<u64> {
+        let column = &self.columns[index];
+        let rows = column.length_of("batch_rows");
+        match column.kind {
+            // Python writes the pending rows of such a list as one batch.
+            ColumnKind::List(_) => rows,
+            _ => rows.or(Some(BATCH_ROWS)),
+        }
+    }
+
+    /// The places of rows in the columns, in the order of the rows.
+    fn places_of(&self, rows: &Picked) -> Result<Vec<u64>> {
+        rows.read(1, |rows| self.valid_rows(rows))
+    }
+
+    fn number_columns(&mut self) {
+        let columns = self.columns.iter().enumerate();
+        self.places = columns.map(|(at, column)| (column.name.clone(), at)).collect();
+    }
+}
+
+impl Column {
+    /// Bytes of a row of fixed-size items.
+    fn row_size(&self) -> usize {
+        self.items().map_or(0, |(dtype, shape)| dtype.size() * shape.iter().product::<u64>() as usize)
+    }
+}
+
+impl<'a> Encoded<'a> {
+    /// Some of the rows.
+    fn pick(&self, rows: &[usize], row_size: usize) -> Encoded<'a> {
+        let content = match &self.content {
+            Form::Items(bytes) => {
+                let rows = rows.iter().flat_map(|row| &bytes[row * row_size..(row + 1) * row_size]);
+                Form::Items(rows.copied().collect::<Vec<u8>>().into())
+            }
+            Form::Texts { lengths, bytes } => {
+                let starts: Vec<usize> = std::iter::once(0)
+                    .chain(lengths.iter().scan(0, |end, len| {
+                        *end += *len as usize;
+                        Some(*end)
+                    }))
+                    .collect();
+                let text = |row: &usize| &bytes[starts[*row]..starts[row + 1]];
+                Form::Texts {
+                    lengths: rows.iter().map(|&row| lengths[row]).collect(),
+                    bytes: rows.iter().flat_map(text).copied().collect(),
+                }
+            }
+            Form::Codes { codes, added } => Form::Codes {
+                codes: rows.iter().map(|&row| codes[row]).collect(),
+                added: added.clone(),
+            },
+            Form::Values(values) => {
+                Form::Values(rows.iter().map(|&row| values[row].clone()).collect())
+            }
+        };
+        let valid = self.valid.as_ref();
+        let valid = valid.map(|valid| rows.iter().map(|&row| valid[row]).collect());
+        Encoded { rows: rows.len(), content, valid }
+    }
+}
+
+/// The ends of the keys of a column that is open, and the extensions of its files.
+fn files_of(column: &Column) -> Vec<(&'static str, &'static str)> {
+    let parts = column.stored.get().into_iter().flat_map(|stored| stored.parts());
+    parts.map(|(end, ending, _)| (end, ending)).collect()
+}
+
+fn depends(entry: &Value, name: &str) -> bool {
+    let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
+    sources.iter().any(|source| source.as_str() == Some(name))
+}
+
+fn rename_entry(entries: &mut [Value], name: &str, new_name: &str) {
+    for entry in entries {
+        if entry.get("name").and_then(Value::as_str) == Some(name) {
+            set(entry, "name", new_name.into());
+        }
+    }
+}
+
+/// Sets an entry of a map. Returns whether it had another value.
+fn set(map: &mut Value, name: &str, value: Value) -> bool {
+    let Value::Map(pairs) = map else { return false };
+    match pairs.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
+        Some((_, old)) if *old == value => false,
+        Some((_, old)) => {
+            *old = value;
+            true
+        }
+        None => {
+            pairs.push((name.into(), value));
+            true
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The cells of a column, as a caller passes them.
+
+use std::borrow::Cow;
+
+use blosc2::elements::bytes_of;
+use blosc2::{Dtype, Element, Value};
+
+/// The cells of a column, for writing to a [`CTable`](super::CTable).
+///
+/// ```
+/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+///
+/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+/// let schema = Schema::new().column("price", price).column("name", ColumnKind::Utf8);
+/// let mut table = CTable::in_memory(&schema)?;
+/// let prices = Data::items(&[1.5f32, 0.0]).nulls(&[false, true]);
+/// table.append([("price", prices), ("name", Data::texts([Some("tea"), Some("milk")]))])?;
+/// assert_eq!(table.values("price", ..)?, [1.5.into(), blosc2::Value::None]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Data<'a> {
+    pub(super) cells: Cells<'a>,
+    pub(super) nulls: Option<Cow<'a, [bool]>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Cells<'a> {
+    Items { dtype: Dtype, bytes: Cow<'a, [u8]> },
+    Values(Cow<'a, [Value]>),
+    Texts { offsets: Cow<'a, [i64]>, bytes: Cow<'a, [u8]> },
+    Codes { codes: Cow<'a, [i32]>, texts: Cow<'a, [String]> },
+}
+
+impl<'a> Data<'a> {
+    fn new(cells: Cells<'a>) -> Self {
+        Self { cells, nulls: None }
+    }
+
+    /// Items of a column with fixed-size items, whose dtype must be that of the column: numbers are not converted. For
+    /// a column of arrays, the items of all rows in C order.
+    ///
+    /// Timestamps are `i64`, in the unit of the column.
+    pub fn items<T: Element>(items: &'a [T]) -> Self {
+        Self::bytes(T::dtype(), bytes_of(items))
+    }
+
+    /// Items as bytes, in the byte order of the dtype; see [`items`](Self::items).
+    pub fn bytes(dtype: Dtype, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
+        Self::new(Cells::Items { dtype, bytes: bytes.into() })
+    }
+
+    /// Values of a column of any kind; [`Value::None`] is null. Numbers must be in the range of the column.
+    pub fn values(values: impl Into<Cow<'a, [Value]>>) -> Self {
+        Self::new(Cells::Values(values.into()))
+    }
+
+    /// Strings as Arrow stores them: the string of row `n` is `bytes[offsets[n]..offsets[n + 1]]`, in UTF-8. For every
+    /// kind of string column.
+    pub fn offsets(
+        offsets: impl Into<Cow<'a, [i64]>>,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> Self {
+        Self::new(Cells::Texts { offsets: offsets.into(), bytes: bytes.into() })
+    }
+
+    /// Dictionary-encoded strings: indices into `texts`; negative indices are null. For every kind of string column.
+    pub fn codes(codes: impl Into<Cow<'a, [i32]>>, texts: impl Into<Cow<'a, [String]>>) -> Self {
+        Self::new(Cells::Codes { codes: codes.into(), texts: texts.into() })
+    }
+
+    /// Marks rows as null, in addition to those that the content marks: one item per row, `true` for null.
+    pub fn nulls(mut self, nulls: impl Into<Cow<'a, [bool]>>) -> Self {
+        self.nulls = Some(nulls.into());
+        self
+    }
+}
+
+impl Data<'static> {
+    /// Strings, for every kind of string column; `None` is null.
+    pub fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = Option<T>>) -> Self {
+        let (mut offsets, mut bytes, mut nulls) = (vec![0], Vec::new(), Vec::new());
+        for text in texts {
+            nulls.push(text.is_none());
+            bytes.extend_from_slice(text.as_ref().map_or("", AsRef::as_ref).as_bytes());
+            offsets.push(bytes.len() as i64);
+        }
+        Self::offsets(offsets, bytes).nulls(nulls)
+    }
+}

@@ -1,0 +1,444 @@
+//! Conversion of cells to the form in which a column stores them, with all checks.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
+use half::f16;
+
+use super::column::{Column, ColumnKind, Nulls};
+use super::data::{Cells, Data};
+use super::read::scalar;
+use crate::ItemType;
+use crate::tag::what;
+
+pub(super) const WRITE: &str = "write to a table";
+
+/// Rows of a column in the form in which they are stored.
+#[derive(Debug)]
+pub(super) struct Encoded<'a> {
+    pub(super) rows: usize,
+    pub(super) content: Form<'a>,
+    /// The rows that are not null, if a mask marks them and a row is null.
+    pub(super) valid: Option<Vec<bool>>,
+}
+
+#[derive(Debug)]
+pub(super) enum Form<'a> {
+    Items(Cow<'a, [u8]>),
+    /// The lengths and the bytes of strings.
+    Texts { lengths: Vec<i64>, bytes: Vec<u8> },
+    /// Codes, and the strings that are added to the dictionary.
+    Codes { codes: Vec<i32>, added: Vec<String> },
+    Values(Vec<Value>),
+}
+
+type Fault = (ErrorKind, String);
+
+fn invalid(detail: impl Into<String>) -> Fault {
+    (ErrorKind::InvalidArgument, detail.into())
+}
+
+fn mismatch(detail: impl Into<String>) -> Fault {
+    (ErrorKind::TypeMismatch, detail.into())
+}
+
+/// Converts the cells of a column. `words` are the strings of a dictionary.
+pub(super) fn encode<'a>(
+    column: &Column,
+    data: Data<'a>,
+    words: Option<&[String]>,
+) -> Result<Encoded<'a>> {
+    encoded(column, data, words).map_err(|(kind, detail)| {
+        Error::new(kind, WRITE, format!("the column `{}`: {detail}", column.name()))
+    })
+}
+
+/// The default of a column for `rows` rows: its option `default`, or null. The error states that it has none.
+pub(super) fn default_of(column: &Column, rows: usize) -> Result<Data<'static>> {
+    let value = match column.metadata.get("default") {
+        Some(value) if *value != Value::None || column.nullable => value.clone(),
+        _ if column.nullable => Value::None,
+        _ => {
+            let detail = format!(
+                "there are no data for the column `{}`, which has no default",
+                column.name()
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+    };
+    Ok(Data::values(vec![value; rows]))
+}
+
+fn encoded<'a>(
+    column: &Column,
+    data: Data<'a>,
+    words: Option<&[String]>,
+) -> Result<Encoded<'a>, Fault> {
+    let rows = data.rows(column)?;
+    let Data { cells, nulls } = data;
+    if nulls.as_ref().is_some_and(|nulls| nulls.len() != rows) {
+        let marks = nulls.map_or(0, |nulls| nulls.len());
+        return Err(invalid(format!("{marks} marks of null rows for {rows} rows")));
+    }
+    let mut nulls = nulls.map_or_else(|| vec![false; rows], Cow::into_owned);
+    match &cells {
+        Cells::Values(values) => {
+            for (null, value) in nulls.iter_mut().zip(values.iter()) {
+                *null |= *value == Value::None;
+            }
+        }
+        Cells::Codes { codes, .. } => {
+            for (null, code) in nulls.iter_mut().zip(codes.iter()) {
+                *null |= *code < 0;
+            }
+        }
+        _ => {}
+    }
+    if !column.nullable && let Some(row) = nulls.iter().position(|null| *null) {
+        return Err(invalid(format!("row {row} is null, but the column is not nullable")));
+    }
+    let content = match &column.kind {
+        ColumnKind::Utf8 => {
+            let (mut lengths, mut bytes) = (Vec::with_capacity(rows), Vec::new());
+            let fill = match &column.nulls {
+                Nulls::Sentinel(Value::Str(text)) => text,
+                _ => "",
+            };
+            for text in texts(column, &cells, &nulls)? {
+                let text = text.as_deref().unwrap_or(fill);
+                lengths.push(text.len() as i64);
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            Form::Texts { lengths, bytes }
+        }
+        ColumnKind::Dictionary { .. } => {
+            let texts = texts(column, &cells, &nulls)?;
+            codes(column, &texts, words.unwrap_or_default())?
+        }
+        ColumnKind::VlString => {
+            let texts = texts(column, &cells, &nulls)?.into_iter();
+            let values = texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
+            Form::Values(values.collect())
+        }
+        kind if kind.has_batches() => Form::Values(values(column, cells, &nulls)?),
+        _ => Form::Items(items(column, cells, &nulls)?),
+    };
+    let masked = column.nulls == Nulls::Mask && nulls.contains(&true);
+    let valid = masked.then(|| nulls.iter().map(|null| !null).collect());
+    Ok(Encoded { rows, content, valid })
+}
+
+impl Data<'_> {
+    /// The number of rows for a column.
+    fn rows(&self, column: &Column) -> Result<usize, Fault> {
+        Ok(match &self.cells {
+            Cells::Items { dtype, bytes } => {
+                let shape = column.items().map_or(&[][..], |(_, shape)| shape);
+                let row = shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
+                let row = row.and_then(|row| usize::try_from(row).ok()).filter(|row| *row > 0);
+                match row.filter(|row| bytes.len().is_multiple_of(*row)) {
+                    Some(row) => bytes.len() / row,
+                    None => {
+                        let (len, kind) = (bytes.len(), &column.kind);
+                        return Err(invalid(format!("{len} bytes are not whole rows of {kind}")));
+                    }
+                }
+            }
+            Cells::Values(values) => values.len(),
+            Cells::Texts { offsets, bytes } => {
+                let (first, last) = (offsets.first().copied(), offsets.last().copied());
+                let inside = first.is_some_and(|first| first >= 0)
+                    && last.is_some_and(|last| last as u64 <= bytes.len() as u64);
+                if !inside || !offsets.is_sorted() {
+                    let len = bytes.len();
+                    return Err(invalid(format!("the offsets are not in ascending order in {len} bytes")));
+                }
+                offsets.len() - 1
+            }
+            Cells::Codes { codes, .. } => codes.len(),
+        })
+    }
+}
+
+/// The strings of a string column; `None` for null rows.
+fn texts<'a>(
+    column: &Column,
+    cells: &'a Cells<'_>,
+    nulls: &[bool],
+) -> Result<Vec<Option<Cow<'a, str>>>, Fault> {
+    let expected = |found: &str| mismatch(format!("{found}, expected strings"));
+    let limits = column.item_type().filter(|_| has_limits(column));
+    let rows = nulls.iter().enumerate();
+    let texts = rows.map(|(row, null)| {
+        if *null {
+            return Ok(None);
+        }
+        let text: &str = match cells {
+            Cells::Values(values) => {
+                values[row].as_str().ok_or_else(|| expected(&what(&values[row])))?
+            }
+            Cells::Texts { offsets, bytes } => {
+                let text = &bytes[offsets[row] as usize..offsets[row + 1] as usize];
+                std::str::from_utf8(text)
+                    .map_err(|error| invalid(format!("the string of row {row} is not UTF-8: {error}")))?
+            }
+            Cells::Codes { codes, texts } => {
+                let code = codes[row];
+                texts.get(code as usize).ok_or_else(|| {
+                    invalid(format!("row {row} has the code {code}, but there are {} strings", texts.len()))
+                })?
+            }
+            Cells::Items { dtype, .. } => return Err(expected(&format!("items of {dtype}"))),
+        };
+        if let Some(limits) = &limits {
+            limits.stored(text.into()).map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
+        }
+        Ok(Some(Cow::Borrowed(text)))
+    });
+    texts.collect()
+}
+
+fn has_limits(column: &Column) -> bool {
+    let names = ["ge", "gt", "le", "lt", "min_length", "max_length"];
+    names.iter().any(|name| !matches!(column.metadata.get(name), None | Some(Value::None)))
+}
+
+/// The codes of strings.
+fn codes(
+    column: &Column,
+    texts: &[Option<Cow<'_, str>>],
+    words: &[String],
+) -> Result<Form<'static>, Fault> {
+    let null = match column.nulls {
+        Nulls::Code(null) => i32::try_from(null).map_err(|_| invalid("its null code is not an i32"))?,
+        _ => -1,
+    };
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (code, word) in words.iter().enumerate() {
+        known.entry(word).or_insert(code);
+    }
+    let mut added = Vec::new();
+    let codes = texts.iter().map(|text| {
+        let Some(text) = text else { return Ok(null) };
+        let next = words.len() + added.len();
+        let code = *known.entry(text).or_insert_with(|| {
+            added.push(text.to_string());
+            next
+        });
+        let code = i32::try_from(code).map_err(|_| invalid("more than 2^31 different strings"))?;
+        match code == null {
+            true => Err(invalid(format!("the code {code} of a string is its null code"))),
+            false => Ok(code),
+        }
+    });
+    let codes = codes.collect::<Result<_, _>>()?;
+    Ok(Form::Codes { codes, added })
+}
+
+/// The values of a column in batches.
+fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value>, Fault> {
+    let Cells::Values(values) = cells else {
+        let kind = &column.kind;
+        return Err(mismatch(format!("it takes values of {kind}, passed by `Data::values`")));
+    };
+    let item = column.item_type();
+    let values = values.iter().zip(nulls).enumerate().map(|(row, (value, null))| {
+        if *null {
+            return Ok(Value::None);
+        }
+        let Some(item) = &item else {
+            // Nothing is written if a value cannot be.
+            let written = value.to_msgpack();
+            written.map_err(|error| (error.kind(), format!("row {row}: {error}")))?;
+            return Ok(value.clone());
+        };
+        let stored = item.stored(value.clone());
+        stored.map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))
+    });
+    values.collect()
+}
+
+/// The items of a column of fixed-size rows.
+fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a, [u8]>, Fault> {
+    let no_items = || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind));
+    let (dtype, shape) = column.items().ok_or_else(no_items)?;
+    let per_row: usize = shape.iter().product::<u64>() as usize;
+    let row = dtype.size() * per_row;
+    let fill = null_row(column, &dtype, per_row)?;
+    let item = column.item_type();
+    let mut bytes = match cells {
+        Cells::Items { dtype: given, bytes } => {
+            let is_bool = column.kind == ColumnKind::Bool && given == bool::dtype();
+            if given != dtype && !is_bool {
+                return Err(mismatch(format!("items of {given}, expected {dtype}")));
+            }
+            if let Some(item) = item.filter(|_| has_limits(column)) {
+                check_items(&item, &dtype, &bytes, nulls)?;
+            }
+            bytes
+        }
+        Cells::Values(values) => {
+            let mut bytes = Vec::with_capacity(values.len().saturating_mul(row));
+            for (number, (value, null)) in values.iter().zip(nulls).enumerate() {
+                if *null {
+                    bytes.extend_from_slice(&fill);
+                    continue;
+                }
+                push(column, item.as_ref(), &dtype, value, &mut bytes)
+                    .map_err(|(kind, fault)| (kind, format!("row {number} is {fault}")))?;
+            }
+            Cow::Owned(bytes)
+        }
+        cells => {
+            if dtype.kind() != Some(Kind::Unicode) {
+                return Err(mismatch(format!("strings, expected {}", column.kind)));
+            }
+            let mut bytes = Vec::with_capacity(nulls.len().saturating_mul(row));
+            for (number, text) in texts(column, &cells, nulls)?.into_iter().enumerate() {
+                match text {
+                    Some(text) => push_scalar(&dtype, &text.as_ref().into(), &mut bytes)
+                        .map_err(|fault| invalid(format!("row {number} is {fault}")))?,
+                    None => bytes.extend_from_slice(&fill),
+                }
+            }
+            Cow::Owned(bytes)
+        }
+    };
+    if nulls.contains(&true) {
+        for (place, null) in bytes.to_mut().chunks_exact_mut(row).zip(nulls) {
+            if *null {
+                place.copy_from_slice(&fill);
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// Checks the bounds of items.
+fn check_items(item: &ItemType, dtype: &Dtype, bytes: &[u8], nulls: &[bool]) -> Result<(), Fault> {
+    let rows = bytes.chunks_exact(dtype.size()).zip(nulls).enumerate();
+    for (row, (bytes, null)) in rows {
+        if !null {
+            let value = scalar(dtype, bytes).map_err(mismatch)?;
+            item.stored(value).map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn push(
+    column: &Column,
+    item: Option<&ItemType>,
+    dtype: &Dtype,
+    value: &Value,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    if let ColumnKind::NDArray { shape, .. } = &column.kind {
+        return match value {
+            Value::Array(array) if array.dtype() == dtype && array.shape() == shape => {
+                bytes.extend_from_slice(array.data());
+                Ok(())
+            }
+            Value::Array(array) => {
+                let (found, size) = (array.dtype(), array.shape());
+                Err(mismatch(format!("an array of {found} and shape {size:?}, expected {}", column.kind)))
+            }
+            other => Err(mismatch(format!("{}, expected {}", what(other), column.kind))),
+        };
+    }
+    let value = match item {
+        Some(item) => item.stored(value.clone())?,
+        None => value.clone(),
+    };
+    push_scalar(dtype, &value, bytes).map_err(invalid)
+}
+
+/// The bytes of a null row.
+pub(super) fn null_row(column: &Column, dtype: &Dtype, per_row: usize) -> Result<Vec<u8>, Fault> {
+    let value = match (&column.nulls, dtype.kind()) {
+        (Nulls::Sentinel(value), _) => value.clone(),
+        (Nulls::Mask, Some(Kind::Float)) => f64::NAN.into(),
+        (Nulls::Mask, _) if matches!(column.kind, ColumnKind::Timestamp { .. }) => i64::MIN.into(),
+        _ => return Ok(vec![0; dtype.size().saturating_mul(per_row)]),
+    };
+    let mut item = Vec::new();
+    push_scalar(dtype, &value, &mut item)
+        .map_err(|fault| invalid(format!("its null value is {fault}")))?;
+    Ok(item.repeat(per_row))
+}
+
+/// Appends the bytes of an item. The error describes the value and what was expected.
+fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let start = bytes.len();
+    let size = dtype.size();
+    let failed = || format!("{}, expected an item of {dtype}", what(value));
+    let float = |bytes: &mut Vec<u8>, number: f64, size: usize| match size {
+        2 => bytes.extend_from_slice(&f16::from_f64(number).to_le_bytes()),
+        4 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
+        _ => bytes.extend_from_slice(&number.to_le_bytes()),
+    };
+    let number = |value: &Value| match value {
+        Value::Float(number) => Some(*number),
+        Value::Int(number) => Some(*number as f64),
+        _ => None,
+    };
+    // The size of the parts whose bytes have an order.
+    let mut part = size;
+    match (dtype.kind(), value) {
+        (Some(Kind::Bool), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
+        (Some(Kind::UInt), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
+        (Some(kind @ (Kind::Int | Kind::UInt)), Value::Int(number)) if size <= 8 => {
+            let bits = 8 * size as u32;
+            let range = match kind {
+                Kind::Int => -(1i128 << (bits - 1))..=(1i128 << (bits - 1)) - 1,
+                _ => 0..=(1i128 << bits) - 1,
+            };
+            if !range.contains(number) {
+                return Err(failed());
+            }
+            bytes.extend_from_slice(&number.to_le_bytes()[..size]);
+        }
+        (Some(Kind::Float), value) if matches!(size, 2 | 4 | 8) => {
+            float(bytes, number(value).ok_or_else(failed)?, size);
+        }
+        (Some(Kind::Complex), value) if matches!(size, 8 | 16) => {
+            part = size / 2;
+            let (re, im) = match value {
+                Value::Complex { re, im } => (*re, *im),
+                value => (number(value).ok_or_else(failed)?, 0.0),
+            };
+            float(bytes, re, part);
+            float(bytes, im, part);
+        }
+        (Some(Kind::Unicode), Value::Str(text)) => {
+            part = 4;
+            check_end(text.ends_with('\0'))?;
+            for char in text.chars() {
+                bytes.extend_from_slice(&u32::from(char).to_le_bytes());
+            }
+        }
+        (Some(Kind::Bytes), Value::Bytes(content)) => {
+            part = 1;
+            check_end(content.ends_with(&[0]))?;
+            bytes.extend_from_slice(content);
+        }
+        _ => return Err(failed()),
+    }
+    if bytes.len() - start > size {
+        return Err(failed());
+    }
+    bytes.resize(start + size, 0);
+    if dtype.byte_order() == Some(ByteOrder::Big) {
+        bytes[start..].chunks_exact_mut(part.max(1)).for_each(<[u8]>::reverse);
+    }
+    Ok(())
+}
+
+fn check_end(is_zero: bool) -> Result<(), String> {
+    match is_zero {
+        true => Err("a string that ends with NUL, which NumPy does not distinguish from padding".into()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Selections of rows.
+
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use blosc2::{Error, ErrorKind, Result};
+
+/// Maximum rows between two selected ones that are read too.
+const GAP: u64 = 64;
+
+/// A selection of rows, as indices among the valid rows: a range, a list of indices or a mask.
+///
+/// | from | selects |
+/// |---|---|
+/// | `..`, `2..5`, `..=7`, ... | a range |
+/// | `Vec<u64>`, `&[u64]`, `[u64; N]` | the rows with these indices, in this order; an index can occur more than once |
+/// | `Vec<bool>`, `&[bool]` | the rows whose item is `true`; one item for each row |
+///
+/// ```
+/// use blosc2_store::{CTable, ColumnKind, Data, Schema};
+///
+/// let mut table = CTable::in_memory(&Schema::new().column("n", ColumnKind::Int32))?;
+/// table.append([("n", Data::items(&[5, 6, 7, 8]))])?;
+/// assert_eq!(table.read::<i32>("n", 1..3)?, [6, 7]);
+/// assert_eq!(table.read::<i32>("n", [3, 0])?, [8, 5]);
+/// assert_eq!(table.read::<i32>("n", vec![true, false, false, true])?, [5, 8]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Rows(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Range(u64, Option<u64>),
+    At(Vec<u64>),
+    Mask(Vec<bool>),
+}
+
+macro_rules! from_ranges {
+    ($($range:ty, $rows:ident => $start:expr, $end:expr;)*) => {
+        $(impl From<$range> for Rows {
+            fn from($rows: $range) -> Self {
+                Self(Kind::Range($start, $end))
+            }
+        })*
+    };
+}
+
+from_ranges! {
+    RangeFull, _rows => 0, None;
+    Range<u64>, rows => rows.start, Some(rows.end);
+    RangeFrom<u64>, rows => rows.start, None;
+    RangeTo<u64>, rows => 0, Some(rows.end);
+    RangeInclusive<u64>, rows => *rows.start(), Some(rows.end().saturating_add(1));
+    RangeToInclusive<u64>, rows => 0, Some(rows.end.saturating_add(1));
+}
+
+impl From<Vec<u64>> for Rows {
+    fn from(rows: Vec<u64>) -> Self {
+        Self(Kind::At(rows))
+    }
+}
+
+impl From<&[u64]> for Rows {
+    fn from(rows: &[u64]) -> Self {
+        rows.to_vec().into()
+    }
+}
+
+impl<const N: usize> From<[u64; N]> for Rows {
+    fn from(rows: [u64; N]) -> Self {
+        rows.to_vec().into()
+    }
+}
+
+impl From<Vec<bool>> for Rows {
+    fn from(mask: Vec<bool>) -> Self {
+        Self(Kind::Mask(mask))
+    }
+}
+
+impl From<&[bool]> for Rows {
+    fn from(mask: &[bool]) -> Self {
+        mask.to_vec().into()
+    }
+}
+
+/// Selected rows of a table.
+#[derive(Debug, Clone)]
+pub(super) enum Picked {
+    Range(Range<u64>),
+    At(Vec<u64>),
+}
+
+impl Rows {
+    /// Checks the selection for a table of `nrows` rows.
+    pub(super) fn resolve(self, nrows: u64, doing: &str) -> Result<Picked> {
+        let outside = |asked: String| {
+            let detail = format!("there are {nrows} rows, asked for {asked}");
+            Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
+        };
+        match self.0 {
+            Kind::Range(start, end) => {
+                let end = end.unwrap_or(nrows);
+                match start <= end && end <= nrows {
+                    true => Ok(Picked::Range(start..end)),
+                    false => outside(format!("{start}..{end}")),
+                }
+            }
+            Kind::At(rows) => match rows.iter().find(|&&row| row >= nrows) {
+                Some(row) => outside(row.to_string()),
+                None => Ok(Picked::At(rows)),
+            },
+            Kind::Mask(mask) if mask.len() as u64 != nrows => {
+                outside(format!("a mask of {}", mask.len()))
+            }
+            Kind::Mask(mask) => {
+                let rows = (0..).zip(mask).filter(|(_, is)| *is).map(|(row, _)| row);
+                Ok(Picked::At(rows.collect()))
+            }
+        }
+    }
+}
+
+impl Picked {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Range(rows) => rows.end - rows.start,
+            Self::At(rows) => rows.len() as u64,
+        }
+    }
+
+    /// Reads the rows, of a number of items each, with a function that reads a range.
+    pub(super) fn read<T: Clone>(
+        &self,
+        per_row: usize,
+        mut read: impl FnMut(Range<u64>) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let rows = match self {
+            Self::Range(rows) => return read(rows.clone()),
+            Self::At(rows) => rows,
+        };
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&at| rows[at]);
+        // The items of each row, in the order of the rows in the table.
+        let mut items = Vec::with_capacity(rows.len() * per_row);
+        let mut rest = &order[..];
+        while let Some(&first) = rest.first() {
+            let near = rest.windows(2).take_while(|two| rows[two[1]] - rows[two[0]] <= GAP).count();
+            let (run, after) = rest.split_at(near + 1);
+            let start = rows[first];
+            let found = read(start..rows[run[near]] + 1)?;
+            for &at in run {
+                let place = (rows[at] - start) as usize * per_row;
+                items.extend_from_slice(&found[place..place + per_row]);
+            }
+            rest = after;
+        }
+        if rows.is_sorted() {
+            return Ok(items);
+        }
+        let mut places = vec![0; order.len()];
+        for (place, at) in order.into_iter().enumerate() {
+            places[at] = place;
+        }
+        let ordered = places.into_iter().flat_map(|at| &items[at * per_row..(at + 1) * per_row]);
+        Ok(ordered.cloned().collect())
+    }
+}

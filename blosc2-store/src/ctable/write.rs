@@ -1,0 +1,372 @@
+//! Writing columns, for each kind of storage.
+
+use blosc2::{ErrorKind, NDArray, Result, Value};
+
+use super::column::{Content, Stored};
+use super::encode::{Encoded, Form, WRITE};
+use super::live::LiveRows;
+use super::part::row_bytes;
+use super::spec::BATCH_ROWS;
+use crate::tag::error;
+use crate::{BatchArray, ObjectArray};
+
+/// Bytes of rows that are read, changed and written at once.
+const AT_ONCE: u64 = 1 << 24;
+
+impl Stored {
+    /// The arrays with a row for each place of the table, and the mark of new rows.
+    fn arrays(&mut self) -> impl Iterator<Item = (&mut NDArray, bool)> {
+        let items = match &mut self.content {
+            Content::Items(array) | Content::Codes { codes: array, .. } => Some((array, false)),
+            _ => None,
+        };
+        items.into_iter().chain(self.marks.as_mut().map(|marks| (marks, true)))
+    }
+
+    /// Changes the number of rows that fixed-size items have room for.
+    pub(super) fn resize(&mut self, rows: u64) -> Result<()> {
+        self.arrays().try_for_each(|(array, mark)| {
+            let old = array.shape()[0];
+            if old == rows {
+                return Ok(());
+            }
+            let mut shape = array.shape().to_vec();
+            shape[0] = rows;
+            array.resize(&shape[..])?;
+            match mark && rows > old {
+                true => array.fill([old..rows], true),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// Removes the rows from `rows` on, if the storage has no places for rows that do not exist.
+    pub(super) fn truncate(&mut self, rows: u64) -> Result<()> {
+        match &mut self.content {
+            Content::Items(_) | Content::Codes { .. } => Ok(()),
+            Content::Texts { offsets, bytes } => {
+                if offsets.shape()[0] <= rows + 1 {
+                    return Ok(());
+                }
+                let used = offsets.item::<i64>([rows])?;
+                offsets.resize([rows + 1])?;
+                bytes.resize([used.max(1) as u64])
+            }
+            Content::Batches(array) => truncate(array, rows),
+            Content::Cells(array) => {
+                while array.len() as u64 > rows {
+                    array.remove(array.len() - 1)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks that the storage has the rows before `rows`.
+    pub(super) fn check_rows(&self, rows: u64) -> Result<()> {
+        let (len, schunk) = match &self.content {
+            Content::Items(array) | Content::Codes { codes: array, .. } => {
+                (array.shape()[0], array.schunk())
+            }
+            Content::Texts { offsets, .. } => {
+                (offsets.shape()[0].saturating_sub(1), offsets.schunk())
+            }
+            Content::Batches(array) => (array.nitems()?, array.schunk()),
+            Content::Cells(array) => (array.len() as u64, array.schunk()),
+        };
+        if len >= rows {
+            return Ok(());
+        }
+        let detail = format!("the table has {rows} rows, but the column has only {len}");
+        Err(error(schunk, ErrorKind::InvalidData, WRITE, detail))
+    }
+
+    /// Writes rows at the end of the table. Fixed-size items have room for them.
+    pub(super) fn append(&mut self, at: u64, encoded: &Encoded<'_>, batch_rows: Option<u64>) -> Result<()> {
+        self.truncate(at)?;
+        let end = at + encoded.rows as u64;
+        match (&mut self.content, &encoded.content) {
+            (Content::Items(array), Form::Items(bytes)) => {
+                array.bytes_mut().write([at..end], bytes)?;
+            }
+            (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
+                add_words(texts, decoded.get_mut(), added)?;
+                codes.write([at..end], new)?;
+            }
+            (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
+                append_texts(offsets, bytes, at, lengths, new)?;
+            }
+            (Content::Batches(array), Form::Values(values)) => {
+                append_batches(array, values, batch_rows)?;
+            }
+            (Content::Cells(array), Form::Values(values)) => append_cells(array, values)?,
+            _ => unreachable!("the form was made for this column"),
+        }
+        if let Some(marks) = &mut self.marks {
+            match &encoded.valid {
+                Some(valid) => marks.write([at..end], valid)?,
+                // A deleted row may have been null.
+                None => marks.fill([at..end], true)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces rows at ascending places. Row `n` of `encoded` gets place `places[n]`.
+    pub(super) fn replace(&mut self, places: &[u64], encoded: &Encoded<'_>) -> Result<()> {
+        let Some(&first) = places.first() else { return Ok(()) };
+        match (&mut self.content, &encoded.content) {
+            (Content::Items(array), Form::Items(bytes)) => replace(array, places, bytes)?,
+            (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
+                add_words(texts, decoded.get_mut(), added)?;
+                let new: Vec<u8> = new.iter().flat_map(|code| code.to_ne_bytes()).collect();
+                replace(codes, places, &new)?;
+            }
+            (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
+                // The places of all strings after the first one change.
+                let rows = offsets.shape()[0] - 1;
+                let ends = offsets.read::<i64>([first..rows + 1])?;
+                let old = bytes.read::<u8>([ends[0] as u64..ends[ends.len() - 1] as u64])?;
+                let mut all = Vec::with_capacity(old.len() + new.len());
+                let (mut all_lengths, mut next, mut start) = (Vec::new(), 0, 0);
+                for (row, pair) in (first..rows).zip(ends.windows(2)) {
+                    if places.get(next) == Some(&row) {
+                        let end = start + lengths[next] as usize;
+                        all.extend_from_slice(&new[start..end]);
+                        all_lengths.push(lengths[next]);
+                        (next, start) = (next + 1, end);
+                    } else {
+                        let [from, to] = [pair[0], pair[1]].map(|end| (end - ends[0]) as usize);
+                        all.extend_from_slice(&old[from..to]);
+                        all_lengths.push(pair[1] - pair[0]);
+                    }
+                }
+                append_texts(offsets, bytes, first, &all_lengths, &all)?;
+            }
+            (Content::Batches(array), Form::Values(values)) => {
+                let mut rest = places.iter().zip(values).peekable();
+                while let Some(&(&place, _)) = rest.peek() {
+                    let (batch, inner) = array.locate(place)?;
+                    let start = place - inner;
+                    let mut items = array.batch(batch)?;
+                    let end = start + items.len() as u64;
+                    while let Some((place, value)) = rest.next_if(|(place, _)| **place < end) {
+                        items[(place - start) as usize] = value.clone();
+                    }
+                    array.set_values(batch, &items)?;
+                }
+            }
+            (Content::Cells(array), Form::Values(values)) => {
+                for (place, value) in places.iter().zip(values) {
+                    array.set(*place as usize, value)?;
+                }
+            }
+            _ => unreachable!("the form was made for this column"),
+        }
+        if let Some(marks) = &mut self.marks {
+            let all = vec![true; places.len()];
+            let valid = encoded.valid.as_ref().unwrap_or(&all);
+            let bytes: Vec<u8> = valid.iter().map(|&valid| valid.into()).collect();
+            replace(marks, places, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the live rows to the front.
+    pub(super) fn compact(&mut self, live: &LiveRows, batch_rows: Option<u64>) -> Result<()> {
+        for (array, _) in self.arrays() {
+            let row = row_bytes(array);
+            let mut at = 0;
+            for span in live.spans(0..live.len(), Some(array)).of(u64::MAX) {
+                let bytes = span?.read_bytes(array, row)?;
+                let end = at + (bytes.len() / row.max(1)) as u64;
+                // Never beyond rows that were read.
+                array.bytes_mut().write([at..end], &bytes)?;
+                at = end;
+            }
+        }
+        let places = || live.spans(0..live.len(), None).of(u64::MAX);
+        match &mut self.content {
+            Content::Items(_) | Content::Codes { .. } => Ok(()),
+            Content::Texts { offsets, bytes } => {
+                let (mut lengths, mut texts) = (Vec::new(), Vec::new());
+                for span in places() {
+                    for row in span?.numbers() {
+                        let ends = offsets.read::<i64>([row..row + 2])?;
+                        lengths.push(ends[1] - ends[0]);
+                        texts.extend(bytes.read::<u8>([ends[0] as u64..ends[1] as u64])?);
+                    }
+                }
+                append_texts(offsets, bytes, 0, &lengths, &texts)
+            }
+            Content::Batches(array) => {
+                let mut values = Vec::new();
+                let mut items = array.items().zip(0..).peekable();
+                for span in places() {
+                    for row in span?.numbers() {
+                        while items.next_if(|(_, at)| *at < row).is_some() {}
+                        if let Some((value, _)) = items.next() {
+                            values.push(value?);
+                        }
+                    }
+                }
+                drop(items);
+                truncate(array, 0)?;
+                append_batches(array, &values, batch_rows)
+            }
+            Content::Cells(array) => {
+                let mut next = 0;
+                for span in places() {
+                    for row in span?.numbers() {
+                        let value = array.get(row as usize)?;
+                        array.set(next, &value)?;
+                        next += 1;
+                    }
+                }
+                while array.len() > next {
+                    array.remove(array.len() - 1)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Syncs all parts to disk.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        match &mut self.content {
+            Content::Items(array) => array.sync()?,
+            Content::Codes { codes, texts, .. } => {
+                texts.sync()?;
+                codes.sync()?;
+            }
+            Content::Texts { offsets, bytes } => {
+                bytes.sync()?;
+                offsets.sync()?;
+            }
+            Content::Batches(array) => array.sync()?,
+            Content::Cells(array) => array.sync()?,
+        }
+        self.marks.as_mut().map_or(Ok(()), NDArray::sync)
+    }
+}
+
+/// Replaces rows of an array at ascending places.
+pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Result<()> {
+    let row = row_bytes(array);
+    let chunk = array.chunks()[0].max(1);
+    let at_once = (AT_ONCE / row.max(1) as u64).max(1);
+    let mut rest = places;
+    let mut rows = rows;
+    while let Some(&first) = rest.first() {
+        // Rows of one chunk are written at once, since each write compresses the chunk.
+        let end = (first - first % chunk).saturating_add(chunk).min(first.saturating_add(at_once));
+        let count = rest.partition_point(|place| *place < end);
+        let (these, after) = rest.split_at(count);
+        let span = first..these[count - 1] + 1;
+        let (new, more) = rows.split_at(count * row);
+        if span.end - span.start == count as u64 {
+            array.bytes_mut().write([span], new)?;
+        } else {
+            let mut bytes = array.bytes().read([span.clone()])?;
+            for (place, new) in these.iter().zip(new.chunks_exact(row)) {
+                let start = (place - first) as usize * row;
+                bytes[start..start + row].copy_from_slice(new);
+            }
+            array.bytes_mut().write([span], &bytes)?;
+        }
+        (rest, rows) = (after, more);
+    }
+    Ok(())
+}
+
+/// Writes strings from row `at` on; they are the last ones.
+pub(super) fn append_texts(
+    offsets: &mut NDArray,
+    bytes: &mut NDArray,
+    at: u64,
+    lengths: &[i64],
+    new: &[u8],
+) -> Result<()> {
+    let start = offsets.item::<i64>([at])?;
+    let used = start as u64 + new.len() as u64;
+    let invalid = |detail| Err(error(offsets.schunk(), ErrorKind::InvalidData, WRITE, detail));
+    if start < 0 || start as u64 > bytes.shape()[0] {
+        return invalid(format!("the strings end at byte {start} of {}", bytes.shape()[0]));
+    }
+    // The bytes first: the strings exist once they have offsets. Python stores one byte if there are none.
+    if bytes.shape()[0] < used.max(1) {
+        bytes.resize([used.max(1)])?;
+    }
+    if !new.is_empty() {
+        bytes.write([start as u64..used], new)?;
+    }
+    let ends: Vec<i64> = lengths
+        .iter()
+        .scan(start, |end, len| {
+            *end += len;
+            Some(*end)
+        })
+        .collect();
+    let rows = at + lengths.len() as u64;
+    if offsets.shape()[0] != rows + 1 {
+        offsets.resize([rows + 1])?;
+    }
+    if !ends.is_empty() {
+        offsets.write([at + 1..rows + 1], &ends)?;
+    }
+    match bytes.shape()[0] > used.max(1) {
+        true => bytes.resize([used.max(1)]),
+        false => Ok(()),
+    }
+}
+
+fn truncate(array: &mut BatchArray, rows: u64) -> Result<()> {
+    while array.nitems()? > rows {
+        let last = array.len() - 1;
+        let start = array.nitems()? - array.batch_len(last)?;
+        match rows.saturating_sub(start) {
+            0 => array.remove(last)?,
+            kept => {
+                let mut items = array.batch(last)?;
+                items.truncate(kept as usize);
+                array.set_values(last, &items)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Appends rows in batches, after filling the last batch.
+fn append_batches(array: &mut BatchArray, values: &[Value], batch_rows: Option<u64>) -> Result<()> {
+    let most = batch_rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX).max(1);
+    let mut rest = values;
+    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows) {
+        let len = usize::try_from(array.batch_len(last)?).unwrap_or(usize::MAX);
+        if let Some(room) = most.checked_sub(len).filter(|room| *room > 0) {
+            let (these, after) = rest.split_at(room.min(rest.len()));
+            let mut items = array.batch(last)?;
+            items.extend_from_slice(these);
+            array.set_values(last, &items)?;
+            rest = after;
+        }
+    }
+    rest.chunks(most).try_for_each(|batch| array.append_values(batch))
+}
+
+fn append_cells(array: &mut ObjectArray, values: &[Value]) -> Result<()> {
+    values.iter().try_for_each(|value| array.append(value))
+}
+
+/// Adds strings to a dictionary, before a code refers to them.
+fn add_words(
+    texts: &mut BatchArray,
+    decoded: Option<&mut Vec<String>>,
+    added: &[String],
+) -> Result<()> {
+    let values: Vec<Value> = added.iter().map(|text| text.as_str().into()).collect();
+    append_batches(texts, &values, Some(BATCH_ROWS))?;
+    if let Some(decoded) = decoded {
+        decoded.extend_from_slice(added);
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Tables in tree stores.
+
+use std::fs;
+
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
+
+use super::change::CHANGE;
+use super::place::Place;
+use super::{ENDINGS, INDEX, REGISTRY, TreeStore};
+use crate::archive::files_of;
+use crate::ctable::{CTable, Leaves, Schema, new_parts};
+use crate::embed_store::EmbedStore;
+use crate::key;
+
+impl TreeStore {
+    /// Creates an empty table under a key, and opens it for changing, as [`edit`](Self::edit) does. Python:
+    /// `store[key] = table`.
+    ///
+    /// Drop the table before [`finish`](Self::finish) of a zip file.
+    ///
+    /// ```
+    /// use blosc2_store::{ColumnKind, Data, Object, Schema, TreeStore};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let mut store = TreeStore::create(folder.path().join("runs.b2d"))?;
+    /// let schema = Schema::new().column("time", ColumnKind::Float64);
+    /// let mut table = store.create_table("/first/times", &schema)?;
+    /// table.append([("time", Data::items(&[0.5, 1.5]))])?;
+    /// table.finish()?;
+    /// drop(table);
+    ///
+    /// let Object::CTable(table) = store.get("/first/times")? else { panic!("it is a table") };
+    /// assert_eq!(table.read::<f64>("time", ..)?, [0.5, 1.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is an entry with this key;
+    /// - [`ErrorKind::Unsupported`]: the store is a [`DictStore`](Self::is_dict), in which Python has no tables;
+    /// - the errors of [`insert`](Self::insert) for the key and the store;
+    /// - the errors of [`CTable::create`] for the schema.
+    pub fn create_table(&mut self, key: &str, schema: &Schema) -> Result<CTable> {
+        if self.contains(key) {
+            let detail = format!("there is already an entry `{key}`");
+            return Err(self.error(ErrorKind::AlreadyExists, CHANGE, detail));
+        }
+        if self.is_dict() {
+            let detail = "it is a DictStore, which has no tables";
+            return Err(self.error(ErrorKind::Unsupported, CHANGE, detail));
+        }
+        self.check_free(key)?;
+        for (part, ending, schunk) in new_parts(schema, key)? {
+            self.put_schunk(&format!("{key}{part}"), ending, &schunk)?;
+        }
+        let entry = Value::from([
+            ("kind", "ctable".into()),
+            ("version", 1.into()),
+            ("layout", "inline-tree-subtree".into()),
+        ]);
+        let mut objects = self.objects.clone();
+        objects.insert(key.to_owned(), entry);
+        let listed = objects.iter().map(|(key, is)| (Value::from(key.as_str()), is.clone()));
+        let listed = Value::Map(listed.collect());
+        self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
+        self.objects = objects;
+        self.edit_table(key)
+    }
+
+    /// Opens a table for changing.
+    pub(super) fn edit_table(&mut self, key: &str) -> Result<CTable> {
+        let mut parts = self.for_table(key)?;
+        parts.place = self.place.clone();
+        let table = CTable::for_changes(parts, key)?;
+        // An open table keeps this file open.
+        self.find_parts(key)?;
+        self.lent.extend(self.leaves.get(&format!("{key}/_meta")).cloned());
+        self.changed = true;
+        Ok(table)
+    }
+
+    /// A copy of the handle for a table, which reads its parts from it.
+    pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
+        let place = self.place.for_reading();
+        let embed = match &place {
+            Place::Archive(archive) => EmbedStore::from_schunk(super::open_member(archive, INDEX)?)?,
+            place => EmbedStore::open(place.folder().unwrap_or(&self.path).join(INDEX))?,
+        };
+        let mut copy = Self {
+            path: self.path.clone(),
+            place,
+            leaves: self.leaves.clone(),
+            embed,
+            embedded: self.embedded.clone(),
+            objects: Default::default(),
+            lent: Default::default(),
+            changed: false,
+        };
+        copy.find_parts(key)?;
+        Ok(copy)
+    }
+
+    /// Updates the list of the parts of a table in a folder, which another handle may have changed.
+    pub(super) fn find_parts(&mut self, key: &str) -> Result<()> {
+        let Some(folder) = self.place.folder() else { return Ok(()) };
+        let below = folder.join(key.trim_start_matches('/'));
+        if !below.is_dir() {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for file in files_of(&below) {
+            let file = file.map_err(|error| Error::of_io(CHANGE, error).at(&below))?;
+            let Some(name) = file.strip_prefix(folder).unwrap_or(&file).to_str() else { continue };
+            let name = name.replace(std::path::MAIN_SEPARATOR, "/");
+            if let Some((stem, ending)) = name.rsplit_once('.')
+                && ENDINGS.contains(&ending)
+                && key::is_path(&format!("/{stem}"))
+            {
+                found.push((format!("/{stem}"), name));
+            }
+        }
+        self.leaves.retain(|each, _| !key::is_below(each, key));
+        self.leaves.extend(found);
+        Ok(())
+    }
+}
+
+impl Leaves for TreeStore {
+    fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+        match self.name_of(key, ending) {
+            Some(name) => self.file(&name).map(Some),
+            None => TreeStore::leaf(self, key),
+        }
+    }
+
+    fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+        let Some(name) = self.name_of(key, ending) else {
+            // Python stores the parts of tables in files.
+            return match self.embedded.contains(key) {
+                true => {
+                    let detail = format!("`{key}` is in the embedded store, where it is not changed");
+                    Err(self.error(ErrorKind::Unsupported, CHANGE, detail))
+                }
+                false => Ok(None),
+            };
+        };
+        let path = self.real(&name)?;
+        if path.is_symlink() {
+            let detail = format!("`{key}` is a symbolic link, which is not changed");
+            return Err(self.error(ErrorKind::Unsupported, CHANGE, detail));
+        }
+        OpenOptions::new().write(true).open(path).map(Some)
+    }
+
+    fn put(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
+        self.put_schunk(key, ending, schunk)
+    }
+
+    fn discard(&mut self, key: &str, ending: &str) -> Result<()> {
+        let below = self.leaves.iter().filter(|(each, _)| key::is_below(each, key));
+        let mut names: Vec<String> = below.map(|(_, name)| name.clone()).collect();
+        names.push(format!("{}.{ending}", key.trim_start_matches('/')));
+        for name in names {
+            let path = self.real(&name)?;
+            match fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::of_io(CHANGE, error).at(path)),
+            }
+            self.leaves.retain(|_, each| *each != name);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.changed = true;
+        TreeStore::finish(self)
+    }
+}
+
+impl TreeStore {
+    /// The file of a part of a table: if files differ only in their extension, the one with this extension.
+    fn name_of(&self, key: &str, ending: &str) -> Option<String> {
+        let other = format!("{}.{ending}", key.trim_start_matches('/'));
+        match self.leaves.get(key) {
+            Some(name) if *name != other && self.has_file(&other) => Some(other),
+            name => name.cloned(),
+        }
+    }
+}

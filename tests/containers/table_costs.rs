@@ -1,0 +1,135 @@
+//! What opening a table costs: a few bytes of a file must not take much time or memory.
+
+use std::time::Duration;
+
+use crate::common::measure::measure;
+use blosc2::{CParams, ErrorKind, NDArray, SChunk};
+use blosc2_store::{CTable, EmbedStore};
+
+/// Far above the cost on a slow machine without optimization, and far below that of the faults.
+const MAX_TIME: Duration = Duration::from_secs(20);
+const MAX_MEMORY: usize = 256 << 20;
+
+fn table(schema: &str, parts: &[(&str, &SChunk)]) -> Vec<u8> {
+    let mut meta = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
+    meta.vlmeta_mut().set_value("kind", "ctable").unwrap();
+    meta.vlmeta_mut().set_value("schema", schema).unwrap();
+    let mut store = EmbedStore::in_memory().unwrap();
+    store.insert("/_meta", &meta).unwrap();
+    for (key, schunk) in parts {
+        store.insert(key, schunk).unwrap();
+    }
+    store.into_schunk().into_cframe().unwrap()
+}
+
+/// Opens a table, and checks the cost.
+fn open(what: &str, bytes: Vec<u8>) -> blosc2::Result<CTable> {
+    assert!(bytes.len() < 1_000_000, "{what}: {} bytes", bytes.len());
+    let (result, time, held) = measure(|| CTable::from_cframe(bytes));
+    assert!(time < MAX_TIME, "{what} took {time:?}");
+    assert!(held < MAX_MEMORY, "{what} held {held} bytes");
+    result.unwrap()
+}
+
+#[test]
+fn a_schema_is_parsed_in_proportion_to_its_length() {
+    let marks = NDArray::from_slice(&[true], [1]).unwrap();
+    let open_schema = |what: &str, schema: &str| {
+        open(what, table(schema, &[("/_valid_rows", marks.schunk())]))
+    };
+    let column = |entry: &str| {
+        format!(r#"{{"columns": [{{"name": "a", "kind": "int8", "default": {entry}}}]}}"#)
+    };
+
+    // Each level has two parts; a nested number is none.
+    let (mut nested, levels) = ("1".to_owned(), 100);
+    for _ in 0..levels {
+        nested = format!(r#"{{"__complex__": true, "real": {nested}, "imag": 1}}"#);
+    }
+    assert_eq!(open_schema("complex numbers", &column(&nested)).unwrap().columns().len(), 1);
+
+    let nans = |count: usize| column(&format!("[{}NaN]", "NaN, ".repeat(count)));
+    open_schema("a few NaN", &nans(100_000)).unwrap();
+    let error = open_schema("many NaN", &nans(3_000_000)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+
+    let columns = |count: usize| {
+        let columns = (0..count).map(|n| format!(r#"{{"name": "c{n}", "kind": "int8"}}"#));
+        columns.collect::<Vec<_>>().join(",")
+    };
+    let schema = format!("{{\"columns\": [{}]}}", columns(10_000));
+    assert_eq!(open_schema("columns", &schema).unwrap().columns().len(), 10_000);
+    let error = open_schema("many columns", &format!("{{\"columns\": [{}]}}", columns(400_000)));
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::TooLarge);
+
+    // Names of columns that are stale.
+    let stale = (0..30_000).map(|n| format!(r#"{{"name": "s{n}", "stale": true}}"#));
+    let stale = stale.collect::<Vec<_>>().join(",");
+    let (columns, schema) = (columns(30_000), "materialized_columns");
+    let schema = format!("{{\"columns\": [{columns}], \"{schema}\": [{stale}]}}");
+    assert_eq!(open_schema("stale columns", &schema).unwrap().columns().len(), 30_000);
+
+    // Each level of a nested type has a copy of the levels below it.
+    let mut nested = format!(r#"{{"kind": "int8", "x": [{}0]}}"#, "0,".repeat(200_000));
+    for _ in 0..50 {
+        nested = format!(r#"{{"kind": "list", "item": {nested}}}"#);
+    }
+    let schema = format!(r#"{{"columns": [{{"name": "a", {}]}}"#, &nested[1..]);
+    let error = open_schema("nested lists", &schema).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+
+    let long = format!(r#"{{"columns": [{{"name": "{}", "kind": "int8"}}]}}"#, "x".repeat(20 << 20));
+    let error = open_schema("a long text", &long).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+
+    let twice = r#"{"columns": [{"name": "a", "kind": "int8"}, {"name": "a", "kind": "int8"}]}"#;
+    let error = open_schema("two columns", twice).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+}
+
+#[test]
+fn a_mask_is_counted_in_proportion_to_its_bytes() {
+    let open_mask = |what: &str, mask: &NDArray| {
+        open(what, table(r#"{"columns": []}"#, &[("/_valid_rows", mask.schunk())]))
+    };
+    let empty = |rows: u64, chunk: u64| {
+        let builder = NDArray::builder().chunks([chunk]).blocks([chunk.min(1 << 20)]);
+        builder.zeros::<bool>([rows]).unwrap()
+    };
+    assert_eq!(open_mask("many rows", &empty(1 << 40, 1 << 30)).unwrap().nrows(), 0);
+    let error = open_mask("many chunks", &empty(1 << 22, 1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    let error = open_mask("very many rows", &empty(1 << 50, 1 << 30)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+
+    // Marks in one large chunk are read in parts.
+    let (rows, live) = (100_000_000, 3);
+    let mut mask = NDArray::builder().chunks([rows]).blocks([1 << 20]).zeros::<bool>([rows]).unwrap();
+    mask.fill([rows - live..rows], true).unwrap();
+    let table = open_mask("a large chunk", &mask).unwrap();
+    assert_eq!(table.nrows(), live);
+    let (found, _, held) = measure(|| table.valid_rows(..).unwrap());
+    assert_eq!(found.unwrap(), [rows - 3, rows - 2, rows - 1]);
+    assert!(held < 64 << 20, "reading held {held} bytes");
+}
+
+#[test]
+fn shapes_that_overflow_are_errors() {
+    let marks = NDArray::from_slice(&[true], [1]).unwrap();
+    for inner in [1u64 << 32, 1 << 31] {
+        let builder = NDArray::builder().chunks([1, 1, 1]).blocks([1, 1, 1]);
+        let array = builder.zeros::<u16>([0, inner, inner]).unwrap();
+        let schema = format!(
+            r#"{{"columns": [{{"name": "a", "kind": "ndarray", "item_shape": [{inner}, {inner}],
+                "dtype_str": "<u2"}}]}}"#
+        );
+        let parts = [("/_valid_rows", marks.schunk()), ("/_cols/a", array.schunk())];
+        let table = open("a shape", table(&schema, &parts)).unwrap();
+        for result in [table.values("a", ..).map(drop), table.read::<u16>("a", ..).map(drop)] {
+            let error = result.unwrap_err();
+            let kind = error.kind();
+            assert!(matches!(kind, ErrorKind::TooLarge | ErrorKind::InvalidData), "{error}");
+        }
+        assert_eq!(table.nulls("a", ..).unwrap(), [false]);
+    }
+}
