@@ -316,7 +316,8 @@ impl Leaves for EmbedStore {
     }
 
     fn discard(&mut self, key: &str, _ending: &str) -> Result<()> {
-        let below: Vec<String> = self.keys().filter(|each| key::is_below(each, key)).map(str::to_owned).collect();
+        let below: Vec<String> =
+            self.keys().filter(|each| key::is_below(each, key)).map(str::to_owned).collect();
         for key in below.iter().map(String::as_str).chain([key]) {
             if self.contains(key) {
                 self.remove(key)?;

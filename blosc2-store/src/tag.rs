@@ -1,8 +1,6 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
-#[cfg(feature = "arrow")]
-use blosc2::Dtype;
-use blosc2::{Error, ErrorKind, Result, SChunk, Value};
+use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 
 /// The name of the serializer Arrow.
 pub(crate) const ARROW: &str = "arrow";
@@ -87,7 +85,6 @@ pub(crate) fn what(value: &Value) -> String {
 }
 
 /// Approximate bytes of memory of a value.
-#[cfg(feature = "arrow")]
 pub(crate) fn weight(value: &Value) -> u64 {
     let content = match value {
         Value::Str(text) => text.len() as u64,

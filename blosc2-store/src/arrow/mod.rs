@@ -102,6 +102,7 @@ mod metadata;
 mod read;
 mod types;
 pub(crate) mod values;
+mod write;
 
 pub use arrays::{field, from_arrow, from_record_batch, to_arrow, to_record_batch};
 pub use read::{ReadOptions, RecordBatches};

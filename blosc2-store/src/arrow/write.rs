@@ -84,10 +84,13 @@ impl CTable {
             let data = cells.data();
             let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
             let nulls = nulls.map(|nulls| nulls.iter().map(|valid| !valid).collect::<Vec<bool>>());
-            (field.name(), match nulls {
-                Some(nulls) => data.nulls(nulls),
-                None => data,
-            })
+            (
+                field.name(),
+                match nulls {
+                    Some(nulls) => data.nulls(nulls),
+                    None => data,
+                },
+            )
         });
         self.append(data)
     }
@@ -181,8 +184,9 @@ fn same_unit(one: &ColumnKind, other: &ColumnKind) -> bool {
 fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, String> {
     let dictionary = array.as_any_dictionary();
     let values = dictionary.values();
-    let texts = texts_of(values)
-        .ok_or_else(|| format!("a dictionary of the type {}, expected strings", values.data_type()))?;
+    let texts = texts_of(values).ok_or_else(|| {
+        format!("a dictionary of the type {}, expected strings", values.data_type())
+    })?;
     let keys = match texts.is_empty() {
         // Only nulls: there is nothing to which keys could be normalized.
         true => vec![0; array.len()],

@@ -120,8 +120,7 @@ impl CTable {
     }
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
-        let mut parts =
-            Parts { leaves: Box::new(leaves), root: root.to_owned(), writable: false };
+        let mut parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable: false };
         let meta = leaf(&parts, "/_meta", "b2f")?;
         let schema = match meta.vlmeta().value("schema")? {
             Some(Value::Str(text)) => Some(text),
@@ -270,11 +269,7 @@ impl CTable {
     ///
     /// # Errors
     /// Fails with the errors of [`read`](Self::read); [`ErrorKind::TypeMismatch`] also for a column of arrays.
-    pub fn find<T: Element>(
-        &self,
-        name: &str,
-        predicate: impl Fn(&T) -> bool,
-    ) -> Result<Vec<u64>> {
+    pub fn find<T: Element>(&self, name: &str, predicate: impl Fn(&T) -> bool) -> Result<Vec<u64>> {
         let column = self.find_column(name)?;
         if let ColumnKind::NDArray { .. } = column.kind() {
             let detail = format!("the column `{name}` has arrays, not single items");

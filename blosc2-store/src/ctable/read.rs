@@ -14,7 +14,7 @@ use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
 use super::{OPEN, READ};
-use crate::tag::{error, what};
+use crate::tag::{error, weight, what};
 use crate::{BatchArray, ObjectArray};
 
 /// Live rows that are decoded at once.
@@ -25,9 +25,7 @@ impl Stored {
         let key = &column.key;
         let marks_key = format!("{key}.notnull");
         let marks = match column.nulls {
-            Nulls::Mask => {
-                parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?
-            }
+            Nulls::Mask => parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?,
             _ => None,
         };
         if let Some(marks) = &marks {
@@ -480,23 +478,6 @@ fn same(item: &Value, sentinel: &Value) -> bool {
         (Value::Bool(item), sentinel) => *sentinel == Value::Int((*item).into()),
         (item, sentinel) => item == sentinel,
     }
-}
-
-/// Approximate bytes of memory of a value.
-pub(super) fn weight(value: &Value) -> u64 {
-    let content = match value {
-        Value::Str(text) => text.len() as u64,
-        Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
-        Value::Array(array) => (array.data().len() + size_of::<Dtype>()) as u64,
-        Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
-            items.iter().map(weight).sum()
-        }
-        Value::Objects { values, .. } => values.iter().map(weight).sum(),
-        Value::Map(pairs) => pairs.iter().map(|(key, item)| weight(key) + weight(item)).sum(),
-        Value::Reference(value) => weight(value),
-        _ => 0,
-    };
-    size_of::<Value>() as u64 + content
 }
 
 fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {

@@ -3,9 +3,11 @@
 use std::borrow::Borrow;
 use std::collections::HashSet;
 
-use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 use blosc2::Special;
+use blosc2::dtype::Kind;
+use blosc2::{
+    CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value,
+};
 
 use super::column::{Column, ColumnKind, Nulls};
 use super::json;
@@ -89,7 +91,9 @@ impl Schema {
 }
 
 /// Checks that no two columns have the same name, or files that Python cannot distinguish.
-pub(super) fn check_names<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Result<(), String> {
+pub(super) fn check_names<'a>(
+    columns: impl Iterator<Item = &'a Column> + Clone,
+) -> Result<(), String> {
     let mut keys = HashSet::new();
     for column in columns.clone() {
         if !keys.insert(column.key.as_str()) {
@@ -139,7 +143,10 @@ impl From<ColumnKind> for ColumnSpec {
         let (name, options): (&str, Vec<(&str, Value)>) = match &kind {
             ColumnKind::Timestamp { unit, timezone } => {
                 let timezone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
-                ("timestamp", [("unit", unit.to_string().into())].into_iter().chain(timezone).collect())
+                (
+                    "timestamp",
+                    [("unit", unit.to_string().into())].into_iter().chain(timezone).collect(),
+                )
             }
             ColumnKind::String { max_length } => {
                 ("string", vec![("max_length", (*max_length).into())])
@@ -262,7 +269,8 @@ impl ColumnSpec {
         let mut entry = vec![("name".into(), name.into())];
         entry.extend(self.metadata.clone());
         // Bools have no spare value.
-        let widened = matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
+        let widened =
+            matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
         if widened && self.get("null_value").is_some() {
             let bytes = u8::dtype().to_string();
             for (key, value) in &mut entry {
@@ -332,7 +340,14 @@ impl ColumnKind {
         use ColumnKind::*;
         !matches!(
             self,
-            Utf8 | VlString | VlBytes | Dictionary { .. } | List(_) | Struct(_) | Object | Computed(_) | Other(_)
+            Utf8 | VlString
+                | VlBytes
+                | Dictionary { .. }
+                | List(_)
+                | Struct(_)
+                | Object
+                | Computed(_)
+                | Other(_)
         )
     }
 
@@ -518,7 +533,8 @@ pub(super) fn batches(
     per_block: Option<u64>,
 ) -> Result<SChunk> {
     let per_block = column.length_of("items_per_block").or(per_block);
-    let options = cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
+    let options =
+        cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.in_memory_frame()?;
     let (py_type, nullable, rows) = match &column.kind {
         ColumnKind::List(_) => {

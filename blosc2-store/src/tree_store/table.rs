@@ -82,7 +82,9 @@ impl TreeStore {
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match &place {
-            Place::Archive(archive) => EmbedStore::from_schunk(super::open_member(archive, INDEX)?)?,
+            Place::Archive(archive) => {
+                EmbedStore::from_schunk(super::open_member(archive, INDEX)?)?
+            }
             place => EmbedStore::open(place.folder().unwrap_or(&self.path).join(INDEX))?,
         };
         let mut copy = Self {
@@ -137,7 +139,8 @@ impl Leaves for TreeStore {
             // Python stores the parts of tables in files.
             return match self.embedded.contains(key) {
                 true => {
-                    let detail = format!("`{key}` is in the embedded store, where it is not changed");
+                    let detail =
+                        format!("`{key}` is in the embedded store, where it is not changed");
                     Err(self.error(ErrorKind::Unsupported, CHANGE, detail))
                 }
                 false => Ok(None),

@@ -6,3 +6,4 @@ mod batches;
 mod common;
 mod hostile;
 mod python;
+mod tables;
