@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::FileReader;
 use arrow_select::concat::concat_batches;
-use blosc2_store::CTable;
+
+use blosc2::{OpenOptions, Value};
 use blosc2_store::arrow::ReadOptions;
+use blosc2_store::{BatchArray, CTable, ListArray, Schema};
 
 use crate::common::{assert_same, run_python};
 
@@ -107,10 +109,9 @@ fn tables_of_python_are_those_of_pyarrow() {
         let expected = arrow_file(&folder.path().join(format!("{name}.arrow")));
         let table = CTable::open(folder.path().join(name)).unwrap();
         assert_eq!(expected.num_rows() as u64, table.nrows());
-        for batch_rows in [1, 7, 1000, 1 << 16] {
-            if batch_rows == 1 && expected.num_rows() > 10 {
-                continue;
-            }
+        // Each batch decompresses a block of each column.
+        let small = if expected.num_rows() > 100 { 400 } else { 7 };
+        for batch_rows in [small, 1000, 1 << 16] {
             let batches = ReadOptions::new().batch_rows(batch_rows).read(&table).unwrap();
             let schema = batches.schema();
             let batches: Vec<RecordBatch> = batches.map(Result::unwrap).collect();
@@ -124,4 +125,138 @@ fn tables_of_python_are_those_of_pyarrow() {
             assert_same(&all, &expected, name);
         }
     }
+}
+
+#[test]
+#[ignore = "needs Python: cargo xtask integrations arrow"]
+fn tables_from_record_batches_are_read_by_python() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(TABLES, folder.path());
+    for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d"] {
+        let table = CTable::open(folder.path().join(name)).unwrap();
+        let batches = ReadOptions::new().batch_rows(700).read(&table).unwrap();
+        let path = folder.path().join(format!("copy_{name}"));
+        let mut copy =
+            CTable::create(path, &Schema::try_from(&*batches.schema()).unwrap()).unwrap();
+        for batch in batches {
+            copy.append_record_batch(&batch.unwrap()).unwrap();
+        }
+        copy.finish().unwrap();
+    }
+    // What Python reads of the copies is what it read of its own tables.
+    let script = r#"
+import blosc2 as b2
+import pyarrow as pa
+
+for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d"]:
+    expected = pa.ipc.open_file(name + ".arrow").read_all()
+    with b2.CTable.open("copy_" + name, mode="r") as table:
+        found = table.to_arrow()
+        assert found.schema.equals(expected.schema), (name, found.schema, expected.schema)
+        for column in expected.column_names:
+            one, other = (arrow.column(column).combine_chunks() for arrow in (found, expected))
+            if column == "word":
+                # The order of the distinct strings is that of the valid rows.
+                one, other = one.dictionary_decode(), other.dictionary_decode()
+            assert one.equals(other), (name, column, one, other)
+"#;
+    run_python(script, folder.path());
+}
+
+#[test]
+#[ignore = "needs Python: cargo xtask integrations arrow"]
+fn batches_are_exchanged_with_python() {
+    let script = r#"
+import datetime
+import blosc2 as b2
+import pyarrow as pa
+
+lists = [[1, 2], None, [], [3]]
+points = [{"x": 1, "name": "a"}, None, {"x": None, "name": "é"}]
+arrays = dict(
+    ints=pa.array([1, None, 3], pa.int16()),
+    texts=pa.array(["one", None, "ü"]),
+    views=pa.array(["a text of more than twelve bytes", None, "b"], pa.string_view()),
+    lists=pa.array(lists, pa.list_(pa.int64())),
+    large=pa.array(lists, pa.large_list(pa.int32())),
+    points=pa.array(points, pa.struct([("x", pa.int64()), ("name", pa.string())])),
+    words=pa.array(["a", None, "b", "a"]).dictionary_encode(),
+    pairs=pa.array([[1.5, 2.5], None], pa.list_(pa.float32(), 2)),
+    maps=pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32())),
+    decimals=pa.array([1, None, 3], pa.decimal128(9, 2)),
+    flags=pa.array([True, None, False]),
+    none=pa.array([None, None], pa.null()),
+    moments=pa.array([1, None], pa.timestamp("us", tz="UTC")),
+)
+for name, array in arrays.items():
+    batches = b2.BatchArray(serializer="arrow", items_per_block=2, urlpath=name + ".b2b", mode="w")
+    batches.append(array)
+    batches.append(array[1:])
+    with pa.ipc.new_file(name + ".arrow", pa.schema([("values", array.type)])) as file:
+        file.write_batch(pa.record_batch([array], names=["values"]))
+
+b2l = b2.ListArray(item_spec=b2.int32(nullable=True), nullable=True, serializer="arrow", batch_rows=3, urlpath="rows.b2b", mode="w")
+for row in [[1, 2], None, [], [None, 5]]:
+    b2l.append(row)
+b2l.flush()
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    run_python(script, folder.path());
+    let names = [
+        "ints", "texts", "views", "lists", "large", "points", "words", "pairs", "maps", "decimals",
+        "flags", "none", "moments",
+    ];
+    for name in names {
+        let expected = arrow_file(&folder.path().join(format!("{name}.arrow"))).column(0).clone();
+        let path = folder.path().join(format!("{name}.b2b"));
+        let mut batches = BatchArray::open_rw(&path).unwrap();
+        assert_eq!(batches.arrow_type(), Some(expected.data_type()), "{name}");
+        assert_eq!(&batches.arrow_batch(0).unwrap(), &expected, "{name}");
+        assert_eq!(
+            &batches.arrow_batch(1).unwrap(),
+            &expected.slice(1, expected.len() - 1),
+            "{name}"
+        );
+        if name != "decimals" {
+            assert_eq!(batches.batch(0).unwrap().len(), expected.len());
+            assert_eq!(batches.item(1).unwrap(), Value::None, "{name}");
+        }
+        // A batch in an array of Python, and a new array.
+        batches.append_arrow(&expected).unwrap();
+        let path = folder.path().join(format!("rust_{name}.b2b"));
+        let schunk = OpenOptions::new().create_new(true).open(path).unwrap();
+        let mut batches = BatchArray::new_arrow_in(schunk, Some(3)).unwrap();
+        batches.append_arrow(&expected).unwrap();
+        batches.append_arrow(&expected.slice(0, 1)).unwrap();
+    }
+    let mut lists = ListArray::open_rw(folder.path().join("rows.b2b")).unwrap();
+    let rows: Vec<_> = lists.iter().map(Result::unwrap).collect();
+    let ints = |items: &[i64]| Some(items.iter().map(|&item| Value::from(item)).collect());
+    assert_eq!(rows, [ints(&[1, 2]), None, ints(&[]), Some(vec![Value::None, 5.into()])]);
+    lists.append(Some(&[7, 8])).unwrap();
+    lists.append::<i32>(None).unwrap();
+    lists.flush().unwrap();
+    drop(lists);
+
+    let script = r#"
+import blosc2 as b2
+import pyarrow as pa
+
+for name in "ints texts views lists large points words pairs maps decimals flags none moments".split():
+    expected = pa.ipc.open_file(name + ".arrow").read_all().column(0).to_pylist()
+    batches = b2.open(name + ".b2b", mode="a")
+    assert [list(batch) for batch in batches] == [expected, expected[1:], expected], name
+    batches = b2.open("rust_" + name + ".b2b", mode="a")
+    assert [list(batch) for batch in batches] == [expected, expected[:1]], name
+    # It has the schema that Python needs to append.
+    batches.append(pa.ipc.open_file(name + ".arrow").read_all().column(0))
+    assert list(batches[2]) == expected, name
+
+rows = b2.open("rows.b2b", mode="a")
+assert list(rows) == [[1, 2], None, [], [None, 5], [7, 8], None]
+rows.append([9])
+rows.flush()
+assert rows[6] == [9]
+"#;
+    run_python(script, folder.path());
 }
