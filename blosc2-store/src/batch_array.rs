@@ -50,9 +50,9 @@ const BATCH_COST: u64 = 8 << 10;
 /// variable-length metalayer `_batch_array_metadata` stores the number of items of each batch. If these numbers are
 /// missing or invalid, for example because a writer was interrupted, the items are counted when the numbers are needed.
 ///
-/// Items are serialized with msgpack. With the feature `arrow`, arrays whose items are serialized with Arrow can be read
-/// and written, too: `new_arrow_in` creates one, and `append_arrow` and `arrow_batch` write and read Arrow arrays. The
-/// other methods convert their items.
+/// Items are serialized with msgpack. With the feature `arrow`, arrays whose items are serialized with Arrow can be
+/// read and written, too: `new_arrow_in` creates one, and `append_arrow` and `arrow_batch` write and read Arrow arrays.
+/// The other methods convert their items.
 ///
 /// ```
 /// use blosc2_store::BatchArray;

@@ -143,8 +143,8 @@ impl ListArray {
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the underlying [`BatchArray`] or
     ///   [`ObjectArray`], is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
-    ///   crate supports;
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow and this build does not have the feature
+    ///   `arrow`; or its format version is newer than this crate supports;
     /// - the errors of [`BatchArray::nitems`]: if the stored number of rows of each batch is missing or invalid, all
     ///   batches are read.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {

@@ -102,7 +102,7 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
     }
     let inner = &array.shape()[1..];
     array_of(&field, &dtype.to_native(), inner, (end - start) as usize, bytes, None)
-        .map_err(invalid)
+        .map_err(|(kind, detail)| failed(kind, detail))
 }
 
 /// Reads rows of an array of structures with one axis as a record batch, with a column for each field.

@@ -1,7 +1,7 @@
 //! Blocks of Arrow-serialized batches: streams in Arrow's IPC format, with one record batch of one column.
 //!
-//! The lengths in the messages are compared with the bytes that follow before `arrow-ipc` decodes them: it validates the
-//! content of arrays, but panics if a buffer is not in the body of its message.
+//! The lengths in the messages are compared with the bytes that follow before `arrow-ipc` decodes them: it validates
+//! the content of arrays, but panics if a buffer is not in the body of its message, or has a part of an item at its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -267,7 +267,7 @@ fn check(
     Ok(())
 }
 
-/// Appends the size of an item of each buffer of an array of this type; 1 if the length of the buffer can be any number.
+/// Appends the size of an item of each buffer of an array of this type; 1 if the buffer can have any length.
 /// `views` are the numbers of buffers of arrays of views, of up to `max` buffers.
 fn item_sizes(
     data_type: &DataType,

@@ -9,12 +9,13 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Field};
-use blosc2::Dtype;
+use arrow_schema::{DataType, Field};
 use blosc2::dtype::{Field as DtypeField, Kind};
+use blosc2::{Dtype, ErrorKind};
 
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};
+use crate::tag::Fault;
 
 /// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
 /// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
@@ -25,7 +26,7 @@ pub(super) fn array_of(
     len: usize,
     bytes: Vec<u8>,
     nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, String> {
+) -> Result<ArrayRef, Fault> {
     if let (false, DataType::FixedSizeList(item, size)) = (shape.is_empty(), field.data_type()) {
         let values = array_of(item, dtype, &[], len * *size as usize, bytes, None)?;
         return list(field, len, values, nulls);
@@ -45,7 +46,7 @@ pub(super) fn array_of(
         });
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
         let array = StructArray::try_new_with_length(fields.clone(), arrays, nulls, len);
-        return Ok(Arc::new(array.map_err(text)?));
+        return Ok(Arc::new(array.map_err(invalid)?));
     }
     let size = dtype.size();
     match dtype.kind() {
@@ -55,7 +56,7 @@ pub(super) fn array_of(
         }
         Some(Kind::Complex) => {
             let DataType::FixedSizeList(part, _) = field.data_type() else {
-                return Err(format!("the field {field} is not one of complex numbers"));
+                return Err(invalid(format!("the field {field} is not one of complex numbers")));
             };
             let parts = plain(part.data_type(), 2 * len, bytes, None)?;
             list(field, len, parts, nulls)
@@ -71,15 +72,17 @@ pub(super) fn array_of(
             let nulls = NullBuffer::union(nulls.as_ref(), known.as_ref());
             if *field.data_type() == DataType::Date32 {
                 let days = moments().map(|day| match is_given(day) {
-                    true => i32::try_from(day).map_err(|_| format!("{day} days are out of range")),
+                    true => i32::try_from(day)
+                        .map_err(|_| invalid(format!("{day} days are out of range"))),
                     false => Ok(0),
                 });
                 let days: Vec<i32> = days.collect::<Result<_, _>>()?;
-                return build(field.data_type(), len, Buffer::from_vec(days), nulls);
+                return plain(field.data_type(), len, days, nulls);
             }
             plain(field.data_type(), len, bytes, nulls)
         }
         Some(Kind::Bytes) => {
+            fits([bytes.len()].into_iter())?;
             let items = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, item)| {
                 let end = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                 is_valid(&nulls, index).then(|| &item[..end])
@@ -95,17 +98,19 @@ pub(super) fn array_of(
                 let codes = item.chunks_exact(4);
                 let codes =
                     codes.map(|code| u32::from_ne_bytes(code.try_into().unwrap_or_default()));
-                let invalid = |code| format!("a string has the invalid character {code:#x}");
-                let item = match is_valid(&nulls, index) {
-                    true => Some(
-                        codes
-                            .map(|code| char::from_u32(code).ok_or_else(|| invalid(code)))
-                            .collect::<Result<String, _>>()?,
-                    ),
+                let chars = codes.map(|code| {
+                    let detail = || format!("a string has the invalid character {code:#x}");
+                    char::from_u32(code).ok_or_else(|| invalid(detail()))
+                });
+                items.push(match is_valid(&nulls, index) {
+                    true => {
+                        let text = chars.collect::<Result<String, _>>()?;
+                        Some(text.trim_end_matches('\0').to_owned())
+                    }
                     false => None,
-                };
-                items.push(item.map(|item| item.trim_end_matches('\0').to_owned()));
+                });
             }
+            fits(items.iter().flatten().map(String::len))?;
             Ok(Arc::new(StringArray::from_iter(items)))
         }
         _ => plain(field.data_type(), len, bytes, nulls),
@@ -122,32 +127,38 @@ fn list(
     len: usize,
     values: ArrayRef,
     nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, String> {
+) -> Result<ArrayRef, Fault> {
     let DataType::FixedSizeList(item, size) = field.data_type() else {
-        return Err(format!("the field {field} is not one of lists of one size"));
+        return Err(invalid(format!("the field {field} is not one of lists of one size")));
     };
     let array = FixedSizeListArray::try_new_with_length(item.clone(), *size, values, nulls, len);
-    Ok(Arc::new(array.map_err(text)?))
+    Ok(Arc::new(array.map_err(invalid)?))
+}
+
+/// Checks that strings of these lengths fit into one array, with offsets of 32 bits.
+fn fits(lengths: impl Iterator<Item = usize>) -> Result<(), Fault> {
+    let nbytes = lengths.fold(0, usize::saturating_add);
+    if i32::try_from(nbytes).is_ok() {
+        return Ok(());
+    }
+    let detail =
+        format!("strings of {nbytes} bytes do not fit into one array: read fewer rows at a time");
+    Err((ErrorKind::TooLarge, detail))
 }
 
 /// An array of numbers or of bytes of one size. The bytes are copied only if they are not aligned.
-pub(super) fn plain(
+fn plain(
     data_type: &DataType,
     len: usize,
-    bytes: Vec<u8>,
+    bytes: impl Into<Buffer>,
     nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, String> {
-    build(data_type, len, Buffer::from_vec(bytes), nulls)
+) -> Result<ArrayRef, Fault> {
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(bytes.into()).nulls(nulls);
+    Ok(make_array(data.align_buffers(true).build().map_err(invalid)?))
 }
 
-fn build(
-    data_type: &DataType,
-    len: usize,
-    bytes: Buffer,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, String> {
-    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(bytes).nulls(nulls);
-    Ok(make_array(data.align_buffers(true).build().map_err(text)?))
+fn invalid(detail: impl ToString) -> Fault {
+    (ErrorKind::InvalidData, detail.to_string())
 }
 
 /// Items with a dtype: those of all rows of an array, one after the other, in native byte order.
@@ -284,8 +295,4 @@ pub(super) fn bytes_of(array: &dyn Array) -> Option<Vec<Option<&[u8]>>> {
         DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
         _ => return None,
     })
-}
-
-fn text(error: ArrowError) -> String {
-    error.to_string()
 }

@@ -134,6 +134,7 @@ impl CTable {
     ///
     /// # Errors
     /// Fails with the errors of [`ReadOptions::read`].
+    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn record_batches(&self) -> Result<RecordBatches<&Self>> {
         ReadOptions::new().read(self)
     }
@@ -266,7 +267,7 @@ fn array(
             };
             let dtype = dtype.map_err(|error| invalid(error.to_string()))?;
             array_of(field, &dtype, &items.shape, len, items.bytes, valid(items.nulls))
-                .map_err(invalid)
+                .map_err(|fault| failed(name, fault))
         }
     }
 }

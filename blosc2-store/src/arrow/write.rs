@@ -15,6 +15,7 @@ use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema};
 const MAKE: &str = "create a table from an Arrow schema";
 const WRITE: &str = "append a record batch to a table";
 
+#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 impl TryFrom<&ArrowSchema> for Schema {
     type Error = Error;
 

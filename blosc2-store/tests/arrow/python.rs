@@ -143,14 +143,23 @@ fn tables_from_record_batches_are_read_by_python() {
         }
         copy.finish().unwrap();
     }
+    // More rows for a table of Python, which has a column that is serialized with Arrow.
+    let source = CTable::open(folder.path().join("dense.b2z")).unwrap();
+    let mut table = CTable::open_rw(folder.path().join("one.b2d")).unwrap();
+    for batch in ReadOptions::new().rows(5..15).batch_rows(4).read(&source).unwrap() {
+        table.append_record_batch(&batch.unwrap()).unwrap();
+    }
+    table.finish().unwrap();
     // What Python reads of the copies is what it read of its own tables.
     let script = r#"
 import blosc2 as b2
 import pyarrow as pa
 
-for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d"]:
-    expected = pa.ipc.open_file(name + ".arrow").read_all()
-    with b2.CTable.open("copy_" + name, mode="r") as table:
+of = lambda name: pa.ipc.open_file(name + ".arrow").read_all()
+copies = [("copy_" + name, of(name)) for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d"]]
+copies.append(("one.b2d", pa.concat_tables([of("one.b2d"), of("dense.b2z")[5:15]]).unify_dictionaries()))
+for name, expected in copies:
+    with b2.CTable.open(name, mode="r") as table:
         found = table.to_arrow()
         assert found.schema.equals(expected.schema), (name, found.schema, expected.schema)
         for column in expected.column_names:
@@ -195,7 +204,8 @@ for name, array in arrays.items():
     with pa.ipc.new_file(name + ".arrow", pa.schema([("values", array.type)])) as file:
         file.write_batch(pa.record_batch([array], names=["values"]))
 
-b2l = b2.ListArray(item_spec=b2.int32(nullable=True), nullable=True, serializer="arrow", batch_rows=3, urlpath="rows.b2b", mode="w")
+of = dict(item_spec=b2.int32(nullable=True), nullable=True, serializer="arrow", batch_rows=3)
+b2l = b2.ListArray(**of, urlpath="rows.b2b", mode="w")
 for row in [[1, 2], None, [], [None, 5]]:
     b2l.append(row)
 b2l.flush()
