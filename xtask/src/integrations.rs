@@ -74,10 +74,10 @@ fn object_store() -> Result<()> {
 
 const ARROW_CRATE: [&str; 4] = ["-p", "blosc2-store", "--features", "arrow"];
 
-/// Tests the feature `arrow` of `blosc2-store` without Python.
+/// Tests the feature `arrow` of `blosc2-store` without Python. The selection of packages is that of the other tests, so
+/// that little is compiled again.
 pub(crate) fn arrow_quick() -> Result<()> {
-    let mut test = run::cargo(["test", "--lib", "--test", "arrow"]);
-    run::run(test.args(ARROW_CRATE))
+    run::run(&mut run::cargo(["test", "--features", "blosc2-store/arrow", "--test", "arrow"]))
 }
 
 /// Checks and tests the feature `arrow` of `blosc2-store`.

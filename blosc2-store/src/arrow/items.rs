@@ -82,7 +82,9 @@ pub(super) fn array_of(
             plain(field.data_type(), len, bytes, nulls)
         }
         Some(Kind::Bytes) => {
-            fits([bytes.len()].into_iter())?;
+            if *field.data_type() != DataType::LargeBinary {
+                fits([bytes.len()].into_iter())?;
+            }
             let items = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, item)| {
                 let end = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                 is_valid(&nulls, index).then(|| &item[..end])
