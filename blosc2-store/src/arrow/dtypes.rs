@@ -23,7 +23,8 @@ pub(super) fn items_field(
         let size = size.and_then(|size| i32::try_from(size).ok());
         let size =
             size.ok_or_else(|| format!("the shape {shape:?} has too many items for Arrow"))?;
-        let item = Arc::new(items_field(ITEM, dtype, &[], false)?);
+        // Nullable, as in the storage of the extension type: other libraries compare it.
+        let item = Arc::new(items_field(ITEM, dtype, &[], true)?);
         let field = Field::new(name, DataType::FixedSizeList(item, size), nullable);
         let extension = json!({ "shape": shape }).to_string();
         let names = [

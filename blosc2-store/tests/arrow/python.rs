@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::FileReader;
 use arrow_select::concat::concat_batches;
 
-use blosc2::{OpenOptions, Value};
+use arrow_ipc::writer::FileWriter;
+use blosc2::{NDArray, OpenOptions, Value};
 use blosc2_store::arrow::ReadOptions;
-use blosc2_store::{BatchArray, CTable, ListArray, Schema};
+use blosc2_store::{BatchArray, CTable, ListArray, Schema, arrow};
 
 use crate::common::{assert_same, run_python};
 
@@ -267,6 +269,63 @@ assert list(rows) == [[1, 2], None, [], [None, 5], [7, 8], None]
 rows.append([9])
 rows.flush()
 assert rows[6] == [9]
+"#;
+    run_python(script, folder.path());
+}
+
+#[test]
+#[ignore = "needs Python: cargo xtask integrations arrow"]
+fn arrays_are_those_of_numpy() {
+    let script = r#"
+import blosc2 as b2
+import numpy as np
+
+arrays = dict(
+    ints=np.arange(100, dtype=">i4"), halves=np.arange(10, dtype="<f2"), flags=np.array([True, False]),
+    matrix=np.arange(24, dtype="<f8").reshape(6, 4), cube=np.arange(60, dtype=">u2").reshape(5, 3, 4),
+    texts=np.array(["a", "", "ü𝄞"], dtype="<U4"), parts=np.array([b"a", b"", b"b\0c"], dtype="S5"),
+    moments=np.array(["2024-05-01T01:02:03.004", "NaT"], dtype="M8[ms]"), days=np.array(["2024-05-01"], dtype="M8[D]"),
+    records=np.array([(1, 2.5, "x"), (3, 4.5, "yy")], dtype=[("id", ">i8"), ("price", "<f4"), ("name", "<U3")]),
+)
+for name, array in arrays.items():
+    b2.asarray(array, urlpath=name + ".b2nd", mode="w")
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    run_python(script, folder.path());
+    let names = [
+        "ints", "halves", "flags", "matrix", "cube", "texts", "parts", "moments", "days", "records",
+    ];
+    for name in names {
+        let array = NDArray::open(folder.path().join(format!("{name}.b2nd"))).unwrap();
+        let field = arrow::field(name, &array).unwrap();
+        let schema = Arc::new(arrow_schema::Schema::new(vec![field.clone()]));
+        let items = arrow::to_arrow(&array, ..).unwrap();
+        let batch = RecordBatch::try_new(schema.clone(), vec![items.clone()]).unwrap();
+        let file = File::create(folder.path().join(format!("{name}.arrow"))).unwrap();
+        let mut writer = FileWriter::try_new(file, &schema).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        let copy = NDArray::builder().file(folder.path().join(format!("copy_{name}.b2nd")));
+        arrow::from_arrow(copy, &field, &items).unwrap();
+    }
+    let script = r#"
+import blosc2 as b2
+import numpy as np
+import pyarrow as pa
+
+for name in "ints halves flags matrix cube texts parts moments days records".split():
+    array, copy = b2.open(name + ".b2nd")[:], b2.open("copy_" + name + ".b2nd")[:]
+    assert array.shape == copy.shape and array.tolist() == copy.tolist(), (name, array, copy)
+    found = pa.ipc.open_file(name + ".arrow").read_all().column(0).combine_chunks()
+    if array.ndim > 1:
+        assert found.type.extension_name == "arrow.fixed_shape_tensor", found.type
+        assert np.array_equal(found.to_numpy_ndarray(), array), name
+    elif name == "records":
+        assert [tuple(item.values()) for item in found.to_pylist()] == array.tolist()
+    elif array.dtype.kind in "M":
+        assert np.array_equal(found.to_numpy(zero_copy_only=False), array, equal_nan=True)
+    else:
+        assert found.to_pylist() == array.tolist(), name
 "#;
     run_python(script, folder.path());
 }

@@ -19,9 +19,9 @@ fn run_python(script: &str, folder: &Path) {
     assert!(output.status.success(), "Python failed ({}):\n{}", output.status, printed.join("\n"));
 }
 
-/// Creates a table of 100,000 rows, and deletes some of them.
+/// Creates a table of 70,000 rows, and deletes some of them.
 fn make(path: &Path) {
-    const ROWS: usize = 100_000;
+    const ROWS: usize = 70_000;
     let names = ["id", "price", "when", "name", "word", "tags", "box"];
     let dtype = Dtype::parse("<f4").unwrap();
     let schema = Schema::new()
