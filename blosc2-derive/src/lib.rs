@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod row;
+
 use std::collections::HashSet;
 
 use proc_macro::TokenStream as Tokens;
@@ -20,6 +22,13 @@ use syn::{
 pub fn derive_element(input: Tokens) -> Tokens {
     let input = syn::parse_macro_input!(input as DeriveInput);
     element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Derives `blosc2_store::Row`. The crate `blosc2-derive` defines this macro, and the trait documents it.
+#[proc_macro_derive(Row, attributes(row))]
+pub fn derive_row(input: Tokens) -> Tokens {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    row::row(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 fn element(input: &DeriveInput) -> Result<TokenStream> {

@@ -541,6 +541,11 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     match *edit {
         Edit::Append(_) => drop(schunk.append_blocks(&blocks)?),
         Edit::Insert(index, _) => drop(schunk.insert_blocks(index, &blocks)?),
+        // C-Blosc2 cannot append a chunk after one that was replaced by a smaller one.
+        Edit::Set(index, _) if index + 1 == nbatches => {
+            schunk.delete(index)?;
+            schunk.append_blocks(&blocks)?;
+        }
         Edit::Set(index, _) => schunk.update_blocks(index, &blocks)?,
         Edit::Remove(index) => drop(schunk.delete(index)?),
     }

@@ -6,6 +6,7 @@ mod common;
 mod hostile;
 mod python_objects;
 mod python_stores;
+mod python_table_writes;
 mod python_tables;
 mod stores;
 mod table_costs;

@@ -10,7 +10,7 @@ use blosc2_store::{CTable, Column, ColumnKind, Object, TimeUnit, TreeStore};
 use serde_json::{Value as Json, json};
 
 /// Python code that records the content of a table.
-const PRELUDE: &str = r#"
+pub(crate) const PRELUDE: &str = r#"
 import dataclasses, json, struct
 import blosc2 as b2
 import blosc2.schema as S
@@ -282,7 +282,7 @@ with b2.CTable.open("many.b2d", mode="r") as table:
 "#;
 
 /// A value as the scripts put it into JSON.
-fn encoded(value: &Value) -> Json {
+pub(crate) fn encoded(value: &Value) -> Json {
     let list =
         |name: &str, items: &[Value]| json!([name, items.iter().map(encoded).collect::<Vec<_>>()]);
     match value {
@@ -315,12 +315,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn expected(folder: &Path) -> BTreeMap<String, Json> {
+pub(crate) fn expected(folder: &Path) -> BTreeMap<String, Json> {
     serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
 }
 
 /// Opens a table of a file, or below a key of a file.
-fn open(folder: &Path, name: &str) -> CTable {
+pub(crate) fn open(folder: &Path, name: &str) -> CTable {
     let Some((file, key)) = name.split_once(':') else {
         return CTable::open(folder.join(name)).unwrap();
     };
@@ -331,7 +331,7 @@ fn open(folder: &Path, name: &str) -> CTable {
 }
 
 /// Checks a table, read whole and in parts, against what Python reads.
-fn check(name: &str, table: &CTable, expected: &Json) {
+pub(crate) fn check(name: &str, table: &CTable, expected: &Json) {
     let nrows = expected["nrows"].as_u64().unwrap();
     assert_eq!(table.nrows(), nrows, "{name}");
     let attributes = table.attributes().unwrap();

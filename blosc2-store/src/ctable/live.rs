@@ -6,9 +6,9 @@ use std::ops::Range;
 use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
-use super::part::{Budget, check_array, row_bytes, row_items};
 use super::write::replace;
 use super::{OPEN, READ};
+use super::part::{Budget, check_array, row_bytes, row_items};
 use crate::tag::error;
 
 /// Maximum rows of a unit, the part of the mask that is counted and read at once.

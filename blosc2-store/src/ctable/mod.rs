@@ -8,6 +8,7 @@ mod json;
 mod live;
 mod part;
 mod read;
+mod row;
 mod rows;
 mod schema;
 mod spec;
@@ -23,6 +24,7 @@ pub use column::{Column, ColumnKind, TimeUnit};
 pub use data::Data;
 use live::LiveRows;
 use part::{Parts, array, leaf, row_bytes, row_items};
+pub use row::{Cell, Row};
 pub use rows::Rows;
 pub use spec::{ColumnSpec, Schema};
 

@@ -3,11 +3,9 @@
 use std::borrow::Borrow;
 use std::collections::HashSet;
 
-use blosc2::Special;
 use blosc2::dtype::Kind;
-use blosc2::{
-    CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value,
-};
+use blosc2::{CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::Special;
 
 use super::column::{Column, ColumnKind, Nulls};
 use super::json;
@@ -20,6 +18,8 @@ pub(super) const MAKE: &str = "create a table";
 const EXPECTED_ROWS: u64 = 1 << 20;
 /// Rows in a batch of a column that has no such option, as in Python.
 pub(super) const BATCH_ROWS: u64 = 2048;
+/// Rows in a block of a batch. Python computes them from the first batch, which can have few rows.
+const BLOCK_ROWS: u64 = 256;
 /// Wider strings get chunks of their own size, as in Python.
 const MAX_SHARED_TEXT: usize = 128;
 
@@ -91,9 +91,7 @@ impl Schema {
 }
 
 /// Checks that no two columns have the same name, or files that Python cannot distinguish.
-pub(super) fn check_names<'a>(
-    columns: impl Iterator<Item = &'a Column> + Clone,
-) -> Result<(), String> {
+pub(super) fn check_names<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Result<(), String> {
     let mut keys = HashSet::new();
     for column in columns.clone() {
         if !keys.insert(column.key.as_str()) {
@@ -138,15 +136,13 @@ impl From<ColumnKind> for ColumnSpec {
                 ("nullable", false.into()),
                 ("serializer", "msgpack".into()),
                 ("batch_rows", BATCH_ROWS.into()),
+                ("items_per_block", BLOCK_ROWS.into()),
             ]
         };
         let (name, options): (&str, Vec<(&str, Value)>) = match &kind {
             ColumnKind::Timestamp { unit, timezone } => {
                 let timezone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
-                (
-                    "timestamp",
-                    [("unit", unit.to_string().into())].into_iter().chain(timezone).collect(),
-                )
+                ("timestamp", [("unit", unit.to_string().into())].into_iter().chain(timezone).collect())
             }
             ColumnKind::String { max_length } => {
                 ("string", vec![("max_length", (*max_length).into())])
@@ -158,7 +154,9 @@ impl From<ColumnKind> for ColumnSpec {
             ColumnKind::VlBytes => ("vlbytes", batches()),
             ColumnKind::Object => ("object", batches()),
             ColumnKind::Dictionary { ordered } => {
-                let text = [("kind", "vlstring".into())].into_iter().chain(batches());
+                let mut text = vec![("kind", "vlstring".into())];
+                text.extend(batches().into_iter().filter(|(name, _)| *name != "items_per_block"));
+                let text = text.into_iter();
                 let text = text.map(|(name, value)| (name.into(), value)).collect();
                 let options = vec![
                     ("index_type", Value::from([("kind", "int32".into())])),
@@ -171,7 +169,7 @@ impl From<ColumnKind> for ColumnSpec {
             }
             ColumnKind::List(item) => {
                 let list = ItemType::from(ItemKind::List(Box::new(item.clone())));
-                return Self::of_item(kind, list);
+                return Self::of_item(kind, list.with("items_per_block", BLOCK_ROWS));
             }
             ColumnKind::Struct(fields) => {
                 let fields = ItemType::from(ItemKind::Struct(fields.clone()));
@@ -223,7 +221,7 @@ impl ColumnSpec {
     /// | `null_value` | fixed-size kinds and `Utf8` | the value that represents null, instead of a mask; 255 for `Bool` |
     /// | `default` | all | the value of rows that are appended without this column |
     /// | `storage` | `List` | `batch` (default) or `vl`: one row per chunk |
-    /// | `batch_rows`, `items_per_block` | columns in batches | rows of a batch, and of each block of it |
+    /// | `batch_rows`, `items_per_block` | columns in batches, except `Struct` | rows of a batch (2048), and of each block of it (256) |
     pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
         let this = self.set(name, value.into());
         if name != "null_value" {
@@ -269,8 +267,7 @@ impl ColumnSpec {
         let mut entry = vec![("name".into(), name.into())];
         entry.extend(self.metadata.clone());
         // Bools have no spare value.
-        let widened =
-            matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
+        let widened = matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
         if widened && self.get("null_value").is_some() {
             let bytes = u8::dtype().to_string();
             for (key, value) in &mut entry {
@@ -340,14 +337,7 @@ impl ColumnKind {
         use ColumnKind::*;
         !matches!(
             self,
-            Utf8 | VlString
-                | VlBytes
-                | Dictionary { .. }
-                | List(_)
-                | Struct(_)
-                | Object
-                | Computed(_)
-                | Other(_)
+            Utf8 | VlString | VlBytes | Dictionary { .. } | List(_) | Struct(_) | Object | Computed(_) | Other(_)
         )
     }
 
@@ -497,11 +487,11 @@ pub(super) fn parts(
             ]
         }
         ColumnKind::Dictionary { .. } => {
-            let texts = batches(column, cparams, None)?;
+            let texts = batches(column, cparams)?;
             let codes = shared().zeros::<i32>([rows])?;
             vec![(format!("{key}_dict"), "b2b", texts), (key, "b2nd", codes.into_schunk())]
         }
-        kind if kind.has_batches() => vec![(key, "b2b", batches(column, cparams, None)?)],
+        kind if kind.has_batches() => vec![(key, "b2b", batches(column, cparams)?)],
         kind => {
             let unknown = || {
                 let detail = format!("a column of {kind} cannot be created");
@@ -525,16 +515,10 @@ pub(super) fn parts(
     })
 }
 
-/// An empty array of the rows of a column in batches, or of the strings of a dictionary, with `per_block` items in each
-/// block.
-pub(super) fn batches(
-    column: &Column,
-    cparams: Option<&CParams>,
-    per_block: Option<u64>,
-) -> Result<SChunk> {
-    let per_block = column.length_of("items_per_block").or(per_block);
-    let options =
-        cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
+/// An empty array of the rows of a column in batches, or of the strings of a dictionary.
+fn batches(column: &Column, cparams: Option<&CParams>) -> Result<SChunk> {
+    let per_block = column.length_of("items_per_block").unwrap_or(BLOCK_ROWS);
+    let options = cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.in_memory_frame()?;
     let (py_type, nullable, rows) = match &column.kind {
         ColumnKind::List(_) => {
@@ -563,5 +547,5 @@ pub(super) fn batches(
         ("batch_rows", rows.into()),
     ]);
     schunk.meta_mut().set_value("ctable_varlen_scalar", &role)?;
-    BatchArray::new_in(schunk, per_block).map(BatchArray::into_schunk)
+    BatchArray::new_in(schunk, Some(per_block)).map(BatchArray::into_schunk)
 }

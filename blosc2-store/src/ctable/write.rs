@@ -82,12 +82,7 @@ impl Stored {
     }
 
     /// Writes rows at the end of the table. Fixed-size items have room for them.
-    pub(super) fn append(
-        &mut self,
-        at: u64,
-        encoded: &Encoded<'_>,
-        batch_rows: Option<u64>,
-    ) -> Result<()> {
+    pub(super) fn append(&mut self, at: u64, encoded: &Encoded<'_>, batch_rows: Option<u64>) -> Result<()> {
         self.truncate(at)?;
         let end = at + encoded.rows as u64;
         match (&mut self.content, &encoded.content) {
@@ -345,8 +340,7 @@ fn truncate(array: &mut BatchArray, rows: u64) -> Result<()> {
 fn append_batches(array: &mut BatchArray, values: &[Value], batch_rows: Option<u64>) -> Result<()> {
     let most = batch_rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX).max(1);
     let mut rest = values;
-    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows)
-    {
+    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows) {
         let len = usize::try_from(array.batch_len(last)?).unwrap_or(usize::MAX);
         if let Some(room) = most.checked_sub(len).filter(|room| *room > 0) {
             let (these, after) = rest.split_at(room.min(rest.len()));

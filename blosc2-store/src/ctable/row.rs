@@ -1,0 +1,261 @@
+//! Structs as rows of a table.
+
+use blosc2::{Error, ErrorKind, Result, Value};
+
+use super::column::ColumnKind;
+use super::data::Data;
+use super::rows::Rows;
+use super::spec::{ColumnSpec, Schema};
+use super::{CTable, READ};
+use crate::tag::what;
+use crate::{ItemKind, ItemType};
+
+/// A struct as a row of a table: each field is a cell of the column with its name.
+///
+/// `#[derive(Row)]`, with the feature `derive`, implements it for structs with named fields that are [`Cell`]s.
+/// Attributes of a field:
+/// - `#[row(name = "...")]` sets the name of the column;
+/// - `#[row(spec = ...)]` sets the type of the column that [`schema`](Self::schema) returns: an expression whose type
+///   converts into [`ColumnSpec`].
+///
+#[cfg_attr(feature = "derive", doc = "```")]
+#[cfg_attr(not(feature = "derive"), doc = "```ignore")]
+/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Row};
+///
+/// #[derive(Debug, Clone, PartialEq, Row)]
+/// struct Reading {
+///     time: i64,
+///     #[row(name = "°C", spec = ColumnSpec::from(ColumnKind::Float32).with("ge", -273.15))]
+///     celsius: f32,
+///     station: Option<String>,
+///     codes: Vec<u16>,
+/// }
+///
+/// let reading = |time, station: Option<&str>| Reading {
+///     time,
+///     celsius: 20.5,
+///     station: station.map(str::to_owned),
+///     codes: vec![1, 2],
+/// };
+/// let mut table = CTable::in_memory(&Reading::schema())?;
+/// let rows = [reading(1, Some("north")), reading(2, None)];
+/// table.append_rows(&rows)?;
+/// assert_eq!(table.rows::<Reading>(..)?, rows);
+/// assert_eq!(table.texts("station", 1..)?, [None]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub trait Row: Sized {
+    /// Returns a schema with a column for each field.
+    fn schema() -> Schema;
+
+    /// Returns the cells of each column.
+    fn columns(rows: &[Self]) -> Vec<(&'static str, Data<'static>)>;
+
+    /// Reads rows of a table. It may have other columns, too.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`CTable::rows`].
+    fn read(table: &CTable, rows: Rows) -> Result<Vec<Self>>;
+}
+
+/// A type of the fields of a [`Row`].
+///
+/// | type | column |
+/// |---|---|
+/// | `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool` | the kind of this type |
+/// | `String` | `Utf8`; it also writes and reads the other kinds of strings |
+/// | `Vec<u8>` | `VlBytes`; it also writes and reads `Bytes` |
+/// | `Vec<T>` of `String`, `bool` and numbers other than `u8` | `List` |
+/// | [`Value`] | `Object`; it also writes and reads all other kinds |
+/// | `Option<T>` | that of `T`, nullable |
+///
+/// ```
+/// use blosc2_store::{Cell, ColumnKind};
+///
+/// assert_eq!(<Option<f32>>::spec().kind(), &ColumnKind::Float32);
+/// assert_eq!(<Vec<String>>::spec().kind().to_string(), "list[vlstring]");
+/// ```
+pub trait Cell: Sized {
+    /// Returns the type of a column of such cells.
+    fn spec() -> ColumnSpec;
+
+    /// Returns the type of the items of a list of such cells; `None` if there is none.
+    fn item() -> Option<ItemType>;
+
+    /// Converts the cell to a value.
+    fn to_value(&self) -> Value;
+
+    /// Converts a value to a cell; `None` if it has another type, or is out of range.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($type:ty, $kind:ident, $from:expr;)*) => {
+        $(impl Cell for $type {
+            fn spec() -> ColumnSpec {
+                ColumnKind::$kind.into()
+            }
+
+            fn item() -> Option<ItemType> {
+                Some(ItemKind::$kind.into())
+            }
+
+            fn to_value(&self) -> Value {
+                $from(*self)
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::Int(number) => number.try_into().ok(),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+numbers! {
+    i8, Int8, |number: i8| i64::from(number).into();
+    i16, Int16, |number: i16| i64::from(number).into();
+    i32, Int32, |number: i32| i64::from(number).into();
+    i64, Int64, |number: i64| number.into();
+    u8, UInt8, |number: u8| u64::from(number).into();
+    u16, UInt16, |number: u16| u64::from(number).into();
+    u32, UInt32, |number: u32| u64::from(number).into();
+    u64, UInt64, |number: u64| number.into();
+}
+
+macro_rules! cells {
+    ($($type:ty, $kind:expr, $item:expr, $to:expr, $value:pat => $from:expr;)*) => {
+        $(impl Cell for $type {
+            fn spec() -> ColumnSpec {
+                $kind.into()
+            }
+
+            fn item() -> Option<ItemType> {
+                $item.map(ItemType::from)
+            }
+
+            fn to_value(&self) -> Value {
+                $to(self)
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    $value => Some($from),
+                    #[allow(unreachable_patterns)]
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+cells! {
+    f32, ColumnKind::Float32, Some(ItemKind::Float32), |it: &f32| (*it).into(),
+        Value::Float(number) => number as f32;
+    f64, ColumnKind::Float64, Some(ItemKind::Float64), |it: &f64| (*it).into(),
+        Value::Float(number) => number;
+    bool, ColumnKind::Bool, Some(ItemKind::Bool), |it: &bool| (*it).into(),
+        Value::Bool(value) => value;
+    String, ColumnKind::Utf8, Some(ItemKind::VlString), |it: &String| it.as_str().into(),
+        Value::Str(text) => text;
+    Vec<u8>, ColumnKind::VlBytes, Some(ItemKind::VlBytes), |it: &Vec<u8>| Value::Bytes(it.clone()),
+        Value::Bytes(bytes) => bytes;
+    Value, ColumnKind::Object, None::<ItemKind>, |it: &Value| it.clone(), value => value;
+}
+
+impl<T: Cell> Cell for Option<T> {
+    fn spec() -> ColumnSpec {
+        T::spec().nullable()
+    }
+
+    fn item() -> Option<ItemType> {
+        T::item().map(ItemType::nullable)
+    }
+
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::None, Cell::to_value)
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::None => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+macro_rules! lists {
+    ($($type:ty),*) => {
+        $(impl Cell for Vec<$type> {
+            fn spec() -> ColumnSpec {
+                match <$type>::item() {
+                    Some(item) => ColumnKind::List(item).into(),
+                    None => ColumnKind::Object.into(),
+                }
+            }
+
+            fn item() -> Option<ItemType> {
+                <$type>::item().map(|item| ItemKind::List(Box::new(item)).into())
+            }
+
+            fn to_value(&self) -> Value {
+                Value::List(self.iter().map(Cell::to_value).collect())
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::List(items) => items.into_iter().map(Cell::from_value).collect(),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+lists!(i8, i16, i32, i64, u16, u32, u64, f32, f64, bool, String);
+
+impl CTable {
+    /// Appends rows. Columns without a field get their default, or null; see [`append`](Self::append).
+    ///
+    /// # Errors
+    /// Fails with the errors of [`append`](Self::append).
+    pub fn append_rows<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+        self.append(R::columns(rows))
+    }
+
+    /// Reads rows as structs.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no column for a field;
+    /// - [`ErrorKind::TypeMismatch`]: a value does not have the type of its field, or is null;
+    /// - the errors of [`values`](Self::values).
+    pub fn rows<R: Row>(&self, rows: impl Into<Rows>) -> Result<Vec<R>> {
+        R::read(self, rows.into())
+    }
+
+    /// Reads rows of a column as cells. The derive macro `Row` calls it for each field.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: a value does not have the type `T`, or is null;
+    /// - the errors of [`values`](Self::values).
+    pub fn cells<T: Cell>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
+        let cells = self.values(name, rows)?.into_iter().map(|value| {
+            let found = what(&value);
+            T::from_value(value).ok_or_else(|| {
+                let expected = std::any::type_name::<T>();
+                let detail = format!("the column `{name}` contains {found}, expected {expected}");
+                Error::new(ErrorKind::TypeMismatch, READ, detail)
+            })
+        });
+        cells.collect()
+    }
+}
+
+impl Data<'static> {
+    /// Cells of any [`Cell`] type.
+    pub fn cells<'a, T: Cell + 'a>(cells: impl IntoIterator<Item = &'a T>) -> Self {
+        Self::values(cells.into_iter().map(Cell::to_value).collect::<Vec<_>>())
+    }
+}
