@@ -95,7 +95,8 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
         return Err(failed(ErrorKind::OutOfBounds, detail));
     }
     let invalid = |detail: String| failed(ErrorKind::InvalidData, detail);
-    let mut bytes = array.bytes().read([start..end])?;
+    let rows = start..end;
+    let mut bytes = array.bytes().read([rows])?;
     let dtype = array.dtype().ok_or_else(|| invalid("its dtype is not known".to_owned()))?;
     if !dtype.is_native() {
         dtype.swap_plan().map_err(|error| invalid(error.to_string()))?.apply(&mut bytes);

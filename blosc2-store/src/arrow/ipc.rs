@@ -66,7 +66,7 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
     let mut schema = field.map(|field| Arc::new(Schema::new(vec![field.clone()])));
     let mut dictionaries = HashMap::new();
     while let Some((header, body)) = messages.next()? {
-        let message = root_as_message(&header).map_err(|error| invalid(error))?;
+        let message = root_as_message(&header).map_err(invalid)?;
         let version = message.version();
         match message.header_type() {
             MessageHeader::Schema => schema = Some(schema_of(&header)?),
@@ -84,7 +84,7 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
                 let data = dictionary.data().ok_or_else(|| invalid("an empty dictionary"))?;
                 check(&data, values, body.len(), limit)?;
                 read_dictionary(&body, dictionary, schema, &mut dictionaries, &version)
-                    .map_err(|error| invalid(error))?;
+                    .map_err(invalid)?;
             }
             MessageHeader::RecordBatch => {
                 let batch = message.header_as_record_batch();
@@ -92,7 +92,7 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
                 let schema = needed(&schema)?.clone();
                 check(&batch, schema.field(0).data_type(), body.len(), limit)?;
                 let batch = read_record_batch(&body, batch, schema, &dictionaries, None, &version)
-                    .map_err(|error| invalid(error))?;
+                    .map_err(invalid)?;
                 let array = batch.column(0).clone();
                 return match field {
                     Some(field) if field.data_type() != array.data_type() => {
@@ -112,7 +112,7 @@ pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<Array
 pub(crate) fn block_len(bytes: &[u8]) -> Result<u64, Fault> {
     let mut messages = Messages { bytes: Buffer::from(bytes), at: 0 };
     while let Some((header, _)) = messages.next()? {
-        let message = root_as_message(&header).map_err(|error| invalid(error))?;
+        let message = root_as_message(&header).map_err(invalid)?;
         if let Some(batch) = message.header_as_record_batch() {
             let len = u64::try_from(batch.length());
             return len.map_err(|_| invalid("a batch of negative length"));
@@ -140,7 +140,7 @@ impl Messages {
             return Ok(None);
         }
         let header = self.part(len.into())?;
-        let message = root_as_message(&header).map_err(|error| invalid(error))?;
+        let message = root_as_message(&header).map_err(invalid)?;
         let len = u64::try_from(message.bodyLength());
         let len = len.map_err(|_| invalid("a message with a body of negative length"))?;
         let body = self.part(len)?;
@@ -166,13 +166,13 @@ impl Messages {
 
 /// The schema in the header of a message, which must have one column.
 fn schema_of(header: &Buffer) -> Result<SchemaRef, Fault> {
-    let message = root_as_message(header).map_err(|error| invalid(error))?;
+    let message = root_as_message(header).map_err(invalid)?;
     let schema = message.header_as_schema().ok_or_else(|| invalid("a message without a schema"))?;
     if !schema.endianness().equals_to_target_endianness() {
         let detail = "Arrow data in a byte order other than that of this machine";
         return Err((ErrorKind::Unsupported, detail.to_owned()));
     }
-    let schema = try_fb_to_schema(schema).map_err(|error| invalid(error))?;
+    let schema = try_fb_to_schema(schema).map_err(invalid)?;
     let [field] = &schema.fields()[..] else {
         let len = schema.fields().len();
         return Err(invalid(format!("a schema with {len} columns, expected one")));
