@@ -692,7 +692,10 @@ mod tests {
         refused(with(Value::from([item(), ("backend", 5.into())]), true), InvalidData);
         refused(with(Value::from([item(), ("batch_rows", 0.into())]), true), InvalidData);
         refused(with(Value::from([item(), ("batch_rows", "a".into())]), true), InvalidData);
-        refused(with(Value::from([item(), ("serializer", "arrow".into())]), true), Unsupported);
+        refused(with(Value::from([item(), ("serializer", "pickle".into())]), true), Unsupported);
+        if cfg!(not(feature = "arrow")) {
+            refused(with(Value::from([item(), ("serializer", "arrow".into())]), true), Unsupported);
+        }
         refused(with(Value::from([item(), ("version", 2.into())]), true), Unsupported);
         // As written before the default of 2048 rows per batch.
         let mut array = with(Value::from([("item_spec", item().1)]), true).unwrap();
