@@ -13,12 +13,14 @@ use crate::chunk::ChunkItems;
 use crate::file::{Content, Node};
 use crate::foreign::with_article;
 use crate::progress;
+use crate::rows;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::text;
 
-/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values.
+/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values. Of a
+/// table, print the rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   blosc2 cat a.b2nd --text
@@ -33,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Selected items: an index, `start:stop:step` or `...` for each axis, as in Python. Bounds outside an axis are
-    /// clamped. A super-chunk has one axis [default: all items].
+    /// clamped. A super-chunk and a table have one axis [default: all items].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
     #[command(flatten)]
@@ -50,6 +52,14 @@ enum Engine {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?;
+    if let Some(table) = rows::table(source) {
+        if args.engine == Some(Engine::Rust) {
+            return Err(UsageError("--engine rust cannot be combined with a table".into()).into());
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        rows::write(&table, &args.slice.clone().unwrap_or_default(), &args.file, &mut out)?;
+        return Ok(out.flush()?);
+    }
     let kind = rust::needed(source);
     // Reads items, not the bytes of whole chunks.
     let by_item = args.slice.is_some() || args.text.text;

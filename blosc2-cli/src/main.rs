@@ -50,6 +50,7 @@ mod progress;
 mod raw;
 mod remote;
 mod repair;
+mod rows;
 mod rust;
 mod sample;
 mod scale;

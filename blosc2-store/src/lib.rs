@@ -52,6 +52,10 @@
 //! | container | change | what it survives |
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
+//! | [`CTable`] in a directory | `append`, `delete_rows`; `add_column`, `rename_column` and `drop_column` | as for the default: the rows or columns are valid after one atomic change, which is the last one, or for `drop_column` the first one. `finish` syncs them to disk. If the program died, parts that nothing refers to can remain; those of `append` are removed by the next change |
+//! | [`CTable`] in a directory | `update` | as for the default, for each part of the column. The strings of a `Utf8` column can be damaged if the program dies |
+//! | [`CTable`] in a directory | `compact` | errors. If the program dies, the columns have their rows at different places |
+//! | [`CTable`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options |
 //! | [`TreeStore`] in a directory | `create`, and `insert`, `create_array`, `remove` and the attributes, for one entry each | as for `durable`. A group is removed entry by entry |
 //! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as for the default, until its `sync` |
@@ -82,9 +86,7 @@ pub use batch_array::BatchArray;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{
-    CTable, Cell, Column, ColumnKind, ColumnSpec, Data, Row, Rows, Schema, TimeUnit,
-};
+pub use ctable::{CTable, Cell, Column, ColumnKind, ColumnSpec, Data, Row, Rows, Schema, TimeUnit};
 pub use embed_store::EmbedStore;
 pub use item_type::{ItemKind, ItemType};
 pub use list_array::ListArray;

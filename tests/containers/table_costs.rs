@@ -34,9 +34,8 @@ fn open(what: &str, bytes: Vec<u8>) -> blosc2::Result<CTable> {
 #[test]
 fn a_schema_is_parsed_in_proportion_to_its_length() {
     let marks = NDArray::from_slice(&[true], [1]).unwrap();
-    let open_schema = |what: &str, schema: &str| {
-        open(what, table(schema, &[("/_valid_rows", marks.schunk())]))
-    };
+    let open_schema =
+        |what: &str, schema: &str| open(what, table(schema, &[("/_valid_rows", marks.schunk())]));
     let column = |entry: &str| {
         format!(r#"{{"columns": [{{"name": "a", "kind": "int8", "default": {entry}}}]}}"#)
     };
@@ -78,7 +77,8 @@ fn a_schema_is_parsed_in_proportion_to_its_length() {
     let error = open_schema("nested lists", &schema).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 
-    let long = format!(r#"{{"columns": [{{"name": "{}", "kind": "int8"}}]}}"#, "x".repeat(20 << 20));
+    let long =
+        format!(r#"{{"columns": [{{"name": "{}", "kind": "int8"}}]}}"#, "x".repeat(20 << 20));
     let error = open_schema("a long text", &long).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 
@@ -104,7 +104,8 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
 
     // Marks in one large chunk are read in parts.
     let (rows, live) = (100_000_000, 3);
-    let mut mask = NDArray::builder().chunks([rows]).blocks([1 << 20]).zeros::<bool>([rows]).unwrap();
+    let mut mask =
+        NDArray::builder().chunks([rows]).blocks([1 << 20]).zeros::<bool>([rows]).unwrap();
     mask.fill([rows - live..rows], true).unwrap();
     let table = open_mask("a large chunk", &mask).unwrap();
     assert_eq!(table.nrows(), live);

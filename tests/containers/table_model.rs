@@ -42,7 +42,12 @@ fn kind(rng: &mut Rng) -> ColumnKind {
         13 => Timestamp {
             unit: one(
                 rng,
-                &[TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond],
+                &[
+                    TimeUnit::Second,
+                    TimeUnit::Millisecond,
+                    TimeUnit::Microsecond,
+                    TimeUnit::Nanosecond,
+                ],
             ),
             timezone: Some("UTC".to_owned()).filter(|_| rng.below(2) == 0),
         },
@@ -124,7 +129,10 @@ pub(crate) fn column(rng: &mut Rng, name: String) -> Made {
     let mut made = Made { name, spec };
     let has_default = !matches!(
         kind,
-        ColumnKind::NDArray { .. } | ColumnKind::Object | ColumnKind::Struct(_) | ColumnKind::List(_)
+        ColumnKind::NDArray { .. }
+            | ColumnKind::Object
+            | ColumnKind::Struct(_)
+            | ColumnKind::List(_)
     );
     if has_default && rng.below(3) == 0 {
         let value = made.cell(rng);
@@ -198,7 +206,8 @@ impl Made {
             },
             NDArray { shape, dtype } => {
                 let count = shape.iter().product::<u64>();
-                let is_widened = dtype.to_string() == "|b1" && self.spec.get("null_value").is_some();
+                let is_widened =
+                    dtype.to_string() == "|b1" && self.spec.get("null_value").is_some();
                 let mut data = Vec::new();
                 for _ in 0..count {
                     match dtype.to_string().as_str() {
@@ -376,14 +385,15 @@ impl Model {
         let mut rows = vec![Vec::new(); count];
         for column in 0..self.columns.len() {
             let is_left_out = data.len() + 1 < self.columns.len() && rng.below(4) == 0;
-            let cells = match self.columns[column].default().filter(|_| is_left_out && !data.is_empty()) {
-                Some(default) => vec![default; count],
-                None => {
-                    let cells = self.cells(rng, column, count);
-                    data.push((self.columns[column].name.clone(), cells.clone()));
-                    cells
-                }
-            };
+            let cells =
+                match self.columns[column].default().filter(|_| is_left_out && !data.is_empty()) {
+                    Some(default) => vec![default; count],
+                    None => {
+                        let cells = self.cells(rng, column, count);
+                        data.push((self.columns[column].name.clone(), cells.clone()));
+                        cells
+                    }
+                };
             for (row, cell) in rows.iter_mut().zip(cells) {
                 row.push(cell);
             }

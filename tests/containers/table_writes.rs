@@ -22,7 +22,8 @@ fn changes_of_tables_do_what_a_model_does() {
         let mut rng = Rng(seed as u64);
         let (mut model, schema) = Model::new(&mut rng);
         let what = format!("seed {seed}");
-        let path = folder.path().join(format!("{seed}.b2{}", if seed % 2 == 0 { 'd' } else { 'z' }));
+        let path =
+            folder.path().join(format!("{seed}.b2{}", if seed % 2 == 0 { 'd' } else { 'z' }));
         match seed % 4 {
             0 | 1 => {
                 let mut table = CTable::create(&path, &schema).unwrap();
@@ -93,7 +94,10 @@ fn wrong_use_is_an_error_and_changes_nothing() {
     let schema = Schema::new()
         .column("n", ColumnSpec::from(ColumnKind::Int8).with("ge", -5).with("le", 50))
         .column("text", ColumnKind::Utf8)
-        .column("short", ColumnSpec::from(ColumnKind::String { max_length: 3 }).with("min_length", 1))
+        .column(
+            "short",
+            ColumnSpec::from(ColumnKind::String { max_length: 3 }).with("min_length", 1),
+        )
         .column("word", ColumnSpec::from(ColumnKind::Dictionary { ordered: false }).nullable())
         .column("list", ColumnKind::List(blosc2_store::ItemKind::Int8.into()))
         .column("defaulted", ColumnSpec::from(ColumnKind::Float32).with("default", 1.5));
@@ -118,7 +122,8 @@ fn wrong_use_is_an_error_and_changes_nothing() {
         columns.push((name, data));
         columns
     };
-    let without = |name: &str| -> Vec<_> { good().into_iter().filter(|(each, _)| *each != name).collect() };
+    let without =
+        |name: &str| -> Vec<_> { good().into_iter().filter(|(each, _)| *each != name).collect() };
     use ErrorKind::{InvalidArgument, NotFound, TypeMismatch};
     let cases = [
         ("a length", InvalidArgument, with("n", Data::items(&[1i8]))),
@@ -131,17 +136,37 @@ fn wrong_use_is_an_error_and_changes_nothing() {
         ("null text", InvalidArgument, with("text", Data::texts([Some("a"), None]))),
         ("a number for text", TypeMismatch, with("text", Data::values(vec![1.into(), 2.into()]))),
         ("no UTF-8", InvalidArgument, with("text", Data::offsets(vec![0, 1, 2], vec![255, 65]))),
-        ("descending offsets", InvalidArgument, with("text", Data::offsets(vec![0, 2, 1], vec![65, 65]))),
-        ("offsets beyond", InvalidArgument, with("text", Data::offsets(vec![0, 1, 3], vec![65, 65]))),
+        (
+            "descending offsets",
+            InvalidArgument,
+            with("text", Data::offsets(vec![0, 2, 1], vec![65, 65])),
+        ),
+        (
+            "offsets beyond",
+            InvalidArgument,
+            with("text", Data::offsets(vec![0, 1, 3], vec![65, 65])),
+        ),
         ("too long", InvalidArgument, with("short", Data::texts([Some("abcd"), Some("a")]))),
         ("too short", InvalidArgument, with("short", Data::texts([Some(""), Some("a")]))),
         ("NUL", InvalidArgument, with("short", Data::texts([Some("a\0"), Some("a")]))),
-        ("a wrong code", InvalidArgument, with("word", Data::codes(vec![0, 7], vec!["x".to_owned()]))),
-        ("a wrong item", TypeMismatch, with("list", Data::values(vec![Value::List(vec!["x".into()]); 2]))),
+        (
+            "a wrong code",
+            InvalidArgument,
+            with("word", Data::codes(vec![0, 7], vec!["x".to_owned()])),
+        ),
+        (
+            "a wrong item",
+            TypeMismatch,
+            with("list", Data::values(vec![Value::List(vec!["x".into()]); 2])),
+        ),
         ("marks", InvalidArgument, with("n", Data::items(&[1i8, 2]).nulls(vec![false]))),
         ("no data", InvalidArgument, without("text")),
         ("no column", NotFound, with("other", Data::items(&[1i8, 2]))),
-        ("twice", InvalidArgument, good().into_iter().chain([("n", Data::items(&[1i8, 2]))]).collect()),
+        (
+            "twice",
+            InvalidArgument,
+            good().into_iter().chain([("n", Data::items(&[1i8, 2]))]).collect(),
+        ),
     ];
     for (what, kind, columns) in cases {
         let error = table.append(columns).unwrap_err();
@@ -149,7 +174,10 @@ fn wrong_use_is_an_error_and_changes_nothing() {
         assert_eq!(table.nrows(), 2, "{what}");
     }
     assert_eq!(table.update("n", ..1, Data::items(&[1i8, 2])).unwrap_err().kind(), InvalidArgument);
-    assert_eq!(table.update("n", 1..3, Data::items(&[1i8, 2])).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(
+        table.update("n", 1..3, Data::items(&[1i8, 2])).unwrap_err().kind(),
+        ErrorKind::OutOfBounds
+    );
     assert_eq!(table.update("x", .., Data::items(&[1i8, 2])).unwrap_err().kind(), NotFound);
     assert_eq!(table.update("n", .., Data::items(&[1i8, 99])).unwrap_err().kind(), InvalidArgument);
     assert_eq!(table.delete_rows([2]).unwrap_err().kind(), ErrorKind::OutOfBounds);
@@ -202,10 +230,10 @@ fn cells_are_passed_in_every_form() {
         ColumnKind::String { max_length: 5 },
         ColumnKind::Dictionary { ordered: false },
     ];
-    let mut schema = Schema::new().column("when", ColumnKind::Timestamp {
-        unit: blosc2_store::TimeUnit::Second,
-        timezone: None,
-    });
+    let mut schema = Schema::new().column(
+        "when",
+        ColumnKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None },
+    );
     for (number, kind) in texts.iter().enumerate() {
         schema = schema.column(format!("t{number}"), ColumnSpec::from(kind.clone()).nullable());
     }
@@ -236,7 +264,10 @@ fn cells_are_passed_in_every_form() {
     assert_eq!(table.read::<f32>("box", [1, 4]).unwrap(), [3.0, 4.0, 3.0, 4.0]);
     assert_eq!(table.nulls("box", 0..4).unwrap(), [false, false, true, false]);
     assert_eq!(table.find("when", |when: &i64| *when == 3).unwrap(), [2, 5, 8, 11]);
-    assert_eq!(table.values("t0", vec![11, 0, 11]).unwrap(), ["x".into(), "né".into(), Value::from("x")]);
+    assert_eq!(
+        table.values("t0", vec![11, 0, 11]).unwrap(),
+        ["x".into(), "né".into(), Value::from("x")]
+    );
     assert_eq!(table.read::<i64>("when", [5, 5, 0]).unwrap(), [3, 3, 1]);
     // Words are stored once.
     assert_eq!(table.read::<i32>("t3", ..3).unwrap(), [0, -1, 1]);
@@ -251,7 +282,11 @@ fn rows_of_an_unfinished_append_are_removed() {
         .column("n", ColumnKind::Int32)
         .column("t", ColumnKind::Utf8)
         .column("v", ColumnKind::VlString)
-        .column("l", ColumnSpec::from(ColumnKind::List(blosc2_store::ItemKind::Int8.into())).with("storage", "vl"));
+        .column(
+            "l",
+            ColumnSpec::from(ColumnKind::List(blosc2_store::ItemKind::Int8.into()))
+                .with("storage", "vl"),
+        );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.b2d");
     let rows = |table: &mut CTable, start: i32| {

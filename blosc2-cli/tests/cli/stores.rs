@@ -105,6 +105,13 @@ fn tables_are_told() {
         // All physical rows, including the two that were removed.
         let numbers = good(&["cat", file, "--key", "/_cols/number"]);
         assert_eq!(numbers[..16], [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let names = names.trim_end().replace('\n', "\t");
+        let first = "0\t0.0\tTrue\t'n0'\t''\t'kind 0'\t'ü0'\t[]\t0";
+        let fourth = "4\t2.0\tTrue\t'n4'\t'éééé'\tNone\t'ü4'\t[0, 1, 2, 3]\t4";
+        let rows = text(&["cat", file, "--slice", ":4:3"]);
+        assert_eq!(rows, format!("{names}\n{first}\n{fourth}\n"));
+        assert_eq!(text(&["cat", file]).lines().count(), 9);
+        assert_eq!(text(&["cat", file, "--slice", "3:0"]), format!("{names}\n"));
     }
     let info = text(&["info", "table.b2z"]);
     assert!(info.contains("\ncolumns        number (int64), ratio (float32), "), "{info}");
@@ -146,7 +153,16 @@ fn what_cannot_be_is_told() {
     for (status, args, told) in [
         (1, &["cat", "tree.b2z"][..], "this is a store; `ls` lists its entries"),
         (1, &["copy", "tree.b2d", "x"], "this is a store; `ls` lists its entries"),
-        (1, &["cat", "table.b2z"], "this is a table; `ls` lists its columns, --key /_cols/NAME"),
+        (
+            1,
+            &["export", "table.b2z", "x"],
+            "this is a table; `ls` lists its columns, --key /_cols/NAME",
+        ),
+        (
+            2,
+            &["cat", "table.b2z", "--engine", "rust"],
+            "--engine rust cannot be combined with a table",
+        ),
         (1, &["cat", "tree.b2z", "--key", "/group"], "this is a group; `ls --key /group` lists"),
         (1, &["info", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["cat", "tree.b2z", "--key", "/none"], "no key `/none`"),

@@ -54,9 +54,8 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
     let entries: Vec<&Value> = columns.iter().map(|(column, _)| &column.metadata).collect();
-    let others =
-        [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
-            .map(|(name, value): (&str, Value)| (name.into(), value));
+    let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
+        .map(|(name, value): (&str, Value)| (name.into(), value));
     all.push(("/_meta".to_owned(), "b2f", meta(&text_of(&entries, &others))?));
     Ok(all)
 }
@@ -73,7 +72,8 @@ fn meta(schema: &str) -> Result<SChunk> {
 
 /// The JSON of a schema.
 fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
-    let masked = |entry: &&&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
+    let masked =
+        |entry: &&&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
     let nested = others.iter().find(|(key, _)| key.as_str() == Some("metadata"));
     let nested = nested.and_then(|(_, metadata)| metadata.get("nested"));
     // The first version whose readers know everything that the table uses.
@@ -146,7 +146,7 @@ impl CTable {
             let detail = "its columns are references to arrays elsewhere, which are not changed";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
-        table.meta = table.parts.get("/_meta", "b2f")?;
+        table.meta = table.parts.get("/_meta", "b2f")?.map(Box::new);
         Ok(table)
     }
 
@@ -314,7 +314,9 @@ impl CTable {
         {
             let mut order: Vec<usize> = (0..rows.len()).collect();
             order.sort_by_key(|&at| rows[at]);
-            let last = |place: &usize| order.get(place + 1).map(|&next| rows[next]) != Some(rows[order[*place]]);
+            let last = |place: &usize| {
+                order.get(place + 1).map(|&next| rows[next]) != Some(rows[order[*place]])
+            };
             let order: Vec<usize> = (0..order.len()).filter(last).map(|at| order[at]).collect();
             let row = self.columns[index].row_size();
             encoded = encoded.pick(&order, row);
@@ -508,7 +510,11 @@ impl CTable {
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
         check_names(others.chain([&renamed])).map_err(invalid)?;
         for (end, ending, schunk) in old.stored.get().into_iter().flat_map(|it| it.parts()) {
-            self.parts.leaves.put(&format!("{}{}{end}", self.parts.root, renamed.key), ending, schunk)?;
+            self.parts.leaves.put(
+                &format!("{}{}{end}", self.parts.root, renamed.key),
+                ending,
+                schunk,
+            )?;
         }
         let mut old = std::mem::replace(&mut self.columns[index], renamed);
         let materialized = self.others.clone();
@@ -878,7 +884,9 @@ impl CTable {
         let values = |value: Value| Form::Values(vec![value; rows]);
         let content = match &column.kind {
             ColumnKind::Utf8 => Form::Texts { lengths: vec![0; rows], bytes: Vec::new() },
-            ColumnKind::Dictionary { .. } => Form::Codes { codes: vec![-1; rows], added: Vec::new() },
+            ColumnKind::Dictionary { .. } => {
+                Form::Codes { codes: vec![-1; rows], added: Vec::new() }
+            }
             ColumnKind::VlString if !column.nullable => values("".into()),
             ColumnKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
             ColumnKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
@@ -912,7 +920,8 @@ impl CTable {
 impl Column {
     /// Bytes of a row of fixed-size items.
     fn row_size(&self) -> usize {
-        self.items().map_or(0, |(dtype, shape)| dtype.size() * shape.iter().product::<u64>() as usize)
+        self.items()
+            .map_or(0, |(dtype, shape)| dtype.size() * shape.iter().product::<u64>() as usize)
     }
 }
 

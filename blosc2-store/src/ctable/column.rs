@@ -127,38 +127,19 @@ impl fmt::Display for TimeUnit {
 impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Self::Int8 => "int8",
-            Self::Int16 => "int16",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::UInt8 => "uint8",
-            Self::UInt16 => "uint16",
-            Self::UInt32 => "uint32",
-            Self::UInt64 => "uint64",
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-            Self::Complex64 => "complex64",
-            Self::Complex128 => "complex128",
-            Self::Bool => "bool",
             Self::Timestamp { unit, timezone: None } => return write!(f, "timestamp[{unit}]"),
             Self::Timestamp { unit, timezone: Some(timezone) } => {
                 return write!(f, "timestamp[{unit}, {timezone}]");
             }
             Self::String { max_length } => return write!(f, "string[{max_length}]"),
             Self::Bytes { max_length } => return write!(f, "bytes[{max_length}]"),
-            Self::Utf8 => "utf8",
-            Self::VlString => "vlstring",
-            Self::VlBytes => "vlbytes",
-            Self::Dictionary { .. } => "dictionary",
             Self::List(item) => return write!(f, "list[{}]", item.kind().name()),
             Self::Struct(fields) => {
                 let fields: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
                 return write!(f, "struct[{}]", fields.join(", "));
             }
-            Self::Object => "object",
             Self::NDArray { shape, dtype } => return write!(f, "ndarray{shape:?} of {dtype}"),
-            Self::Computed(_) => "computed",
-            Self::Other(name) => name,
+            kind => kind.name(),
         };
         f.write_str(name)
     }
@@ -167,20 +148,10 @@ impl fmt::Display for ColumnKind {
 /// A column of a [`CTable`](super::CTable).
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind};
-/// # use blosc2::{CParams, NDArray, SChunk};
-/// # use blosc2_store::EmbedStore;
-/// # let mut store = EmbedStore::in_memory()?;
-/// # let mut meta = SChunk::in_memory::<u8>(&CParams::default())?;
-/// # meta.vlmeta_mut().set_value("kind", "ctable")?;
-/// # meta.vlmeta_mut().set_value("schema", r#"{"version": 1, "columns": [
-/// #     {"name": "price", "kind": "float32", "null_value": NaN}]}"#)?;
-/// # store.insert("/_meta", &meta)?;
-/// # store.insert("/_valid_rows", NDArray::from_slice(&[true, true], &[2])?.schunk())?;
-/// # store.insert("/_cols/price", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
-/// # let bytes = store.into_schunk().into_cframe()?;
+/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Schema};
 ///
-/// let table = CTable::from_cframe(bytes)?;
+/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+/// let table = CTable::in_memory(&Schema::new().column("price", price))?;
 /// let column = table.column("price").expect("a column of the schema");
 /// assert_eq!(column.kind(), &ColumnKind::Float32);
 /// assert!(column.is_nullable() && !column.is_stale());

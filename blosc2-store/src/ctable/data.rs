@@ -57,10 +57,7 @@ impl<'a> Data<'a> {
 
     /// Strings as Arrow stores them: the string of row `n` is `bytes[offsets[n]..offsets[n + 1]]`, in UTF-8. For every
     /// kind of string column.
-    pub fn offsets(
-        offsets: impl Into<Cow<'a, [i64]>>,
-        bytes: impl Into<Cow<'a, [u8]>>,
-    ) -> Self {
+    pub fn offsets(offsets: impl Into<Cow<'a, [i64]>>, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
         Self::new(Cells::Texts { offsets: offsets.into(), bytes: bytes.into() })
     }
 

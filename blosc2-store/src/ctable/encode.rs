@@ -28,9 +28,15 @@ pub(super) struct Encoded<'a> {
 pub(super) enum Form<'a> {
     Items(Cow<'a, [u8]>),
     /// The lengths and the bytes of strings.
-    Texts { lengths: Vec<i64>, bytes: Vec<u8> },
+    Texts {
+        lengths: Vec<i64>,
+        bytes: Vec<u8>,
+    },
     /// Codes, and the strings that are added to the dictionary.
-    Codes { codes: Vec<i32>, added: Vec<String> },
+    Codes {
+        codes: Vec<i32>,
+        added: Vec<String>,
+    },
     Values(Vec<Value>),
 }
 
@@ -96,7 +102,9 @@ fn encoded<'a>(
         }
         _ => {}
     }
-    if !column.nullable && let Some(row) = nulls.iter().position(|null| *null) {
+    if !column.nullable
+        && let Some(row) = nulls.iter().position(|null| *null)
+    {
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
     let content = match &column.kind {
@@ -119,7 +127,8 @@ fn encoded<'a>(
         }
         ColumnKind::VlString => {
             let texts = texts(column, &cells, &nulls)?.into_iter();
-            let values = texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
+            let values =
+                texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
             Form::Values(values.collect())
         }
         kind if kind.has_batches() => Form::Values(values(column, cells, &nulls)?),
@@ -136,7 +145,8 @@ impl Data<'_> {
         Ok(match &self.cells {
             Cells::Items { dtype, bytes } => {
                 let shape = column.items().map_or(&[][..], |(_, shape)| shape);
-                let row = shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
+                let row =
+                    shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
                 let row = row.and_then(|row| usize::try_from(row).ok()).filter(|row| *row > 0);
                 match row.filter(|row| bytes.len().is_multiple_of(*row)) {
                     Some(row) => bytes.len() / row,
@@ -153,7 +163,9 @@ impl Data<'_> {
                     && last.is_some_and(|last| last as u64 <= bytes.len() as u64);
                 if !inside || !offsets.is_sorted() {
                     let len = bytes.len();
-                    return Err(invalid(format!("the offsets are not in ascending order in {len} bytes")));
+                    return Err(invalid(format!(
+                        "the offsets are not in ascending order in {len} bytes"
+                    )));
                 }
                 offsets.len() - 1
             }
@@ -181,19 +193,25 @@ fn texts<'a>(
             }
             Cells::Texts { offsets, bytes } => {
                 let text = &bytes[offsets[row] as usize..offsets[row + 1] as usize];
-                std::str::from_utf8(text)
-                    .map_err(|error| invalid(format!("the string of row {row} is not UTF-8: {error}")))?
+                std::str::from_utf8(text).map_err(|error| {
+                    invalid(format!("the string of row {row} is not UTF-8: {error}"))
+                })?
             }
             Cells::Codes { codes, texts } => {
                 let code = codes[row];
                 texts.get(code as usize).ok_or_else(|| {
-                    invalid(format!("row {row} has the code {code}, but there are {} strings", texts.len()))
+                    invalid(format!(
+                        "row {row} has the code {code}, but there are {} strings",
+                        texts.len()
+                    ))
                 })?
             }
             Cells::Items { dtype, .. } => return Err(expected(&format!("items of {dtype}"))),
         };
         if let Some(limits) = &limits {
-            limits.stored(text.into()).map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
+            limits
+                .stored(text.into())
+                .map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
         }
         Ok(Some(Cow::Borrowed(text)))
     });
@@ -212,7 +230,9 @@ fn codes(
     words: &[String],
 ) -> Result<Form<'static>, Fault> {
     let null = match column.nulls {
-        Nulls::Code(null) => i32::try_from(null).map_err(|_| invalid("its null code is not an i32"))?,
+        Nulls::Code(null) => {
+            i32::try_from(null).map_err(|_| invalid("its null code is not an i32"))?
+        }
         _ => -1,
     };
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -262,7 +282,8 @@ fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value
 
 /// The items of a column of fixed-size rows.
 fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a, [u8]>, Fault> {
-    let no_items = || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind));
+    let no_items =
+        || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind));
     let (dtype, shape) = column.items().ok_or_else(no_items)?;
     let per_row: usize = shape.iter().product::<u64>() as usize;
     let row = dtype.size() * per_row;
@@ -343,7 +364,10 @@ fn push(
             }
             Value::Array(array) => {
                 let (found, size) = (array.dtype(), array.shape());
-                Err(mismatch(format!("an array of {found} and shape {size:?}, expected {}", column.kind)))
+                Err(mismatch(format!(
+                    "an array of {found} and shape {size:?}, expected {}",
+                    column.kind
+                )))
             }
             other => Err(mismatch(format!("{}, expected {}", what(other), column.kind))),
         };
@@ -438,7 +462,9 @@ fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), 
 
 fn check_end(is_zero: bool) -> Result<(), String> {
     match is_zero {
-        true => Err("a string that ends with NUL, which NumPy does not distinguish from padding".into()),
+        true => {
+            Err("a string that ends with NUL, which NumPy does not distinguish from padding".into())
+        }
         false => Ok(()),
     }
 }

@@ -249,7 +249,8 @@ impl Parser<'_> {
     }
 
     fn unit(&mut self) -> Result<u16, Fault> {
-        let digits = self.rest().get(..4).filter(|four| four.bytes().all(|b| b.is_ascii_hexdigit()));
+        let digits =
+            self.rest().get(..4).filter(|four| four.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) {
             Some(unit) => {
                 self.at += 4;
@@ -402,8 +403,27 @@ mod tests {
     #[test]
     fn what_is_no_json_is_refused() {
         for text in [
-            "", "{", "[1,", "[1 2]", "{\"a\" 1}", "{1: 2}", "\"a", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"",
-            "\"\\ud800\\u0041\"", "1.", "+1", ".5", "1.e5", "nan", "[] []", "tru", "-", "--1", "'a'",
+            "",
+            "{",
+            "[1,",
+            "[1 2]",
+            "{\"a\" 1}",
+            "{1: 2}",
+            "\"a",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\ud800\"",
+            "\"\\ud800\\u0041\"",
+            "1.",
+            "+1",
+            ".5",
+            "1.e5",
+            "nan",
+            "[] []",
+            "tru",
+            "-",
+            "--1",
+            "'a'",
         ] {
             assert!(value(text).is_err(), "{text}");
         }

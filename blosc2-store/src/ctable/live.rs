@@ -6,9 +6,9 @@ use std::ops::Range;
 use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
+use super::part::{Budget, check_array, row_bytes, row_items};
 use super::write::replace;
 use super::{OPEN, READ};
-use super::part::{Budget, check_array, row_bytes, row_items};
 use crate::tag::error;
 
 /// Maximum rows of a unit, the part of the mask that is counted and read at once.
@@ -129,8 +129,8 @@ impl LiveRows {
     pub(super) fn compact(&mut self) -> Result<()> {
         let (live, all) = (self.len(), self.capacity());
         self.marks.transaction(|marks| {
-            marks.fill([0..live], true)?;
-            marks.fill([live..all], false)
+            marks.fill(0..live, true)?;
+            marks.fill(live..all, false)
         })?;
         self.count(0)
     }

@@ -60,35 +60,35 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 ///
 /// A table is stored as a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), as an entry of one, or in memory as an
 /// [`EmbedStore`](crate::EmbedStore). [`open`](Self::open), [`TreeStore::get`](crate::TreeStore::get) and
-/// [`from_cframe`](Self::from_cframe) open it.
+/// [`from_cframe`](Self::from_cframe) open it. [`create`](Self::create), [`in_memory`](Self::in_memory) and
+/// [`TreeStore::create_table`](crate::TreeStore::create_table) create a table; [`open_rw`](Self::open_rw) and
+/// [`TreeStore::edit`](crate::TreeStore::edit) open it for changing.
 ///
 /// Row indices count the valid rows only, as in Python: deleted rows are skipped. Opening a table reads the schema and
 /// counts the rows. A column is opened when it is first read, and only the blocks that the rows need are read.
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind};
-/// # use blosc2::{CParams, NDArray, SChunk};
-/// # use blosc2_store::EmbedStore;
-/// # let mut store = EmbedStore::in_memory()?;
-/// # let mut meta = SChunk::in_memory::<u8>(&CParams::default())?;
-/// # meta.vlmeta_mut().set_value("kind", "ctable")?;
-/// # meta.vlmeta_mut().set_value("schema", r#"{"version": 1, "columns": [
-/// #     {"name": "id", "kind": "int64"}, {"name": "price", "kind": "float32", "null_value": NaN}]}"#)?;
-/// # store.insert("/_meta", &meta)?;
-/// # store.insert("/_valid_rows", NDArray::from_slice(&[true, false, true, true], &[4])?.schunk())?;
-/// # store.insert("/_cols/id", NDArray::from_slice(&[7i64, 8, 9, 10], &[4])?.schunk())?;
-/// # let prices = NDArray::from_slice(&[1.5, 2.5, f32::NAN, 4.5], &[4])?;
-/// # store.insert("/_cols/price", prices.schunk())?;
-/// # let bytes = store.into_schunk().into_cframe()?;
+/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
 ///
-/// // Python: bytes = table.to_cframe(), with four rows, the second one deleted
-/// let table = CTable::from_cframe(bytes)?;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("prices.b2d");
+/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+/// let schema = Schema::new().column("id", ColumnKind::Int64).column("price", price);
+/// let mut table = CTable::create(&path, &schema)?;
+/// let prices = Data::items(&[1.5f32, 2.5, 0.0, 4.5]).nulls(&[false, false, true, false][..]);
+/// table.append([("id", Data::items(&[7i64, 8, 9, 10])), ("price", prices)])?;
+/// table.delete_rows(1..2)?;
+/// table.update("id", [2], Data::items(&[11i64]))?;
+/// table.finish()?;
+///
+/// // Python: table = blosc2.CTable.open("prices.b2d")
+/// let table = CTable::open(&path)?;
 /// assert_eq!(table.nrows(), 3);
 /// assert_eq!(table.columns()[1].kind(), &ColumnKind::Float32);
-/// assert_eq!(table.read::<i64>("id", ..)?, [7, 9, 10]);
+/// assert_eq!(table.read::<i64>("id", ..)?, [7, 9, 11]);
 /// assert_eq!(table.nulls("price", ..)?, [false, true, false]);
 /// assert_eq!(table.values("price", 2..)?, [4.5.into()]);
-/// # Ok::<(), blosc2::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct CTable {
@@ -101,7 +101,7 @@ pub struct CTable {
     /// The entries of the schema except the version and the stored columns.
     others: Vec<(Value, Value)>,
     /// The super-chunk with the schema, for changing.
-    meta: Option<SChunk>,
+    meta: Option<Box<SChunk>>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
 }

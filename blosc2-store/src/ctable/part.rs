@@ -41,9 +41,8 @@ impl Parts {
 
 /// The super-chunk of a required key.
 pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
-    let missing = || {
-        Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))
-    };
+    let missing =
+        || Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)));
     parts.get(key, ending)?.ok_or_else(missing)
 }
 

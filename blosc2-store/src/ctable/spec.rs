@@ -3,9 +3,11 @@
 use std::borrow::Borrow;
 use std::collections::HashSet;
 
-use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 use blosc2::Special;
+use blosc2::dtype::Kind;
+use blosc2::{
+    CParams, Dtype, Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value,
+};
 
 use super::column::{Column, ColumnKind, Nulls};
 use super::json;
@@ -91,7 +93,9 @@ impl Schema {
 }
 
 /// Checks that no two columns have the same name, or files that Python cannot distinguish.
-pub(super) fn check_names<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Result<(), String> {
+pub(super) fn check_names<'a>(
+    columns: impl Iterator<Item = &'a Column> + Clone,
+) -> Result<(), String> {
     let mut keys = HashSet::new();
     for column in columns.clone() {
         if !keys.insert(column.key.as_str()) {
@@ -139,33 +143,27 @@ impl From<ColumnKind> for ColumnSpec {
                 ("items_per_block", BLOCK_ROWS.into()),
             ]
         };
-        let (name, options): (&str, Vec<(&str, Value)>) = match &kind {
+        let options: Vec<(&str, Value)> = match &kind {
             ColumnKind::Timestamp { unit, timezone } => {
                 let timezone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
-                ("timestamp", [("unit", unit.to_string().into())].into_iter().chain(timezone).collect())
+                [("unit", unit.to_string().into())].into_iter().chain(timezone).collect()
             }
-            ColumnKind::String { max_length } => {
-                ("string", vec![("max_length", (*max_length).into())])
+            ColumnKind::String { max_length } | ColumnKind::Bytes { max_length } => {
+                vec![("max_length", (*max_length).into())]
             }
-            ColumnKind::Bytes { max_length } => {
-                ("bytes", vec![("max_length", (*max_length).into())])
-            }
-            ColumnKind::VlString => ("vlstring", batches()),
-            ColumnKind::VlBytes => ("vlbytes", batches()),
-            ColumnKind::Object => ("object", batches()),
+            ColumnKind::VlString | ColumnKind::VlBytes | ColumnKind::Object => batches(),
             ColumnKind::Dictionary { ordered } => {
                 let mut text = vec![("kind", "vlstring".into())];
                 text.extend(batches().into_iter().filter(|(name, _)| *name != "items_per_block"));
                 let text = text.into_iter();
                 let text = text.map(|(name, value)| (name.into(), value)).collect();
-                let options = vec![
+                vec![
                     ("index_type", Value::from([("kind", "int32".into())])),
                     ("value_type", Value::Map(text)),
                     ("ordered", (*ordered).into()),
                     ("nullable", false.into()),
                     ("null_code", (-1).into()),
-                ];
-                ("dictionary", options)
+                ]
             }
             ColumnKind::List(item) => {
                 let list = ItemType::from(ItemKind::List(Box::new(item.clone())));
@@ -177,17 +175,11 @@ impl From<ColumnKind> for ColumnSpec {
             }
             ColumnKind::NDArray { shape, dtype } => {
                 let shape = shape.iter().map(|&len| Value::from(len)).collect();
-                let options = vec![
-                    ("item_shape", Value::List(shape)),
-                    ("dtype_str", dtype.to_string().into()),
-                ];
-                ("ndarray", options)
+                vec![("item_shape", Value::List(shape)), ("dtype_str", dtype.to_string().into())]
             }
-            ColumnKind::Computed(_) => ("computed", Vec::new()),
-            ColumnKind::Other(name) => (name.as_str(), Vec::new()),
-            scalar => (scalar.scalar_name(), Vec::new()),
+            _ => Vec::new(),
         };
-        let options = [("kind", name.into())].into_iter().chain(options);
+        let options = [("kind", kind.name().into())].into_iter().chain(options);
         let metadata = options.map(|(name, value)| (name.into(), value)).collect();
         Self { kind, metadata, cparams: None }
     }
@@ -267,7 +259,8 @@ impl ColumnSpec {
         let mut entry = vec![("name".into(), name.into())];
         entry.extend(self.metadata.clone());
         // Bools have no spare value.
-        let widened = matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
+        let widened =
+            matches!(&self.kind, ColumnKind::NDArray { dtype, .. } if *dtype == bool::dtype());
         if widened && self.get("null_value").is_some() {
             let bytes = u8::dtype().to_string();
             for (key, value) in &mut entry {
@@ -337,7 +330,14 @@ impl ColumnKind {
         use ColumnKind::*;
         !matches!(
             self,
-            Utf8 | VlString | VlBytes | Dictionary { .. } | List(_) | Struct(_) | Object | Computed(_) | Other(_)
+            Utf8 | VlString
+                | VlBytes
+                | Dictionary { .. }
+                | List(_)
+                | Struct(_)
+                | Object
+                | Computed(_)
+                | Other(_)
         )
     }
 
@@ -347,8 +347,8 @@ impl ColumnKind {
         matches!(self, VlString | VlBytes | List(_) | Struct(_) | Object)
     }
 
-    /// The name in a schema of a kind without parameters.
-    fn scalar_name(&self) -> &'static str {
+    /// The name in schemas.
+    pub(super) fn name(&self) -> &str {
         match self {
             Self::Int8 => "int8",
             Self::Int16 => "int16",
@@ -363,8 +363,19 @@ impl ColumnKind {
             Self::Complex64 => "complex64",
             Self::Complex128 => "complex128",
             Self::Bool => "bool",
+            Self::Timestamp { .. } => "timestamp",
+            Self::String { .. } => "string",
+            Self::Bytes { .. } => "bytes",
             Self::Utf8 => "utf8",
-            _ => "",
+            Self::VlString => "vlstring",
+            Self::VlBytes => "vlbytes",
+            Self::Dictionary { .. } => "dictionary",
+            Self::List(_) => "list",
+            Self::Struct(_) => "struct",
+            Self::Object => "object",
+            Self::NDArray { .. } => "ndarray",
+            Self::Computed(_) => "computed",
+            Self::Other(name) => name,
         }
     }
 }
@@ -518,7 +529,8 @@ pub(super) fn parts(
 /// An empty array of the rows of a column in batches, or of the strings of a dictionary.
 fn batches(column: &Column, cparams: Option<&CParams>) -> Result<SChunk> {
     let per_block = column.length_of("items_per_block").unwrap_or(BLOCK_ROWS);
-    let options = cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
+    let options =
+        cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.in_memory_frame()?;
     let (py_type, nullable, rows) = match &column.kind {
         ColumnKind::List(_) => {

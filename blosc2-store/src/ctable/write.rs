@@ -34,7 +34,7 @@ impl Stored {
             shape[0] = rows;
             array.resize(&shape[..])?;
             match mark && rows > old {
-                true => array.fill([old..rows], true),
+                true => array.fill(old..rows, true),
                 false => Ok(()),
             }
         })
@@ -82,16 +82,21 @@ impl Stored {
     }
 
     /// Writes rows at the end of the table. Fixed-size items have room for them.
-    pub(super) fn append(&mut self, at: u64, encoded: &Encoded<'_>, batch_rows: Option<u64>) -> Result<()> {
+    pub(super) fn append(
+        &mut self,
+        at: u64,
+        encoded: &Encoded<'_>,
+        batch_rows: Option<u64>,
+    ) -> Result<()> {
         self.truncate(at)?;
         let end = at + encoded.rows as u64;
         match (&mut self.content, &encoded.content) {
             (Content::Items(array), Form::Items(bytes)) => {
-                array.bytes_mut().write([at..end], bytes)?;
+                array.bytes_mut().write(at..end, bytes)?;
             }
             (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
                 add_words(texts, decoded.get_mut(), added)?;
-                codes.write([at..end], new)?;
+                codes.write(at..end, new)?;
             }
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
                 append_texts(offsets, bytes, at, lengths, new)?;
@@ -104,9 +109,9 @@ impl Stored {
         }
         if let Some(marks) = &mut self.marks {
             match &encoded.valid {
-                Some(valid) => marks.write([at..end], valid)?,
+                Some(valid) => marks.write(at..end, valid)?,
                 // A deleted row may have been null.
-                None => marks.fill([at..end], true)?,
+                None => marks.fill(at..end, true)?,
             }
         }
         Ok(())
@@ -125,8 +130,8 @@ impl Stored {
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
                 // The places of all strings after the first one change.
                 let rows = offsets.shape()[0] - 1;
-                let ends = offsets.read::<i64>([first..rows + 1])?;
-                let old = bytes.read::<u8>([ends[0] as u64..ends[ends.len() - 1] as u64])?;
+                let ends = offsets.read::<i64>(first..rows + 1)?;
+                let old = bytes.read::<u8>(ends[0] as u64..ends[ends.len() - 1] as u64)?;
                 let mut all = Vec::with_capacity(old.len() + new.len());
                 let (mut all_lengths, mut next, mut start) = (Vec::new(), 0, 0);
                 for (row, pair) in (first..rows).zip(ends.windows(2)) {
@@ -181,7 +186,7 @@ impl Stored {
                 let bytes = span?.read_bytes(array, row)?;
                 let end = at + (bytes.len() / row.max(1)) as u64;
                 // Never beyond rows that were read.
-                array.bytes_mut().write([at..end], &bytes)?;
+                array.bytes_mut().write(at..end, &bytes)?;
                 at = end;
             }
         }
@@ -192,9 +197,9 @@ impl Stored {
                 let (mut lengths, mut texts) = (Vec::new(), Vec::new());
                 for span in places() {
                     for row in span?.numbers() {
-                        let ends = offsets.read::<i64>([row..row + 2])?;
+                        let ends = offsets.read::<i64>(row..row + 2)?;
                         lengths.push(ends[1] - ends[0]);
-                        texts.extend(bytes.read::<u8>([ends[0] as u64..ends[1] as u64])?);
+                        texts.extend(bytes.read::<u8>(ends[0] as u64..ends[1] as u64)?);
                     }
                 }
                 append_texts(offsets, bytes, 0, &lengths, &texts)
@@ -298,7 +303,7 @@ pub(super) fn append_texts(
         bytes.resize([used.max(1)])?;
     }
     if !new.is_empty() {
-        bytes.write([start as u64..used], new)?;
+        bytes.write(start as u64..used, new)?;
     }
     let ends: Vec<i64> = lengths
         .iter()
@@ -312,7 +317,7 @@ pub(super) fn append_texts(
         offsets.resize([rows + 1])?;
     }
     if !ends.is_empty() {
-        offsets.write([at + 1..rows + 1], &ends)?;
+        offsets.write(at + 1..rows + 1, &ends)?;
     }
     match bytes.shape()[0] > used.max(1) {
         true => bytes.resize([used.max(1)]),
@@ -340,7 +345,8 @@ fn truncate(array: &mut BatchArray, rows: u64) -> Result<()> {
 fn append_batches(array: &mut BatchArray, values: &[Value], batch_rows: Option<u64>) -> Result<()> {
     let most = batch_rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX).max(1);
     let mut rest = values;
-    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows) {
+    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows)
+    {
         let len = usize::try_from(array.batch_len(last)?).unwrap_or(usize::MAX);
         if let Some(room) = most.checked_sub(len).filter(|room| *room > 0) {
             let (these, after) = rest.split_at(room.min(rest.len()));
