@@ -151,7 +151,7 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
 ///
 /// ```
 /// use arrow_array::{Array, Int16Array};
-/// use arrow_schema::Field;
+/// use arrow_schema::{DataType, Field};
 /// use blosc2::NDArray;
 ///
 /// let items = Int16Array::from(vec![3, 1, 4]);
