@@ -3,16 +3,24 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+#[cfg(feature = "arrow")]
+use arrow_array::{Array, ArrayRef};
+#[cfg(feature = "arrow")]
+use arrow_schema::Field;
 use blosc2::super_chunk::{Metalayers, MetalayersMut};
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use crate::tag::{check_new, error, tag, what};
+#[cfg(feature = "arrow")]
+use crate::arrow::{ipc, values};
+use crate::tag::{ARROW, check_new, error, tag, what};
 
 const NAME: &str = "batcharray";
 /// The variable-length metalayer with the number of items of each batch.
 const LENGTHS: &str = "_batch_array_metadata";
 const BATCH_LENGTHS: &str = "batch_lengths";
+#[cfg(feature = "arrow")]
+const ARROW_SCHEMA: &str = "arrow_schema";
 const ITEMS_PER_BLOCK: &str = "items_per_block";
 const OPEN: &str = "open a batch array";
 const MAKE: &str = "create a batch array";
@@ -22,6 +30,12 @@ const WRITE: &str = "write to a batch array";
 /// hold any number of bytes.
 const MAX_COUNTED: u64 = 256 << 20;
 const MAX_COUNTED_RATIO: u64 = 256;
+/// Maximum bytes of memory of values that are decoded from a block with Arrow arrays, in total and for each byte of the
+/// block: a few bytes can represent any number of nulls, or be repeated.
+#[cfg(feature = "arrow")]
+const MAX_VALUES: u64 = 1 << 30;
+#[cfg(feature = "arrow")]
+const MAX_VALUES_RATIO: u64 = 256;
 /// Bytes that represent the work for a batch, besides its own. Less than what the ratio allows for the smallest batch.
 const BATCH_COST: u64 = 8 << 10;
 
@@ -35,6 +49,10 @@ const BATCH_COST: u64 = 8 << 10;
 /// It is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The
 /// variable-length metalayer `_batch_array_metadata` stores the number of items of each batch. If these numbers are
 /// missing or invalid, for example because a writer was interrupted, the items are counted when the numbers are needed.
+///
+/// Items are serialized with msgpack. With the feature `arrow`, arrays whose items are serialized with Arrow can be
+/// read and written, too: `new_arrow_in` creates one, and `append_arrow` and `arrow_batch` write and read Arrow arrays.
+/// The other methods convert their items.
 ///
 /// ```
 /// use blosc2_store::BatchArray;
@@ -60,6 +78,34 @@ struct Known {
     items_per_block: Option<u64>,
     /// The index of the first item of each batch, and the end of the last batch.
     starts: OnceLock<Vec<u64>>,
+    format: Format,
+}
+
+/// How items are serialized.
+#[derive(Debug, Clone)]
+pub(crate) enum Format {
+    Msgpack,
+    /// With Arrow, as a column of this field, which is not known before the first batch.
+    #[cfg(feature = "arrow")]
+    Arrow(Option<Field>),
+}
+
+/// The items of a batch to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Items<'a> {
+    Values(&'a [Value]),
+    #[cfg(feature = "arrow")]
+    Arrow(&'a ArrayRef),
+}
+
+impl Items<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Values(items) => items.len(),
+            #[cfg(feature = "arrow")]
+            Self::Arrow(items) => items.len(),
+        }
+    }
 }
 
 impl BatchArray {
@@ -107,7 +153,16 @@ impl BatchArray {
     ///   is `Some(0)`;
     /// - [`ErrorKind::ReadOnly`]: it was opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
-    pub fn new_in(mut schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
+    pub fn new_in(schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
+        Self::new_with(schunk, items_per_block, "msgpack")
+    }
+
+    /// Creates an empty array with this serializer.
+    pub(crate) fn new_with(
+        mut schunk: SChunk,
+        items_per_block: Option<u64>,
+        serializer: &str,
+    ) -> Result<Self> {
         check_new(&schunk, MAKE)?;
         if items_per_block == Some(0) {
             let detail = "expected at least one item per block, got 0";
@@ -115,7 +170,7 @@ impl BatchArray {
         }
         let meta = Value::from([
             ("version", 1.into()),
-            ("serializer", "msgpack".into()),
+            ("serializer", serializer.into()),
             (ITEMS_PER_BLOCK, items_per_block.map_or(Value::None, Value::from)),
             ("arrow_schema", Value::None),
         ]);
@@ -127,8 +182,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `batcharray` is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
-    ///   crate supports.
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow and this build does not have the feature
+    ///   `arrow`; or its format version is newer than this crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let known = Known::read(&schunk)?;
         Ok(Self { schunk, known })
@@ -216,8 +271,13 @@ impl BatchArray {
     ///   [`recount`](Self::recount);
     /// - the errors of [reading values](crate#reading-values).
     pub fn batch(&self, index: usize) -> Result<Vec<Value>> {
-        let items = batch(&self.schunk, index)?;
-        let len = items.len() as u64;
+        let items = batch(&self.schunk, &self.known.format, index)?;
+        self.check_len(index, items.len() as u64)?;
+        Ok(items)
+    }
+
+    /// Checks the number of items of a batch that was read.
+    pub(crate) fn check_len(&self, index: usize, len: u64) -> Result<()> {
         match self.known.starts.get().and_then(|starts| starts.get(index..)) {
             Some([start, end, ..]) if end - start != len => {
                 let kept = end - start;
@@ -225,7 +285,7 @@ impl BatchArray {
                     format!("batch {index} has {len} items, its metadata specifies {kept}");
                 Err(error(&self.schunk, ErrorKind::InvalidData, READ, detail))
             }
-            _ => Ok(items),
+            _ => Ok(()),
         }
     }
 
@@ -282,7 +342,7 @@ impl BatchArray {
     ///   Python would read the block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
-        self.change(&Edit::Insert(index, &values_of(items)?))
+        self.change(&Edit::Insert(index, Items::Values(&values_of(items)?)))
     }
 
     /// Replaces a batch.
@@ -314,7 +374,7 @@ impl BatchArray {
     /// - The errors of [reading values](crate#reading-values);
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn recount(&mut self) -> Result<()> {
-        let lengths = count(&self.schunk, u64::MAX)?;
+        let lengths = count(&self.schunk, &self.known.format, u64::MAX)?;
         if self.schunk.is_writable() {
             keep_lengths(&mut self.schunk, &lengths)?;
         }
@@ -323,11 +383,15 @@ impl BatchArray {
     }
 
     pub(crate) fn append_values(&mut self, items: &[Value]) -> Result<()> {
+        self.append_items(Items::Values(items))
+    }
+
+    pub(crate) fn append_items(&mut self, items: Items<'_>) -> Result<()> {
         self.change(&Edit::Append(items))
     }
 
     pub(crate) fn set_values(&mut self, index: usize, items: &[Value]) -> Result<()> {
-        self.change(&Edit::Set(index, items))
+        self.change(&Edit::Set(index, Items::Values(items)))
     }
 
     /// The batch of an item, and the index of the item in it.
@@ -356,8 +420,8 @@ impl BatchArray {
         let before = block * per_block;
         let expected = (self.batch_len(batch)? - before).min(per_block);
         let place = usize::try_from(block).unwrap_or(usize::MAX);
-        let found = match self.schunk.block_value(batch, place) {
-            Ok(value) => list(&self.schunk, batch, place, value)?,
+        let found = match block_items(&self.schunk, &self.known.format, batch, place) {
+            Ok(items) => items,
             // The batch exists, so the block is missing.
             Err(error) if error.kind() == ErrorKind::OutOfBounds => Vec::new(),
             Err(error) => return Err(error),
@@ -371,12 +435,18 @@ impl BatchArray {
         Ok((start + before, found))
     }
 
+    /// How items are serialized.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn format(&self) -> &Format {
+        &self.known.format
+    }
+
     /// The index of the first item of each batch; counted if it is not known.
     fn starts(&self) -> Result<&[u64]> {
         if let Some(starts) = self.known.starts.get() {
             return Ok(starts);
         }
-        let lengths = count(&self.schunk, max_counted(&self.schunk))?;
+        let lengths = count(&self.schunk, &self.known.format, max_counted(&self.schunk))?;
         let starts = starts_of(&self.schunk, &lengths)?;
         Ok(self.known.starts.get_or_init(|| starts))
     }
@@ -413,25 +483,30 @@ impl Known {
         };
         let lengths = kept_lengths(schunk)?;
         let starts = lengths.and_then(|lengths| starts_of(schunk, &lengths).ok());
-        Ok(Self { items_per_block, starts: starts.map(OnceLock::from).unwrap_or_default() })
+        let starts = starts.map(OnceLock::from).unwrap_or_default();
+        let format = match meta.get("serializer") {
+            Some(serializer) if serializer.as_str() == Some(ARROW) => arrow_format(schunk, &meta)?,
+            _ => Format::Msgpack,
+        };
+        Ok(Self { items_per_block, starts, format })
     }
 }
 
 /// A change of the batches.
 #[derive(Debug)]
 enum Edit<'a> {
-    Append(&'a [Value]),
-    Insert(usize, &'a [Value]),
-    Set(usize, &'a [Value]),
+    Append(Items<'a>),
+    Insert(usize, Items<'a>),
+    Set(usize, Items<'a>),
     Remove(usize),
 }
 
 /// Changes the batches and the stored lengths, in a transaction.
 fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
-    let Known { mut items_per_block, starts } = Known::read(schunk)?;
+    let Known { mut items_per_block, starts, mut format } = Known::read(schunk)?;
     let before = match starts.get() {
         Some(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).collect(),
-        None => count(schunk, max_counted(schunk))?,
+        None => count(schunk, &format, max_counted(schunk))?,
     };
     let mut after = before.clone();
     let nbatches = before.len();
@@ -447,14 +522,16 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     let starts = starts_of(schunk, &after)?;
     let blocks = match *edit {
         Edit::Append(items) | Edit::Insert(_, items) | Edit::Set(_, items) => {
-            let per_block = match items_per_block {
-                Some(per_block) => per_block,
-                None => guess(schunk.cparams().level, items)?,
-            };
-            let blocks = blocks(schunk, items, per_block)?;
-            if items_per_block.is_none() && nbatches == 0 {
-                keep_items_per_block(schunk, per_block)?;
-                items_per_block = Some(per_block);
+            let (blocks, per_block) = blocks(schunk, &mut format, items, items_per_block)?;
+            if nbatches == 0 {
+                #[cfg(feature = "arrow")]
+                if let Format::Arrow(Some(field)) = &format {
+                    keep_schema(schunk, field)?;
+                }
+                if items_per_block.is_none() {
+                    keep_in_tag(schunk, ITEMS_PER_BLOCK, per_block.into())?;
+                    items_per_block = Some(per_block);
+                }
             }
             blocks
         }
@@ -475,7 +552,7 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     if after != before {
         keep_lengths(schunk, &after)?;
     }
-    Ok(Known { items_per_block, starts: starts.into() })
+    Ok(Known { items_per_block, starts: starts.into(), format })
 }
 
 /// Converts the items of a batch to values.
@@ -483,19 +560,52 @@ fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
     items.iter().map(Value::from_type).collect()
 }
 
-/// Serializes the blocks of a batch.
-fn blocks(schunk: &SChunk, items: &[Value], per_block: u64) -> Result<Vec<Vec<u8>>> {
-    if items.is_empty() {
+/// Serializes the blocks of a batch. Returns them with the number of items of each but the last.
+fn blocks(
+    schunk: &SChunk,
+    format: &mut Format,
+    items: Items<'_>,
+    per_block: Option<u64>,
+) -> Result<(Vec<Vec<u8>>, u64)> {
+    if items.len() == 0 {
         let detail = "expected a batch of at least one item, got none";
         return Err(error(schunk, ErrorKind::InvalidArgument, WRITE, detail));
     }
-    let per_block = usize::try_from(per_block).unwrap_or(usize::MAX);
-    items.chunks(per_block).map(|block| Value::List(block.to_vec()).to_msgpack()).collect()
+    let level = schunk.cparams().level;
+    match (format, items) {
+        (Format::Msgpack, Items::Values(items)) => {
+            let size = |index: usize| items[index].to_msgpack().map(|bytes| bytes.len());
+            let per_block = per_block.map_or_else(|| guess(level, items.len(), size), Ok)?;
+            let blocks = items.chunks(usize::try_from(per_block).unwrap_or(usize::MAX));
+            let blocks = blocks.map(|block| Value::List(block.to_vec()).to_msgpack());
+            Ok((blocks.collect::<Result<_>>()?, per_block))
+        }
+        #[cfg(feature = "arrow")]
+        (Format::Msgpack, Items::Arrow(_)) => {
+            let detail = "its items are serialized with msgpack, expected values";
+            Err(error(schunk, ErrorKind::TypeMismatch, WRITE, detail))
+        }
+        #[cfg(feature = "arrow")]
+        (Format::Arrow(field), items) => {
+            let array = arrow_items(schunk, field.as_ref(), items)?;
+            let column = field.get_or_insert_with(|| ipc::column(array.data_type()));
+            let average = array.get_buffer_memory_size() / array.len();
+            let per_block =
+                per_block.map_or_else(|| guess(level, array.len(), |_| Ok(average.max(1))), Ok)?;
+            let step = usize::try_from(per_block).unwrap_or(usize::MAX);
+            let blocks = (0..array.len()).step_by(step).map(|start| {
+                let len = step.min(array.len() - start);
+                ipc::block_bytes(column, array.slice(start, len))
+                    .map_err(|detail| error(schunk, ErrorKind::InvalidArgument, WRITE, detail))
+            });
+            Ok((blocks.collect::<Result<_>>()?, per_block))
+        }
+    }
 }
 
-/// The number of items per block from the first batch, by compression level.
-fn guess(level: u8, items: &[Value]) -> Result<u64> {
-    let all = items.len() as u64;
+/// The number of items per block from the first batch, by compression level and the size of the items.
+fn guess(level: u8, len: usize, size: impl Fn(usize) -> Result<usize>) -> Result<u64> {
+    let all = len as u64;
     let budget = match level {
         1..=3 => 1 << 20,
         4..=6 => 1 << 23,
@@ -503,28 +613,51 @@ fn guess(level: u8, items: &[Value]) -> Result<u64> {
         _ => return Ok(all),
     };
     let mut nbytes = 0;
-    for (count, item) in (0..).zip(items) {
-        nbytes += item.to_msgpack()?.len();
-        if count > 0 && nbytes > budget {
-            return Ok(count);
+    for index in 0..len {
+        nbytes += size(index)?;
+        if index > 0 && nbytes > budget {
+            return Ok(index as u64);
         }
     }
     Ok(all)
 }
 
 /// The items of a batch, without comparing the stored length.
-fn batch(schunk: &SChunk, index: usize) -> Result<Vec<Value>> {
+fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
     if index >= schunk.nchunks() {
         return Err(no_batch(schunk, READ, index));
     }
     let mut items = Vec::new();
-    for (block, value) in schunk.block_values(index)?.into_iter().enumerate() {
-        items.append(&mut list(schunk, index, block, value)?);
+    match format {
+        Format::Msgpack => {
+            for (block, value) in schunk.block_values(index)?.into_iter().enumerate() {
+                items.append(&mut list(schunk, index, block, value)?);
+            }
+        }
+        #[cfg(feature = "arrow")]
+        Format::Arrow(field) => {
+            for (block, bytes) in schunk.blocks(index)?.iter().enumerate() {
+                let field = field.as_ref();
+                items.append(&mut arrow_values(schunk, field, index, block, bytes.to_vec())?);
+            }
+        }
     }
     Ok(items)
 }
 
 /// The items of a block.
+fn block_items(schunk: &SChunk, format: &Format, batch: usize, block: usize) -> Result<Vec<Value>> {
+    match format {
+        Format::Msgpack => list(schunk, batch, block, schunk.block_value(batch, block)?),
+        #[cfg(feature = "arrow")]
+        Format::Arrow(field) => {
+            let bytes = schunk.block(batch, block)?;
+            arrow_values(schunk, field.as_ref(), batch, block, bytes)
+        }
+    }
+}
+
+/// The items of a block with a list.
 fn list(schunk: &SChunk, batch: usize, block: usize, value: Value) -> Result<Vec<Value>> {
     match value {
         Value::List(items) => Ok(items),
@@ -538,7 +671,7 @@ fn no_list(schunk: &SChunk, batch: usize, block: usize) -> Error {
 }
 
 /// Counts the items of each batch, in batches of up to `left` bytes in total.
-fn count(schunk: &SChunk, mut left: u64) -> Result<Vec<u64>> {
+fn count(schunk: &SChunk, format: &Format, mut left: u64) -> Result<Vec<u64>> {
     let lengths = (0..schunk.nchunks()).map(|index| {
         let cost = schunk.chunk_info(index)?.nbytes as u64 + BATCH_COST;
         left = left.checked_sub(cost).ok_or_else(|| {
@@ -547,7 +680,13 @@ fn count(schunk: &SChunk, mut left: u64) -> Result<Vec<u64>> {
             error(schunk, ErrorKind::TooLarge, READ, detail)
         })?;
         let blocks = schunk.blocks(index)?;
-        blocks.iter().enumerate().map(|(block, bytes)| list_len(schunk, index, block, bytes)).sum()
+        let lengths = blocks.iter().enumerate().map(|(block, bytes)| match format {
+            Format::Msgpack => list_len(schunk, index, block, bytes),
+            #[cfg(feature = "arrow")]
+            Format::Arrow(_) => ipc::block_len(bytes)
+                .map_err(|(kind, detail)| in_block(schunk, index, block, kind, &detail)),
+        });
+        lengths.sum()
     });
     lengths.collect()
 }
@@ -587,18 +726,108 @@ fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
     Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()
 }
 
-/// Stores the items per block in the metalayer, which is removed and added again because its length changes.
-fn keep_items_per_block(schunk: &mut SChunk, per_block: u64) -> Result<()> {
+/// Stores an entry of the metalayer, which is removed and added again because its length changes.
+fn keep_in_tag(schunk: &mut SChunk, name: &str, value: Value) -> Result<()> {
     let mut meta = tag(schunk, NAME, WRITE)?;
     if let Value::Map(pairs) = &mut meta {
-        match pairs.iter_mut().find(|(name, _)| name.as_str() == Some(ITEMS_PER_BLOCK)) {
-            Some((_, number)) => *number = per_block.into(),
-            None => pairs.push((ITEMS_PER_BLOCK.into(), per_block.into())),
+        match pairs.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
+            Some((_, old)) => *old = value,
+            None => pairs.push((name.into(), value)),
         }
     }
     let meta = meta.to_msgpack()?;
     schunk.meta_mut().remove(NAME)?;
     schunk.meta_mut().set(NAME, &meta)
+}
+
+/// How the items are serialized with Arrow.
+#[cfg(feature = "arrow")]
+fn arrow_format(schunk: &SChunk, meta: &Value) -> Result<Format> {
+    let field = match meta.get(ARROW_SCHEMA) {
+        None | Some(Value::None) => None,
+        Some(Value::Bytes(bytes)) => {
+            let field = ipc::parse_schema(bytes).map_err(|(kind, detail)| {
+                error(schunk, kind, OPEN, format!("its Arrow schema is invalid: {detail}"))
+            });
+            Some(field?)
+        }
+        Some(other) => {
+            let detail = format!("its Arrow schema is {}, expected bytes", what(other));
+            return Err(error(schunk, ErrorKind::InvalidData, OPEN, detail));
+        }
+    };
+    Ok(Format::Arrow(field))
+}
+
+/// Arrays whose items are serialized with Arrow are refused before.
+#[cfg(not(feature = "arrow"))]
+fn arrow_format(schunk: &SChunk, _: &Value) -> Result<Format> {
+    Err(error(schunk, ErrorKind::Unsupported, OPEN, "its items are serialized with Arrow"))
+}
+
+/// Stores the schema of items that are serialized with Arrow.
+#[cfg(feature = "arrow")]
+fn keep_schema(schunk: &mut SChunk, field: &Field) -> Result<()> {
+    let bytes = ipc::schema_bytes(field)
+        .map_err(|detail| error(schunk, ErrorKind::InvalidArgument, WRITE, detail))?;
+    keep_in_tag(schunk, ARROW_SCHEMA, Value::Bytes(bytes))
+}
+
+/// The items of a batch to be written with Arrow, of the type of the other batches.
+#[cfg(feature = "arrow")]
+fn arrow_items(schunk: &SChunk, field: Option<&Field>, items: Items<'_>) -> Result<ArrayRef> {
+    match (field, items) {
+        (Some(field), Items::Arrow(array)) if field.data_type() != array.data_type() => {
+            let (found, expected) = (array.data_type(), field.data_type());
+            let detail = format!("items of the type {found}, expected {expected}");
+            Err(error(schunk, ErrorKind::TypeMismatch, WRITE, detail))
+        }
+        (_, Items::Arrow(array)) => Ok(array.clone()),
+        (Some(field), Items::Values(items)) => {
+            let items: Vec<&Value> = items.iter().collect();
+            values::array_from(field, &items).map_err(|(kind, detail)| {
+                let kind = match kind {
+                    ErrorKind::InvalidData => ErrorKind::TypeMismatch,
+                    kind => kind,
+                };
+                error(schunk, kind, WRITE, detail)
+            })
+        }
+        (None, Items::Values(_)) => {
+            let detail = "the first batch of an array that is serialized with Arrow has to be an Arrow array, which \
+                determines the type of its items";
+            Err(error(schunk, ErrorKind::TypeMismatch, WRITE, detail))
+        }
+    }
+}
+
+/// The items of a block that is serialized with Arrow.
+#[cfg(feature = "arrow")]
+fn arrow_values(
+    schunk: &SChunk,
+    field: Option<&Field>,
+    batch: usize,
+    block: usize,
+    bytes: Vec<u8>,
+) -> Result<Vec<Value>> {
+    let mut left = (bytes.len() as u64).saturating_mul(MAX_VALUES_RATIO).max(MAX_VALUES);
+    let items = ipc::block_array(bytes, field).and_then(|array| {
+        let column = ipc::column(array.data_type());
+        values::values_of(field.unwrap_or(&column), &array, &mut left)
+    });
+    items.map_err(|(kind, detail)| in_block(schunk, batch, block, kind, &detail))
+}
+
+/// The error of a block.
+#[cfg(feature = "arrow")]
+pub(crate) fn in_block(
+    schunk: &SChunk,
+    batch: usize,
+    block: usize,
+    kind: ErrorKind,
+    detail: &str,
+) -> Error {
+    error(schunk, kind, READ, format!("block {block} of batch {batch}: {detail}"))
 }
 
 /// The index of the first item of each batch of these lengths, and the end of the last batch.
@@ -764,7 +993,16 @@ mod tests {
             |opened: Result<BatchArray>, kind| assert_eq!(opened.unwrap_err().kind(), kind);
         refused(BatchArray::from_schunk(schunk()), ErrorKind::InvalidData);
         refused(with(5.into()), ErrorKind::InvalidData);
-        refused(with(Value::from([("serializer", "arrow".into())])), ErrorKind::Unsupported);
+        refused(with(Value::from([("serializer", "pickle".into())])), ErrorKind::Unsupported);
+        let arrow = with(Value::from([("serializer", "arrow".into())]));
+        match cfg!(feature = "arrow") {
+            true => assert_eq!(arrow.unwrap().nitems().unwrap(), 0),
+            false => {
+                let error = arrow.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
+                assert!(error.to_string().contains("feature `arrow`"), "{error}");
+            }
+        }
         refused(with(Value::from([("version", 2.into())])), ErrorKind::Unsupported);
         for number in [0.into(), (-1).into(), "2".into(), 1.5.into()] {
             let tag = Value::from([(ITEMS_PER_BLOCK, number)]);

@@ -14,7 +14,8 @@
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): it needs more memory than the limits of
 //!   [`OpenOptions`](blosc2::OpenOptions) allow;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its format version is newer than this crate supports, its
-//!   values are not serialized with msgpack, or its items are Python objects.
+//!   values are serialized with Arrow and this build does not have the feature `arrow`, or in another way than with
+//!   msgpack; or its items are Python objects.
 //!
 //! ## Creating a container
 //! - [`AlreadyExists`](blosc2::ErrorKind::AlreadyExists): the path exists; it is not changed;
@@ -62,8 +63,12 @@
 //! | [`TreeStore`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
 //! | [`TreeStore`] | `pack`, `unpack` | as for `durable` |
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod archive;
+#[cfg(feature = "arrow")]
+#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+pub mod arrow;
 mod batch_array;
 mod carrier;
 mod ctable;

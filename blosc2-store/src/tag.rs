@@ -1,6 +1,13 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
-use blosc2::{Error, ErrorKind, Result, SChunk, Value};
+use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
+
+/// The name of the serializer Arrow.
+pub(crate) const ARROW: &str = "arrow";
+
+/// The kind and the description of an error.
+#[cfg(feature = "arrow")]
+pub(crate) type Fault = (ErrorKind, String);
 
 /// Checks that a super-chunk can become an array of values.
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
@@ -14,7 +21,8 @@ pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
     Err(error(schunk, ErrorKind::InvalidArgument, doing, detail))
 }
 
-/// Returns the content of the metalayer that identifies the container, after checking its version and serializer.
+/// Returns the content of the metalayer that identifies the container, after checking its version and serializer. Items
+/// can be serialized with Arrow only in batches.
 pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     let failed = |kind, detail| error(schunk, kind, doing, detail);
     let Some(tag) = schunk.meta().value(name)? else {
@@ -31,9 +39,15 @@ pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     match tag.get("serializer") {
         None => {}
         Some(serializer) if serializer.as_str() == Some("msgpack") => {}
+        Some(serializer) if serializer.as_str() == Some(ARROW) && name != "vlarray" => {
+            if cfg!(not(feature = "arrow")) {
+                let detail = "its values are serialized with Arrow: this needs the feature `arrow` of blosc2-store";
+                return Err(failed(ErrorKind::Unsupported, detail.to_owned()));
+            }
+        }
         Some(serializer) => {
             let detail = format!(
-                "its values are serialized with {}, only msgpack is supported",
+                "its values are serialized with {}, which is not supported",
                 what(serializer)
             );
             return Err(failed(ErrorKind::Unsupported, detail));
@@ -78,4 +92,21 @@ pub(crate) fn what(value: &Value) -> String {
         Value::Complex { .. } => "a complex number".to_owned(),
         _ => "an object".to_owned(),
     }
+}
+
+/// Approximate bytes of memory of a value.
+pub(crate) fn weight(value: &Value) -> u64 {
+    let content = match value {
+        Value::Str(text) => text.len() as u64,
+        Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
+        Value::Array(array) => (array.data().len() + size_of::<Dtype>()) as u64,
+        Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
+            items.iter().map(weight).sum()
+        }
+        Value::Objects { values, .. } => values.iter().map(weight).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(key, item)| weight(key) + weight(item)).sum(),
+        Value::Reference(value) => weight(value),
+        _ => 0,
+    };
+    size_of::<Value>() as u64 + content
 }

@@ -29,11 +29,12 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 7] = [
+const AFTER: [Step; 8] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
     ("package", package::package),
     ("object storage", integrations::object_store_quick),
+    ("Arrow", integrations::arrow_quick),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
     ("address sanitizer", || on_linux(sanitize::quick)),

@@ -1,4 +1,5 @@
-//! `cargo xtask integrations`: the crates that connect this project with object storage, Zarr and HDF5.
+//! `cargo xtask integrations`: the crates and features that connect this project with object storage, Arrow, Parquet,
+//! Zarr and HDF5.
 //!
 //! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
 //! the Python packages of the same formats, and start servers on the loopback interface.
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
+use crate::python::{ARROW, BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
 use crate::steps::Steps;
 use crate::vendor;
@@ -16,6 +17,8 @@ use crate::vendor;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
     ObjectStore,
+    Arrow,
+    Parquet,
     Zarr,
     Hdf5,
 }
@@ -27,6 +30,8 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
     let parts = [
         (Part::ObjectStore, "object storage: clippy and docs", object_store_docs as fn() -> _),
         (Part::ObjectStore, "object storage", object_store),
+        (Part::Arrow, "Arrow", arrow),
+        (Part::Parquet, "Parquet", parquet),
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
     ];
@@ -65,6 +70,31 @@ fn object_store() -> Result<()> {
     test.args(OBJECT_STORE_CRATES);
     run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))?;
     run::run(&mut run::cargo(["test", "--doc", "-p", "blosc2-object-store"]))
+}
+
+const ARROW_CRATE: [&str; 4] = ["-p", "blosc2-store", "--features", "arrow"];
+
+/// Tests the feature `arrow` of `blosc2-store` without Python. The selection of packages is that of the other tests, so
+/// that little is compiled again.
+pub(crate) fn arrow_quick() -> Result<()> {
+    run::run(&mut run::cargo(["test", "--features", "blosc2-store/arrow", "--test", "arrow"]))
+}
+
+/// Checks and tests the feature `arrow` of `blosc2-store`.
+fn arrow() -> Result<()> {
+    let venv = python(&ARROW)?;
+    let mut clippy = run::cargo(["clippy", "--all-targets"]);
+    run::run(clippy.args(ARROW_CRATE).args(["--", "-D", "warnings"]))?;
+    let mut test = run::cargo(["test", "--lib", "--test", "arrow"]);
+    test.args(ARROW_CRATE).args(["--", "--include-ignored"]);
+    run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))?;
+    run::run(run::cargo(["test", "--doc"]).args(ARROW_CRATE))?;
+    let mut doc = run::cargo(["doc", "--no-deps"]);
+    run::run(doc.args(ARROW_CRATE).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn parquet() -> Result<()> {
+    member("parquet-example", &python(&ARROW)?, &[])
 }
 
 fn zarr() -> Result<()> {

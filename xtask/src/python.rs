@@ -26,6 +26,9 @@ pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", CMA
 pub(crate) const OBJECT_STORE: [&str; 4] =
     ["fsspec==2026.9.0", "aiohttp==3.14.5", "s3fs==2026.9.0", "moto[server]==5.2.5"];
 
+/// What the tests of the feature `arrow` of `blosc2-store` need too.
+pub(crate) const ARROW: [&str; 1] = ["pyarrow==26.0.1"];
+
 /// What the tests of `blosc2-zarrs` need too.
 pub(crate) const ZARR: [&str; 3] = ["zarr==3.1.6", "numcodecs==0.16.6", "imagecodecs==2026.3.6"];
 
@@ -43,7 +46,7 @@ pub(crate) const UPSTREAM: [&str; 10] = [
     "pytest-xdist==3.8.0",
     "psutil==7.2.2",
     "pandas==3.1.1",
-    "pyarrow==26.0.1",
+    ARROW[0],
 ];
 
 const H5PY: &str = "h5py==3.16.0";

@@ -340,7 +340,7 @@ impl CTable {
     /// - [`ErrorKind::NotFound`]: there is no such column;
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), of an unknown kind, or
-    ///   serialized with Arrow;
+    ///   serialized with Arrow and this build does not have the feature `arrow`;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.

@@ -1,5 +1,8 @@
 //! Reading columns, for each kind of storage.
 
+#[cfg(feature = "arrow")]
+mod raw;
+
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -11,7 +14,7 @@ use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
 use super::{OPEN, READ};
-use crate::tag::{error, what};
+use crate::tag::{error, weight, what};
 use crate::{BatchArray, ObjectArray};
 
 /// Live rows that are decoded at once.
@@ -315,8 +318,36 @@ fn in_batches(
     Ok(values)
 }
 
+/// Strings, one after the other.
+#[derive(Debug, Default)]
+struct Texts {
+    /// The end of each string.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
 /// The strings of the live rows of a span.
 fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Result<Vec<Value>> {
+    let mut found = Texts::default();
+    read_texts(offsets, bytes, span, budget, &mut found)?;
+    let starts = [0].into_iter().chain(found.ends.iter().copied());
+    let texts = starts.zip(&found.ends).map(|(start, &end)| {
+        std::str::from_utf8(&found.bytes[start..end]).map(Value::from).map_err(|error| {
+            let detail = format!("a string is not UTF-8: {error}");
+            failed(offsets.schunk(), ErrorKind::InvalidData, detail)
+        })
+    });
+    texts.collect()
+}
+
+/// Appends the strings of the live rows of a span, which may be invalid UTF-8.
+fn read_texts(
+    offsets: &NDArray,
+    bytes: &NDArray,
+    span: &Span,
+    budget: &Budget,
+    texts: &mut Texts,
+) -> Result<()> {
     let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
     span.check_inside(offsets, offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
@@ -336,7 +367,6 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
     }
     let live = span.keep(ends.windows(2).collect(), 1);
     budget.check(live.iter().map(|ends| (ends[1] - ends[0]) as u64).sum())?;
-    let mut texts = Vec::with_capacity(live.len());
     let mut live = live.into_iter().peekable();
     while let Some(ends) = live.next() {
         let first = ends[0];
@@ -350,14 +380,12 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
         let places = first as u64..run[run.len() - 1][1] as u64;
         let bytes = bytes.read::<u8>([places])?;
         for ends in run {
-            let text = &bytes[(ends[0] - first) as usize..(ends[1] - first) as usize];
-            match std::str::from_utf8(text) {
-                Ok(text) => texts.push(text.into()),
-                Err(error) => return Err(invalid(format!("a string is not UTF-8: {error}"))),
-            }
+            let text = (ends[0] - first) as usize..(ends[1] - first) as usize;
+            texts.bytes.extend_from_slice(&bytes[text]);
+            texts.ends.push(texts.bytes.len());
         }
     }
-    Ok(texts)
+    Ok(())
 }
 
 /// The strings of a dictionary.
@@ -450,23 +478,6 @@ fn same(item: &Value, sentinel: &Value) -> bool {
         (Value::Bool(item), sentinel) => *sentinel == Value::Int((*item).into()),
         (item, sentinel) => item == sentinel,
     }
-}
-
-/// Approximate bytes of memory of a value.
-pub(super) fn weight(value: &Value) -> u64 {
-    let content = match value {
-        Value::Str(text) => text.len() as u64,
-        Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
-        Value::Array(array) => (array.data().len() + size_of::<Dtype>()) as u64,
-        Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
-            items.iter().map(weight).sum()
-        }
-        Value::Objects { values, .. } => values.iter().map(weight).sum(),
-        Value::Map(pairs) => pairs.iter().map(|(key, item)| weight(key) + weight(item)).sum(),
-        Value::Reference(value) => weight(value),
-        _ => 0,
-    };
-    size_of::<Value>() as u64 + content
 }
 
 fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {

@@ -7,7 +7,7 @@ use blosc2::{Dtype, ErrorKind, Value};
 
 use super::column::{Column, ColumnKind, Nulls, TimeUnit};
 use super::json::{self, Allowance, Fault, invalid};
-use super::read::weight;
+use crate::tag::weight;
 use crate::{ItemKind, ItemType};
 
 /// The supported versions: later ones may store nulls differently.

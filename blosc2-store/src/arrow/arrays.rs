@@ -1,0 +1,182 @@
+//! Arrays of items as Arrow arrays, and back.
+
+use std::ops::{Bound, RangeBounds};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::Field;
+use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, Result};
+
+use super::dtypes::items_field;
+use super::items::{Items, array_of, items_of};
+use crate::tag::error;
+
+const TO: &str = "convert an array to Arrow";
+const FROM: &str = "convert from Arrow to an array";
+
+/// Returns the Arrow field of an array: the type of its rows, which are along the first axis.
+///
+/// The metadata of the field describe what the Arrow type does not: the shape of rows with several axes, as the
+/// extension type `arrow.fixed_shape_tensor`, and complex numbers.
+///
+/// # Errors
+/// - [`ErrorKind::Unsupported`]: the dtype of the array is not known, or has no Arrow type;
+/// - [`ErrorKind::InvalidArgument`]: the array has no axes;
+/// - [`ErrorKind::InvalidData`]: its typesize differs from the size of its dtype.
+///
+/// ```
+/// use arrow_schema::DataType;
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1.5f32, 2.5, 3.5, 4.5, 5.5, 6.5], &[3, 2])?;
+/// let field = blosc2_store::arrow::field("point", &array)?;
+/// assert!(matches!(field.data_type(), DataType::FixedSizeList(item, 2) if *item.data_type() == DataType::Float32));
+/// assert_eq!(field.extension_type_name(), Some("arrow.fixed_shape_tensor"));
+/// assert_eq!(field.extension_type_metadata(), Some(r#"{"shape":[2]}"#));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn field(name: &str, array: &NDArray) -> Result<Field> {
+    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
+    let dtype = array.dtype().ok_or_else(|| {
+        let detail = format!("its dtype {:?} is not known", array.dtype_str());
+        failed(ErrorKind::Unsupported, detail)
+    })?;
+    if dtype.size() != array.typesize() {
+        let (typesize, size) = (array.typesize(), dtype.size());
+        let detail =
+            format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
+        return Err(failed(ErrorKind::InvalidData, detail));
+    }
+    let [_, inner @ ..] = array.shape() else {
+        return Err(failed(ErrorKind::InvalidArgument, "it has no axes, expected rows".to_owned()));
+    };
+    items_field(name, dtype, inner, false).map_err(|detail| failed(ErrorKind::Unsupported, detail))
+}
+
+/// Reads rows of an array, along its first axis, as an Arrow array with the type of [`field`].
+///
+/// The byte order is converted to that of this machine. Numbers in native byte order are not copied after they are
+/// decompressed. The value NaT of dates and durations is null.
+///
+/// # Errors
+/// - The errors of [`field`];
+/// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+/// - [`ErrorKind::InvalidData`]: a chunk is damaged, or a string contains an invalid character;
+/// - [`ErrorKind::TooLarge`]: the rows take more memory than
+///   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) allows;
+/// - [`ErrorKind::Io`]: the file cannot be read.
+///
+/// ```
+/// use arrow_array::cast::AsArray;
+/// use arrow_array::types::Int32Type;
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[3, 1, 4, 1, 5], &[5])?;
+/// let items = blosc2_store::arrow::to_arrow(&array, 1..4)?;
+/// assert_eq!(items.as_primitive::<Int32Type>().values()[..], [1, 4, 1]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef> {
+    let field = field("item", array)?;
+    let nrows = array.shape()[0];
+    let start = match rows.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match rows.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => nrows,
+    };
+    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
+    if start > end || end > nrows {
+        let detail = format!("there are {nrows} rows, asked for {start}..{end}");
+        return Err(failed(ErrorKind::OutOfBounds, detail));
+    }
+    let invalid = |detail: String| failed(ErrorKind::InvalidData, detail);
+    let rows = start..end;
+    let mut bytes = array.bytes().read([rows])?;
+    let dtype = array.dtype().ok_or_else(|| invalid("its dtype is not known".to_owned()))?;
+    if !dtype.is_native() {
+        dtype.swap_plan().map_err(|error| invalid(error.to_string()))?.apply(&mut bytes);
+    }
+    let inner = &array.shape()[1..];
+    array_of(&field, &dtype.to_native(), inner, (end - start) as usize, bytes, None)
+        .map_err(|(kind, detail)| failed(kind, detail))
+}
+
+/// Reads rows of an array of structures with one axis as a record batch, with a column for each field.
+///
+/// # Errors
+/// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the array has several axes;
+/// - the errors of [`to_arrow`].
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let bytes = [1, 0, 0, 0, 7, 2, 0, 0, 0, 8];
+/// let array = NDArray::builder().from_bytes(&bytes, &[2], "[('id', '<i4'), ('level', 'u1')]", 5)?;
+/// let batch = blosc2_store::arrow::to_record_batch(&array, ..)?;
+/// assert_eq!((batch.num_rows(), batch.schema().field(1).name().as_str()), (2, "level"));
+///
+/// let back = blosc2_store::arrow::from_record_batch(NDArray::builder(), &batch)?;
+/// assert_eq!(back.bytes().read_all()?, bytes);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<RecordBatch> {
+    let is_structure = array.dtype().is_some_and(|dtype| dtype.fields().is_some());
+    if array.ndim() != 1 || !is_structure {
+        let dtype = array.dtype_str().unwrap_or("unknown items");
+        let detail = format!(
+            "an array of {dtype} and shape {:?}, expected structures and one dimension",
+            array.shape()
+        );
+        return Err(error(array.schunk(), ErrorKind::TypeMismatch, TO, detail));
+    }
+    Ok(RecordBatch::from(to_arrow(array, rows)?.as_struct()))
+}
+
+/// Creates an array from an Arrow array, with a row for each item. `field` is the field of the Arrow array: its
+/// metadata can describe a shape or complex numbers, see [`field`].
+///
+/// Strings get the dtype `<U` and byte strings `|S`, with the length of the longest one. Nulls in arrays of dates and
+/// durations become NaT.
+///
+/// # Errors
+/// - [`ErrorKind::InvalidArgument`]: the Arrow type has no dtype, such as lists of different lengths, dictionaries and
+///   timestamps with a time zone; the array has other nulls; a string ends with a zero; or a parameter of the builder
+///   is invalid;
+/// - the errors of [`NDArrayBuilder::from_bytes`].
+///
+/// ```
+/// use arrow_array::{Array, Int16Array};
+/// use arrow_schema::{DataType, Field};
+/// use blosc2::NDArray;
+///
+/// let items = Int16Array::from(vec![3, 1, 4]);
+/// let field = Field::new("item", DataType::Int16, false);
+/// let array = blosc2_store::arrow::from_arrow(NDArray::builder(), &field, &items)?;
+/// assert_eq!(array.read_all::<i16>()?, [3, 1, 4]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> Result<NDArray> {
+    let invalid = |detail| Error::new(ErrorKind::InvalidArgument, FROM, detail);
+    if field.data_type() != array.data_type() {
+        let (found, expected) = (array.data_type(), field.data_type());
+        return Err(invalid(format!("an array of the type {found}, but a field of {expected}")));
+    }
+    let Items { dtype, shape, bytes } = items_of(field, array, false).map_err(invalid)?;
+    let shape = [&[array.len() as u64][..], &shape].concat();
+    builder.from_bytes(&bytes, &shape, &dtype.to_string(), dtype.size())
+}
+
+/// Creates an array of structures from a record batch, with a field for each column, without gaps.
+///
+/// # Errors
+/// Fails with the errors of [`from_arrow`].
+pub fn from_record_batch(builder: NDArrayBuilder, batch: &RecordBatch) -> Result<NDArray> {
+    let structures = StructArray::from(batch.clone());
+    let field = Field::new("item", structures.data_type().clone(), false);
+    from_arrow(builder, &field, &structures)
+}

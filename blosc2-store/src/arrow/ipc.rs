@@ -1,0 +1,321 @@
+//! Blocks of Arrow-serialized batches: streams in Arrow's IPC format, with one record batch of one column.
+//!
+//! The lengths in the messages are compared with the bytes that follow before `arrow-ipc` decodes them: it validates
+//! the content of arrays, but panics if a buffer is not in the body of its message, or has a part of an item at its end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::writer::StreamWriter;
+use arrow_ipc::{MessageHeader, RecordBatch as BatchHeader, root_as_message};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use blosc2::ErrorKind;
+
+use crate::tag::Fault;
+
+/// The name of the only column, as in Python.
+const COLUMN: &str = "values";
+/// What precedes the length of the header of a message, since version 0.15 of Arrow.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+/// The end of a stream.
+const END: usize = 8;
+/// The length of an array for which no bytes are stored, such as an array of nulls.
+const MAX_EMPTY: usize = 1 << 20;
+
+/// Returns the field of the column of a batch array with items of this type.
+pub(crate) fn column(data_type: &DataType) -> Field {
+    Field::new(COLUMN, data_type.clone(), true)
+}
+
+/// Serializes the schema of a batch array.
+pub(crate) fn schema_bytes(field: &Field) -> Result<Vec<u8>, String> {
+    let schema = Schema::new(vec![field.clone()]);
+    let writer = StreamWriter::try_new(Vec::new(), &schema);
+    let mut bytes = writer.and_then(StreamWriter::into_inner).map_err(text)?;
+    bytes.truncate(bytes.len().saturating_sub(END));
+    Ok(bytes)
+}
+
+/// Parses a serialized schema, which must have one column.
+pub(crate) fn parse_schema(bytes: &[u8]) -> Result<Field, Fault> {
+    let mut messages = Messages { bytes: Buffer::from(bytes), at: 0 };
+    let Some((header, _)) = messages.next()? else {
+        return Err(invalid("its Arrow schema is empty"));
+    };
+    Ok(schema_of(&header)?.field(0).clone())
+}
+
+/// Serializes a block.
+pub(crate) fn block_bytes(field: &Field, array: ArrayRef) -> Result<Vec<u8>, String> {
+    let schema = Arc::new(Schema::new(vec![field.clone()]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(text)?;
+    let mut writer = StreamWriter::try_new(Vec::new(), &schema).map_err(text)?;
+    writer.write(&batch).map_err(text)?;
+    writer.into_inner().map_err(text)
+}
+
+/// Decodes a block. `field` is that of the schema of the batch array, if it has one: blocks of early versions of Python
+/// have none.
+pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<ArrayRef, Fault> {
+    let mut messages = Messages { bytes: Buffer::from_vec(bytes), at: 0 };
+    let limit = messages.bytes.len().saturating_mul(8).max(MAX_EMPTY);
+    let mut schema = field.map(|field| Arc::new(Schema::new(vec![field.clone()])));
+    let mut dictionaries = HashMap::new();
+    while let Some((header, body)) = messages.next()? {
+        let message = root_as_message(&header).map_err(invalid)?;
+        let version = message.version();
+        match message.header_type() {
+            MessageHeader::Schema => schema = Some(schema_of(&header)?),
+            MessageHeader::DictionaryBatch => {
+                let dictionary = message.header_as_dictionary_batch();
+                let dictionary = dictionary.ok_or_else(|| invalid("a message has no content"))?;
+                let schema = needed(&schema)?;
+                #[expect(deprecated, reason = "nothing else leads from a dictionary to its type")]
+                let fields = schema.fields_with_dict_id(dictionary.id());
+                let values = fields.first().and_then(|field| match field.data_type() {
+                    DataType::Dictionary(_, values) => Some(&**values),
+                    _ => None,
+                });
+                let values = values.ok_or_else(|| invalid("a dictionary without a column"))?;
+                let data = dictionary.data().ok_or_else(|| invalid("an empty dictionary"))?;
+                check(&data, values, body.len(), limit)?;
+                read_dictionary(&body, dictionary, schema, &mut dictionaries, &version)
+                    .map_err(invalid)?;
+            }
+            MessageHeader::RecordBatch => {
+                let batch = message.header_as_record_batch();
+                let batch = batch.ok_or_else(|| invalid("a message has no content"))?;
+                let schema = needed(&schema)?.clone();
+                check(&batch, schema.field(0).data_type(), body.len(), limit)?;
+                let batch = read_record_batch(&body, batch, schema, &dictionaries, None, &version)
+                    .map_err(invalid)?;
+                let array = batch.column(0).clone();
+                return match field {
+                    Some(field) if field.data_type() != array.data_type() => {
+                        let (found, expected) = (array.data_type(), field.data_type());
+                        Err(invalid(format!("items of the type {found}, expected {expected}")))
+                    }
+                    _ => Ok(array),
+                };
+            }
+            other => return Err(invalid(format!("an unexpected message {other:?}"))),
+        }
+    }
+    Err(invalid("no record batch"))
+}
+
+/// The number of items of a block, without decoding them. Decoding the block compares it with the items.
+pub(crate) fn block_len(bytes: &[u8]) -> Result<u64, Fault> {
+    let mut messages = Messages { bytes: Buffer::from(bytes), at: 0 };
+    while let Some((header, _)) = messages.next()? {
+        let message = root_as_message(&header).map_err(invalid)?;
+        if let Some(batch) = message.header_as_record_batch() {
+            let len = u64::try_from(batch.length());
+            return len.map_err(|_| invalid("a batch of negative length"));
+        }
+    }
+    Err(invalid("no record batch"))
+}
+
+/// The messages of a stream.
+#[derive(Debug)]
+struct Messages {
+    bytes: Buffer,
+    at: usize,
+}
+
+impl Messages {
+    /// The header and the body of the next message.
+    fn next(&mut self) -> Result<Option<(Buffer, Buffer)>, Fault> {
+        let Some(mut len) = self.number()? else { return Ok(None) };
+        if len == CONTINUATION {
+            len = self.number()?.ok_or_else(|| invalid("a message without a length"))?;
+        }
+        let len = u32::from_le_bytes(len);
+        if len == 0 {
+            return Ok(None);
+        }
+        let header = self.part(len.into())?;
+        let message = root_as_message(&header).map_err(invalid)?;
+        let len = u64::try_from(message.bodyLength());
+        let len = len.map_err(|_| invalid("a message with a body of negative length"))?;
+        let body = self.part(len)?;
+        Ok(Some((header, body)))
+    }
+
+    fn number(&mut self) -> Result<Option<[u8; 4]>, Fault> {
+        if self.at == self.bytes.len() {
+            return Ok(None);
+        }
+        let part = self.part(4)?;
+        Ok(part.as_slice().try_into().ok())
+    }
+
+    fn part(&mut self, len: u64) -> Result<Buffer, Fault> {
+        let left = self.bytes.len() - self.at;
+        let len = usize::try_from(len).ok().filter(|len| *len <= left);
+        let len = len.ok_or_else(|| invalid("a message that ends after its block"))?;
+        self.at += len;
+        Ok(self.bytes.slice_with_length(self.at - len, len))
+    }
+}
+
+/// The schema in the header of a message, which must have one column.
+fn schema_of(header: &Buffer) -> Result<SchemaRef, Fault> {
+    let message = root_as_message(header).map_err(invalid)?;
+    let schema = message.header_as_schema().ok_or_else(|| invalid("a message without a schema"))?;
+    if !schema.endianness().equals_to_target_endianness() {
+        let detail = "Arrow data in a byte order other than that of this machine";
+        return Err((ErrorKind::Unsupported, detail.to_owned()));
+    }
+    let schema = try_fb_to_schema(schema).map_err(invalid)?;
+    let [field] = &schema.fields()[..] else {
+        let len = schema.fields().len();
+        return Err(invalid(format!("a schema with {len} columns, expected one")));
+    };
+    check_type(field.data_type())?;
+    Ok(Arc::new(schema))
+}
+
+fn needed(schema: &Option<SchemaRef>) -> Result<&SchemaRef, Fault> {
+    schema.as_ref().ok_or_else(|| invalid("a batch without a schema"))
+}
+
+/// Checks that arrays of a type can be read.
+fn check_type(data_type: &DataType) -> Result<(), Fault> {
+    let is_decimal = |precision: u8, scale: i8, max| {
+        (1..=max).contains(&precision) && i16::from(scale).abs() <= precision.into()
+    };
+    let is_valid = match data_type {
+        DataType::List(item) | DataType::LargeList(item) => return check_type(item.data_type()),
+        DataType::FixedSizeList(item, size) if *size >= 0 => return check_type(item.data_type()),
+        DataType::Struct(fields) => {
+            return fields.iter().try_for_each(|field| check_type(field.data_type()));
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => {
+                return check_type(entries.data_type());
+            }
+            _ => false,
+        },
+        DataType::Dictionary(_, values) if !values.is_nested() => return check_type(values),
+        DataType::FixedSizeBinary(size) => *size >= 0,
+        DataType::Decimal32(precision, scale) => is_decimal(*precision, *scale, 9),
+        DataType::Decimal64(precision, scale) => is_decimal(*precision, *scale, 18),
+        DataType::Decimal128(precision, scale) => is_decimal(*precision, *scale, 38),
+        DataType::Decimal256(precision, scale) => is_decimal(*precision, *scale, 76),
+        DataType::FixedSizeList(..) => false,
+        DataType::Dictionary(..)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::Union(..)
+        | DataType::RunEndEncoded(..) => {
+            return Err((
+                ErrorKind::Unsupported,
+                format!("items of the Arrow type {data_type} are not supported"),
+            ));
+        }
+        _ => true,
+    };
+    if is_valid { Ok(()) } else { Err(invalid(format!("the invalid Arrow type {data_type}"))) }
+}
+
+/// Checks the lengths in the header of a batch with a column of this type: they limit the memory for decoding it.
+fn check(
+    batch: &BatchHeader<'_>,
+    data_type: &DataType,
+    body: usize,
+    limit: usize,
+) -> Result<(), Fault> {
+    if batch.compression().is_some() {
+        let detail =
+            "Arrow data with compressed buffers: expected them to be compressed as a chunk";
+        return Err((ErrorKind::Unsupported, detail.to_owned()));
+    }
+    let within = |len: i64, limit: usize| usize::try_from(len).is_ok_and(|len| len <= limit);
+    let nodes = batch.nodes().into_iter().flatten();
+    let fit = nodes.map(|node| {
+        within(node.length(), limit)
+            && usize::try_from(node.length()).is_ok_and(|len| within(node.null_count(), len))
+    });
+    if !fit.chain([within(batch.length(), limit)]).all(|fits| fits) {
+        return Err(invalid("a batch with more items than its bytes can describe"));
+    }
+    let mut sizes = Vec::new();
+    let mut views = batch.variadicBufferCounts().into_iter().flatten();
+    let buffers = batch.buffers().into_iter().flatten();
+    let max = batch.buffers().map_or(0, |buffers| buffers.len());
+    item_sizes(data_type, &mut views, max, &mut sizes)?;
+    // A missing or superfluous buffer is found when the batch is decoded.
+    for (buffer, size) in buffers.zip(sizes.into_iter().chain(std::iter::repeat(1))) {
+        let end = buffer.offset().checked_add(buffer.length());
+        let fits = buffer.offset() >= 0 && buffer.length() >= 0;
+        if !fits || !end.is_some_and(|end| within(end, body)) {
+            return Err(invalid("a buffer that ends after its message"));
+        }
+        if buffer.length() % size != 0 {
+            let len = buffer.length();
+            return Err(invalid(format!(
+                "a buffer of {len} bytes, expected items of {size} bytes"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Appends the size of an item of each buffer of an array of this type; 1 if the buffer can have any length.
+/// `views` are the numbers of buffers of arrays of views, of up to `max` buffers.
+fn item_sizes(
+    data_type: &DataType,
+    views: &mut dyn Iterator<Item = i64>,
+    max: usize,
+    sizes: &mut Vec<i64>,
+) -> Result<(), Fault> {
+    match data_type {
+        DataType::Null => {}
+        DataType::Utf8 | DataType::Binary => sizes.extend([1, 4, 1]),
+        DataType::LargeUtf8 | DataType::LargeBinary => sizes.extend([1, 8, 1]),
+        DataType::Utf8View | DataType::BinaryView => {
+            let count = views.next().and_then(|count| usize::try_from(count).ok());
+            let count = count.filter(|&count| count <= max);
+            let count = count.ok_or_else(|| invalid("views with an invalid number of buffers"))?;
+            sizes.extend([1, 16]);
+            sizes.resize(sizes.len() + count, 1);
+        }
+        DataType::List(item) | DataType::Map(item, _) => {
+            sizes.extend([1, 4]);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::LargeList(item) => {
+            sizes.extend([1, 8]);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::FixedSizeList(item, _) => {
+            sizes.push(1);
+            item_sizes(item.data_type(), views, max, sizes)?;
+        }
+        DataType::Struct(fields) => {
+            sizes.push(1);
+            for field in fields {
+                item_sizes(field.data_type(), views, max, sizes)?;
+            }
+        }
+        DataType::Dictionary(keys, _) => {
+            sizes.extend([1, keys.primitive_width().unwrap_or(1) as i64]);
+        }
+        _ => sizes.extend([1, 1]),
+    }
+    Ok(())
+}
+
+fn invalid(detail: impl ToString) -> Fault {
+    (ErrorKind::InvalidData, detail.to_string())
+}
+
+fn text(error: ArrowError) -> String {
+    error.to_string()
+}

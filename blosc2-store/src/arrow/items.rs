@@ -1,0 +1,300 @@
+//! Items with a dtype as Arrow arrays, and back.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, LargeBinaryArray, StringArray,
+    StructArray, make_array,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field};
+use blosc2::dtype::{Field as DtypeField, Kind};
+use blosc2::{Dtype, ErrorKind};
+
+use super::dtypes::fixed_dtype;
+use super::metadata::{complex_size, list_shape};
+use crate::tag::Fault;
+
+/// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
+/// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
+pub(super) fn array_of(
+    field: &Field,
+    dtype: &Dtype,
+    shape: &[u64],
+    len: usize,
+    bytes: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, Fault> {
+    if let (false, DataType::FixedSizeList(item, size)) = (shape.is_empty(), field.data_type()) {
+        let values = array_of(item, dtype, &[], len * *size as usize, bytes, None)?;
+        return list(field, len, values, nulls);
+    }
+    if let Some((item, shape)) = dtype.subarray() {
+        return array_of(field, item, shape, len, bytes, nulls);
+    }
+    if let (Some(members), DataType::Struct(fields)) = (dtype.fields(), field.data_type()) {
+        let members = members.iter().zip(fields);
+        let arrays = members.map(|(member, field)| {
+            let (start, size) = (member.offset(), member.dtype().size());
+            let mut part = Vec::with_capacity(len * size);
+            for item in bytes.chunks_exact(dtype.size().max(1)) {
+                part.extend_from_slice(&item[start..start + size]);
+            }
+            array_of(field, member.dtype(), &[], len, part, None)
+        });
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        let array = StructArray::try_new_with_length(fields.clone(), arrays, nulls, len);
+        return Ok(Arc::new(array.map_err(invalid)?));
+    }
+    let size = dtype.size();
+    match dtype.kind() {
+        Some(Kind::Bool) => {
+            let items = BooleanBuffer::collect_bool(len, |index| bytes[index] != 0);
+            Ok(Arc::new(BooleanArray::new(items, nulls)))
+        }
+        Some(Kind::Complex) => {
+            let DataType::FixedSizeList(part, _) = field.data_type() else {
+                return Err(invalid(format!("the field {field} is not one of complex numbers")));
+            };
+            let parts = plain(part.data_type(), 2 * len, bytes, None)?;
+            list(field, len, parts, nulls)
+        }
+        Some(Kind::DateTime | Kind::TimeDelta) => {
+            let number = |item: &[u8]| i64::from_ne_bytes(item.try_into().unwrap_or_default());
+            let moments = || bytes.chunks_exact(8).map(number);
+            let is_given = |moment: i64| moment != i64::MIN;
+            let known = moments().any(|moment| !is_given(moment)).then(|| {
+                let known: Vec<bool> = moments().map(is_given).collect();
+                NullBuffer::from(known)
+            });
+            let nulls = NullBuffer::union(nulls.as_ref(), known.as_ref());
+            if *field.data_type() == DataType::Date32 {
+                let days = moments().map(|day| match is_given(day) {
+                    true => i32::try_from(day)
+                        .map_err(|_| invalid(format!("{day} days are out of range"))),
+                    false => Ok(0),
+                });
+                let days: Vec<i32> = days.collect::<Result<_, _>>()?;
+                return plain(field.data_type(), len, days, nulls);
+            }
+            plain(field.data_type(), len, bytes, nulls)
+        }
+        Some(Kind::Bytes) => {
+            if *field.data_type() != DataType::LargeBinary {
+                fits([bytes.len()].into_iter())?;
+            }
+            let items = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, item)| {
+                let end = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                is_valid(&nulls, index).then(|| &item[..end])
+            });
+            Ok(match field.data_type() {
+                DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter(items)),
+                _ => Arc::new(BinaryArray::from_iter(items)),
+            })
+        }
+        Some(Kind::Unicode) => {
+            let mut items = Vec::with_capacity(len);
+            for (index, item) in bytes.chunks_exact(size.max(1)).enumerate() {
+                let codes = item.chunks_exact(4);
+                let codes =
+                    codes.map(|code| u32::from_ne_bytes(code.try_into().unwrap_or_default()));
+                let chars = codes.map(|code| {
+                    let detail = || format!("a string has the invalid character {code:#x}");
+                    char::from_u32(code).ok_or_else(|| invalid(detail()))
+                });
+                items.push(match is_valid(&nulls, index) {
+                    true => {
+                        let text = chars.collect::<Result<String, _>>()?;
+                        Some(text.trim_end_matches('\0').to_owned())
+                    }
+                    false => None,
+                });
+            }
+            fits(items.iter().flatten().map(String::len))?;
+            Ok(Arc::new(StringArray::from_iter(items)))
+        }
+        _ => plain(field.data_type(), len, bytes, nulls),
+    }
+}
+
+fn is_valid(nulls: &Option<NullBuffer>, index: usize) -> bool {
+    nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index))
+}
+
+/// A list array of the type of a field, with a list of the same size in each row.
+fn list(
+    field: &Field,
+    len: usize,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, Fault> {
+    let DataType::FixedSizeList(item, size) = field.data_type() else {
+        return Err(invalid(format!("the field {field} is not one of lists of one size")));
+    };
+    let array = FixedSizeListArray::try_new_with_length(item.clone(), *size, values, nulls, len);
+    Ok(Arc::new(array.map_err(invalid)?))
+}
+
+/// Checks that strings of these lengths fit into one array, with offsets of 32 bits.
+fn fits(lengths: impl Iterator<Item = usize>) -> Result<(), Fault> {
+    let nbytes = lengths.fold(0, usize::saturating_add);
+    if i32::try_from(nbytes).is_ok() {
+        return Ok(());
+    }
+    let detail =
+        format!("strings of {nbytes} bytes do not fit into one array: read fewer rows at a time");
+    Err((ErrorKind::TooLarge, detail))
+}
+
+/// An array of numbers or of bytes of one size. The bytes are copied only if they are not aligned.
+fn plain(
+    data_type: &DataType,
+    len: usize,
+    bytes: impl Into<Buffer>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, Fault> {
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(bytes.into()).nulls(nulls);
+    Ok(make_array(data.align_buffers(true).build().map_err(invalid)?))
+}
+
+fn invalid(detail: impl ToString) -> Fault {
+    (ErrorKind::InvalidData, detail.to_string())
+}
+
+/// Items with a dtype: those of all rows of an array, one after the other, in native byte order.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub(super) dtype: Dtype,
+    /// The shape of the items of a row.
+    pub(super) shape: Vec<u64>,
+    pub(super) bytes: Buffer,
+}
+
+/// The items of an array. Nulls are an error except in arrays of dates, where they become NaT, and if `null_rows` are
+/// allowed; their items are then unspecified. The error describes why there are none.
+pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Result<Items, String> {
+    let len = array.len();
+    let data_type = array.data_type();
+    let is_date =
+        matches!(data_type, DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date32);
+    let nulls = array.null_count();
+    if nulls > 0 && !null_rows && !is_date {
+        let name = field.name();
+        return Err(format!(
+            "`{name}` has {nulls} nulls, which items with a dtype cannot represent"
+        ));
+    }
+    let of = |dtype: Dtype, bytes| Ok(Items { dtype, shape: Vec::new(), bytes });
+    let none = || format!("the Arrow type {data_type} of `{}` has no dtype", field.name());
+    match data_type {
+        DataType::Boolean => {
+            let items: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
+            of(fixed_dtype(field).ok_or_else(none)?, items.into())
+        }
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            let texts = texts_of(array).unwrap_or_default();
+            let max = texts.iter().flatten().map(|text| text.chars().count()).max();
+            let max = max.unwrap_or(0).max(1);
+            let mut bytes = vec![0; len.checked_mul(4 * max).ok_or_else(none)?];
+            for (item, text) in bytes.chunks_exact_mut(4 * max).zip(&texts) {
+                if text.is_some_and(|text| text.ends_with('\0')) {
+                    return Err(format!("a string of `{}` ends with a zero", field.name()));
+                }
+                for (code, char) in item.chunks_exact_mut(4).zip(text.unwrap_or_default().chars()) {
+                    code.copy_from_slice(&u32::from(char).to_ne_bytes());
+                }
+            }
+            of(Dtype::scalar(Kind::Unicode, 4 * max).map_err(|_| none())?, bytes.into())
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            let parts = bytes_of(array).unwrap_or_default();
+            let max = parts.iter().flatten().map(|part| part.len()).max().unwrap_or(0).max(1);
+            let mut bytes = vec![0; len.checked_mul(max).ok_or_else(none)?];
+            for (item, part) in bytes.chunks_exact_mut(max).zip(&parts) {
+                let part = part.unwrap_or_default();
+                if part.ends_with(&[0]) {
+                    let name = field.name();
+                    return Err(format!("a byte string of `{name}` ends with a zero"));
+                }
+                item[..part.len()].copy_from_slice(part);
+            }
+            of(Dtype::scalar(Kind::Bytes, max).map_err(|_| none())?, bytes.into())
+        }
+        DataType::FixedSizeList(item, size) => {
+            let lists = array.as_fixed_size_list();
+            let values = lists.values().slice(0, len * *size as usize);
+            let inner = items_of(item, &values, false)?;
+            if let Some(size) = complex_size(field) {
+                return of(Dtype::scalar(Kind::Complex, size).map_err(|_| none())?, inner.bytes);
+            }
+            let shape = [list_shape(field, *size)?, inner.shape].concat();
+            Ok(Items { shape, ..inner })
+        }
+        DataType::Struct(fields) => {
+            let members = fields.iter().zip(array.as_struct().columns());
+            let parts = members.map(|(field, member)| items_of(field, member, false));
+            let parts: Vec<Items> = parts.collect::<Result<_, _>>()?;
+            let mut at = 0;
+            let mut members = Vec::new();
+            for (field, part) in fields.iter().zip(&parts) {
+                let dtype = Dtype::array(part.dtype.clone(), &part.shape);
+                let dtype = dtype.map_err(|error| error.to_string())?;
+                members.push(DtypeField::new(field.name(), at, dtype));
+                at += members[members.len() - 1].dtype().size();
+            }
+            let mut bytes = vec![0; len.checked_mul(at).ok_or_else(none)?];
+            for (member, part) in members.iter().zip(&parts) {
+                let size = member.dtype().size();
+                let items = bytes.chunks_exact_mut(at.max(1));
+                for (item, from) in items.zip(part.bytes.chunks_exact(size.max(1))) {
+                    item[member.offset()..][..size].copy_from_slice(from);
+                }
+            }
+            of(Dtype::structure(at, members).map_err(|error| error.to_string())?, bytes.into())
+        }
+        _ => {
+            let dtype = fixed_dtype(field).ok_or_else(none)?;
+            let data = array.to_data();
+            let width = match data_type {
+                DataType::Date32 => 4,
+                _ => dtype.size(),
+            };
+            let [buffer] = data.buffers() else { return Err(none()) };
+            let bytes = buffer.slice_with_length(data.offset() * width, len * width);
+            if !is_date || (nulls == 0 && *data_type != DataType::Date32) {
+                return of(dtype, bytes);
+            }
+            let moments = bytes.chunks_exact(width).enumerate().map(|(index, item)| {
+                match (array.is_null(index), item.len()) {
+                    (true, _) => i64::MIN,
+                    (_, 4) => i32::from_ne_bytes(item.try_into().unwrap_or_default()).into(),
+                    _ => i64::from_ne_bytes(item.try_into().unwrap_or_default()),
+                }
+            });
+            of(dtype, Buffer::from_vec(moments.collect::<Vec<i64>>()))
+        }
+    }
+}
+
+/// The strings of an array; `None` if it contains no strings.
+pub(super) fn texts_of(array: &dyn Array) -> Option<Vec<Option<&str>>> {
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().collect(),
+        DataType::Utf8View => array.as_string_view().iter().collect(),
+        _ => return None,
+    })
+}
+
+/// The byte strings of an array; `None` if it contains no byte strings.
+pub(super) fn bytes_of(array: &dyn Array) -> Option<Vec<Option<&[u8]>>> {
+    Some(match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::BinaryView => array.as_binary_view().iter().collect(),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
+        _ => return None,
+    })
+}

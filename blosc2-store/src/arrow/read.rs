@@ -1,0 +1,279 @@
+//! Tables as record batches.
+
+use std::borrow::Borrow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, RecordBatchOptions,
+    RecordBatchReader, StringArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use blosc2::dtype::Kind;
+use blosc2::{Dtype, Error, ErrorKind, Result, Value};
+
+use super::items::array_of;
+use super::types::column_field;
+use super::values::array_from;
+use crate::tag::Fault;
+use crate::{CTable, Column, ColumnKind};
+
+const READ: &str = "read a table as record batches";
+/// Rows of a batch, as in Python.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// Options for reading a table as record batches: which columns and rows, and the rows of a batch.
+///
+/// ```
+/// use blosc2_store::arrow::ReadOptions;
+/// # use blosc2_store::{CTable, ColumnKind, Data, Schema};
+/// # let schema = Schema::new().column("id", ColumnKind::Int64).column("name", ColumnKind::Utf8);
+/// # let mut table = CTable::in_memory(&schema)?;
+/// # let names = Data::texts(["a", "b", "c"].map(Some));
+/// # table.append([("id", Data::items(&[1i64, 2, 3])), ("name", names)])?;
+///
+/// let batches = ReadOptions::new().columns(["name"]).rows(1..3).batch_rows(1000).read(&table)?;
+/// for batch in batches {
+///     let batch = batch?;
+///     assert_eq!((batch.num_columns(), batch.num_rows()), (1, 2));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    columns: Option<Vec<String>>,
+    rows: Option<Range<u64>>,
+    batch_rows: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { columns: None, rows: None, batch_rows: BATCH_ROWS }
+    }
+}
+
+impl ReadOptions {
+    /// Creates options for all columns and all rows, in batches of 65,536 rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Selects columns by their [names](Column::name), in this order.
+    pub fn columns<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        Self { columns: Some(names.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// Selects a range of the valid rows.
+    pub fn rows(self, rows: Range<u64>) -> Self {
+        Self { rows: Some(rows), ..self }
+    }
+
+    /// Sets the number of rows of each batch; the last batch can have fewer. 0 is the same as 1.
+    pub fn batch_rows(self, rows: usize) -> Self {
+        Self { batch_rows: rows.max(1), ..self }
+    }
+
+    /// Opens the selected columns of a table: a `CTable`, or a reference or an `Arc` of one.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no column with one of the names;
+    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed or
+    ///   [stale](Column::is_stale);
+    /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
+    pub fn read<T: Borrow<CTable>>(&self, table: T) -> Result<RecordBatches<T>> {
+        let of = table.borrow();
+        let all = || of.columns().iter().map(|column| column.name().to_owned()).collect();
+        let names: Vec<String> = self.columns.clone().unwrap_or_else(all);
+        let fields = names.iter().map(|name| field(of, name)).collect::<Result<Vec<Field>>>()?;
+        let nrows = of.nrows();
+        let rows = self.rows.clone().unwrap_or(0..nrows);
+        if rows.start > rows.end || rows.end > nrows {
+            let detail = format!("there are {nrows} rows, asked for {rows:?}");
+            return Err(Error::new(ErrorKind::OutOfBounds, READ, detail));
+        }
+        let dictionaries = vec![None; fields.len()];
+        let schema = Arc::new(Schema::new(fields));
+        Ok(RecordBatches { table, schema, rows, batch_rows: self.batch_rows as u64, dictionaries })
+    }
+}
+
+/// The record batches of a table. Created by [`ReadOptions::read`] and [`CTable::record_batches`].
+///
+/// It is a [`RecordBatchReader`]: an iterator with a schema. An error of this crate is the source of the
+/// [`ArrowError::ExternalError`] that it returns; it returns nothing after an error.
+///
+/// ```
+/// use arrow_array::RecordBatchReader;
+/// # use blosc2_store::{CTable, ColumnKind, Data, Schema};
+/// # let mut table = CTable::in_memory(&Schema::new().column("id", ColumnKind::Int64))?;
+/// # table.append([("id", Data::items(&[1i64, 2, 3]))])?;
+///
+/// let batches = table.record_batches()?;
+/// assert_eq!(batches.schema().field(0).name(), "id");
+/// let rows: usize = batches.map(|batch| Ok(batch?.num_rows())).sum::<Result<_, arrow_schema::ArrowError>>()?;
+/// assert_eq!(rows as u64, table.nrows());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RecordBatches<T> {
+    table: T,
+    schema: SchemaRef,
+    /// The remaining rows.
+    rows: Range<u64>,
+    batch_rows: u64,
+    /// The distinct strings of dictionary columns, which all batches share.
+    dictionaries: Vec<Option<ArrayRef>>,
+}
+
+impl CTable {
+    /// Reads all rows of all columns as Arrow record batches of 65,536 rows. To select columns or rows, use
+    /// [`ReadOptions`]. Python: `iter_arrow_batches`, `to_arrow`.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`ReadOptions::read`].
+    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+    pub fn record_batches(&self) -> Result<RecordBatches<&Self>> {
+        ReadOptions::new().read(self)
+    }
+}
+
+impl<T: Borrow<CTable>> RecordBatchReader for RecordBatches<T> {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl<T: Borrow<CTable>> Iterator for RecordBatches<T> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let end = self.rows.end.min(self.rows.start.saturating_add(self.batch_rows));
+        let batch = self.batch(self.rows.start..end);
+        match &batch {
+            Ok(_) => self.rows.start = end,
+            Err(_) => self.rows.start = self.rows.end,
+        }
+        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.rows.end - self.rows.start).div_ceil(self.batch_rows) as usize;
+        (0, Some(left))
+    }
+}
+
+impl<T: Borrow<CTable>> RecordBatches<T> {
+    fn batch(&mut self, rows: Range<u64>) -> Result<RecordBatch> {
+        let schema = self.schema.clone();
+        let len = (rows.end - rows.start) as usize;
+        let columns = schema.fields().iter().zip(&mut self.dictionaries);
+        let arrays = columns
+            .map(|(field, dictionary)| array(self.table.borrow(), field, rows.clone(), dictionary));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(len));
+        let batch = RecordBatch::try_new_with_options(schema, arrays, &options);
+        batch.map_err(|error| Error::new(ErrorKind::InvalidData, READ, error))
+    }
+}
+
+fn found<'a>(table: &'a CTable, name: &str) -> Result<&'a Column> {
+    let missing = || Error::new(ErrorKind::NotFound, READ, format!("there is no column `{name}`"));
+    table.column(name).ok_or_else(missing)
+}
+
+/// The error of a column.
+fn failed(name: &str, (kind, detail): Fault) -> Error {
+    Error::new(kind, READ, format!("the column `{name}`: {detail}"))
+}
+
+/// The Arrow field of a column, which is opened.
+fn field(table: &CTable, name: &str) -> Result<Field> {
+    let column = found(table, name)?;
+    let stored = match column.kind() {
+        // They are refused by `column_field`.
+        ColumnKind::Object | ColumnKind::Computed(_) | ColumnKind::Other(_) => None,
+        _ => table.stored_dtype(name)?,
+    };
+    column_field(column, stored.as_ref()).map_err(|detail| {
+        let detail = format!("{detail}; select other columns with `ReadOptions::columns`");
+        failed(name, (ErrorKind::Unsupported, detail))
+    })
+}
+
+/// The rows of a column.
+fn array(
+    table: &CTable,
+    field: &Field,
+    rows: Range<u64>,
+    dictionary: &mut Option<ArrayRef>,
+) -> Result<ArrayRef> {
+    let name = field.name();
+    let column = found(table, name)?;
+    let invalid = |detail: String| failed(name, (ErrorKind::InvalidData, detail));
+    let len = (rows.end - rows.start) as usize;
+    match column.kind() {
+        ColumnKind::Utf8 => {
+            let texts = table.raw_texts(name, rows)?;
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets));
+            let bytes = Buffer::from_vec(texts.bytes);
+            let texts = LargeStringArray::try_new(offsets, bytes, valid(texts.nulls));
+            Ok(Arc::new(texts.map_err(|error| invalid(error.to_string()))?))
+        }
+        ColumnKind::Dictionary { .. } => {
+            let items = table.raw_items(name, rows)?;
+            let nulls = valid(items.nulls);
+            let codes = items.bytes.chunks_exact(4).enumerate().map(|(row, code)| {
+                let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                let code = i32::from_ne_bytes(code.try_into().unwrap_or_default());
+                if is_null { 0 } else { code }
+            });
+            let codes: Vec<i32> = codes.collect();
+            let texts = match dictionary {
+                Some(texts) => texts.clone(),
+                None => {
+                    let texts = table.dictionary(name)?;
+                    let nbytes = texts.iter().map(String::len).fold(0, usize::saturating_add);
+                    if i32::try_from(nbytes).is_err() {
+                        let detail =
+                            format!("its strings have {nbytes} bytes, expected less than 2^31");
+                        return Err(failed(name, (ErrorKind::Unsupported, detail)));
+                    }
+                    dictionary.insert(Arc::new(StringArray::from_iter_values(texts))).clone()
+                }
+            };
+            let array = DictionaryArray::try_new(Int32Array::new(codes.into(), nulls), texts);
+            Ok(Arc::new(array.map_err(|error| invalid(error.to_string()))?))
+        }
+        ColumnKind::VlString
+        | ColumnKind::VlBytes
+        | ColumnKind::List(_)
+        | ColumnKind::Struct(_) => {
+            let values = table.values(name, rows)?;
+            let values: Vec<&Value> = values.iter().collect();
+            array_from(field, &values).map_err(|fault| failed(name, fault))
+        }
+        kind => {
+            let items = table.raw_items(name, rows)?;
+            let dtype = match kind {
+                // Stored as bytes if null is a value.
+                ColumnKind::Bool => Dtype::scalar(Kind::Bool, 1),
+                _ => Ok(items.dtype),
+            };
+            let dtype = dtype.map_err(|error| invalid(error.to_string()))?;
+            array_of(field, &dtype, &items.shape, len, items.bytes, valid(items.nulls))
+                .map_err(|fault| failed(name, fault))
+        }
+    }
+}
+
+/// The rows that are not null; `None` if all are.
+fn valid(nulls: Option<Vec<bool>>) -> Option<NullBuffer> {
+    let nulls = nulls.filter(|nulls| nulls.contains(&true))?;
+    Some(nulls.into_iter().map(|null| !null).collect())
+}

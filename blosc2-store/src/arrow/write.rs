@@ -1,0 +1,205 @@
+//! Record batches as rows of tables.
+
+use std::borrow::Cow;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use blosc2::{Error, ErrorKind, Result, Value};
+
+use super::items::{Items, items_of, texts_of};
+use super::types::column_kind;
+use super::values::{as_type, values_of};
+use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+
+const MAKE: &str = "create a table from an Arrow schema";
+const WRITE: &str = "append a record batch to a table";
+
+#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+impl TryFrom<&ArrowSchema> for Schema {
+    type Error = Error;
+
+    /// Converts an Arrow schema to the schema of a table with the same columns; see the
+    /// [table of types](crate::arrow#types).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`]: there is no kind of column for the type of a field, such as dates and decimals; or
+    /// its metadata describe an invalid shape.
+    fn try_from(schema: &ArrowSchema) -> Result<Self> {
+        schema.fields().iter().try_fold(Self::new(), |made, field| {
+            let name = field.name();
+            let kind = column_kind(field).map_err(|detail| {
+                let detail = format!("the field `{name}`: {detail}");
+                Error::new(ErrorKind::Unsupported, MAKE, detail)
+            })?;
+            let spec = ColumnSpec::from(kind);
+            Ok(made.column(name, if field.is_nullable() { spec.nullable() } else { spec }))
+        })
+    }
+}
+
+impl CTable {
+    /// Appends the rows of an Arrow record batch. Its columns are identified by their names; a missing one is filled as
+    /// in [`append`](Self::append).
+    ///
+    /// Numbers and the bytes of strings are not copied before they are compressed. Numbers are not converted to another
+    /// type. String columns of every kind accept strings and dictionary-encoded strings of every Arrow type.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: the table has no column with the name of one of the batch;
+    /// - [`ErrorKind::TypeMismatch`]: the Arrow type of a column does not match its kind;
+    /// - the errors of [`append`](Self::append). The table is then as before the call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    /// use blosc2_store::{CTable, Schema};
+    ///
+    /// let batch = RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
+    ///     ("name", Arc::new(StringArray::from(vec![Some("a"), None]))),
+    /// ])?;
+    /// let mut table = CTable::in_memory(&Schema::try_from(&*batch.schema())?)?;
+    /// table.append_record_batch(&batch)?;
+    /// assert_eq!(table.texts("name", ..)?, [Some("a".to_owned()), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+    pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns());
+        let cells = columns.map(|(field, array)| {
+            let name = field.name();
+            let column = self.column(name).ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
+            })?;
+            cells(column.kind(), field, array).map_err(|detail| {
+                let detail = format!("the column `{name}`: {detail}");
+                Error::new(ErrorKind::TypeMismatch, WRITE, detail)
+            })
+        });
+        let cells = cells.collect::<Result<Vec<_>>>()?;
+        let data = schema.fields().iter().zip(&cells).zip(batch.columns());
+        let data = data.map(|((field, cells), array)| {
+            let data = cells.data();
+            let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            let nulls = nulls.map(|nulls| nulls.iter().map(|valid| !valid).collect::<Vec<bool>>());
+            (
+                field.name(),
+                match nulls {
+                    Some(nulls) => data.nulls(nulls),
+                    None => data,
+                },
+            )
+        });
+        self.append(data)
+    }
+}
+
+/// The cells of a column, in a form that [`Data`] borrows.
+enum Cells<'a> {
+    Items(Items),
+    Values(Vec<Value>),
+    Texts { offsets: Cow<'a, [i64]>, bytes: &'a [u8] },
+    Codes { codes: Vec<i32>, texts: Vec<String> },
+}
+
+impl Cells<'_> {
+    fn data(&self) -> Data<'_> {
+        match self {
+            Self::Items(items) => Data::bytes(items.dtype.clone(), &items.bytes[..]),
+            Self::Values(values) => Data::values(&values[..]),
+            Self::Texts { offsets, bytes } => Data::offsets(&offsets[..], *bytes),
+            Self::Codes { codes, texts } => Data::codes(&codes[..], &texts[..]),
+        }
+    }
+}
+
+/// The cells of an array for a column of this kind. The error describes why there are none.
+fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, String> {
+    match (kind, array.data_type()) {
+        (
+            ColumnKind::String { .. }
+            | ColumnKind::Utf8
+            | ColumnKind::VlString
+            | ColumnKind::Dictionary { .. },
+            data_type,
+        ) => match data_type {
+            DataType::Utf8 => {
+                let texts = array.as_string::<i32>();
+                let offsets = texts.offsets().iter().map(|&offset| offset.into()).collect();
+                Ok(Cells::Texts { offsets, bytes: texts.values() })
+            }
+            DataType::LargeUtf8 => {
+                let texts = array.as_string::<i64>();
+                let offsets = Cow::Borrowed(&texts.offsets()[..]);
+                Ok(Cells::Texts { offsets, bytes: texts.values() })
+            }
+            DataType::Dictionary(..) => codes(array),
+            _ => {
+                let texts = texts_of(array).ok_or_else(|| unlike(kind, data_type))?;
+                let value = |text: Option<&str>| text.map_or(Value::None, Value::from);
+                Ok(Cells::Values(texts.into_iter().map(value).collect()))
+            }
+        },
+        (
+            ColumnKind::Bytes { .. }
+            | ColumnKind::VlBytes
+            | ColumnKind::List(_)
+            | ColumnKind::Struct(_)
+            | ColumnKind::Object,
+            _,
+        ) => {
+            let values = values_of(field, array, &mut u64::MAX.clone());
+            values.map(Cells::Values).map_err(|(_, detail)| detail)
+        }
+        (ColumnKind::Timestamp { .. }, DataType::Timestamp(unit, _)) => {
+            if column_kind(field).is_ok_and(|found| same_unit(kind, &found)) {
+                let numbers = as_type(array, DataType::Int64).map_err(|(_, detail)| detail)?;
+                let field = Field::new(field.name(), DataType::Int64, true);
+                return items_of(&field, &numbers, true).map(Cells::Items);
+            }
+            Err(format!("timestamps in the unit {unit}, expected {kind}"))
+        }
+        (ColumnKind::Timestamp { .. }, data_type) => Err(unlike(kind, data_type)),
+        _ => items_of(field, array, true).map(Cells::Items),
+    }
+}
+
+fn unlike(kind: &ColumnKind, data_type: &DataType) -> String {
+    format!("an array of the type {data_type} for a column of {kind}")
+}
+
+/// Whether the units of timestamps are the same. Their time zones are for display only.
+fn same_unit(one: &ColumnKind, other: &ColumnKind) -> bool {
+    match (one, other) {
+        (ColumnKind::Timestamp { unit, .. }, ColumnKind::Timestamp { unit: other, .. }) => {
+            unit == other
+        }
+        _ => false,
+    }
+}
+
+/// The codes and the strings of an array of dictionary-encoded strings. Null strings get the code -1.
+fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, String> {
+    let dictionary = array.as_any_dictionary();
+    let values = dictionary.values();
+    let texts = texts_of(values).ok_or_else(|| {
+        format!("a dictionary of the type {}, expected strings", values.data_type())
+    })?;
+    let keys = match texts.is_empty() {
+        // Only nulls: there is nothing to which keys could be normalized.
+        true => vec![0; array.len()],
+        false => dictionary.normalized_keys(),
+    };
+    let codes = keys.into_iter().enumerate().map(|(row, key)| {
+        if array.is_null(row) || texts.get(key).is_none_or(Option::is_none) {
+            return Ok(-1);
+        }
+        i32::try_from(key).map_err(|_| format!("the dictionary has {} strings", texts.len()))
+    });
+    let codes = codes.collect::<Result<_, _>>()?;
+    let texts = texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();
+    Ok(Cells::Codes { codes, texts })
+}

@@ -1,0 +1,366 @@
+//! Tables from record batches, and back.
+
+use std::sync::Arc;
+
+use arrow_array::types::UInt8Type;
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray, Int32Array,
+    Int64Array, LargeStringArray, RecordBatch, RecordBatchReader, StringArray, StringViewArray,
+    TimestampSecondArray,
+};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, TimeUnit as ArrowUnit};
+use arrow_select::concat::concat_batches;
+use blosc2::{Dtype, ErrorKind, Value};
+use blosc2_store::arrow::ReadOptions;
+use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, ItemKind, ItemType, Schema, TimeUnit};
+use blosc2_testing::{Rng, repeats};
+
+use crate::common::assert_same;
+
+/// Kinds of columns that have an Arrow type.
+fn kinds() -> Vec<ColumnKind> {
+    let field = |name: &str, item: ItemType| (name.to_owned(), item);
+    let point = vec![
+        field("x", ItemType::from(ItemKind::Float32)),
+        field(
+            "names",
+            ItemType::from(ItemKind::List(Box::new(ItemKind::VlString.into()))).nullable(),
+        ),
+    ];
+    let array = |shape: &[u64], dtype: &str| ColumnKind::NDArray {
+        shape: shape.to_vec(),
+        dtype: Dtype::parse(dtype).unwrap(),
+    };
+    vec![
+        ColumnKind::Int8,
+        ColumnKind::Int16,
+        ColumnKind::Int32,
+        ColumnKind::Int64,
+        ColumnKind::UInt8,
+        ColumnKind::UInt16,
+        ColumnKind::UInt32,
+        ColumnKind::UInt64,
+        ColumnKind::Float32,
+        ColumnKind::Float64,
+        ColumnKind::Complex64,
+        ColumnKind::Complex128,
+        ColumnKind::Bool,
+        ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: Some("UTC".to_owned()) },
+        ColumnKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: None },
+        ColumnKind::String { max_length: 5 },
+        ColumnKind::Bytes { max_length: 5 },
+        ColumnKind::Utf8,
+        ColumnKind::VlString,
+        ColumnKind::VlBytes,
+        ColumnKind::Dictionary { ordered: false },
+        ColumnKind::Dictionary { ordered: true },
+        ColumnKind::List(ItemType::from(ItemKind::Int16).nullable()),
+        ColumnKind::List(ItemKind::Complex64.into()),
+        ColumnKind::List(ItemKind::List(Box::new(ItemKind::Utf8.into())).into()),
+        ColumnKind::Struct(point),
+        array(&[2, 3], "<i4"),
+        array(&[3], "<f2"),
+        array(&[2], "|b1"),
+        array(&[1, 2], "<c8"),
+    ]
+}
+
+/// A random cell of a column of this kind, or null.
+fn cell(kind: &ColumnKind, nullable: bool, rng: &mut Rng) -> Value {
+    if nullable && rng.below(4) == 0 {
+        return Value::None;
+    }
+    let text = |rng: &mut Rng| -> String {
+        (0..rng.below(6)).map(|_| *rng.pick(&['a', 'é', '漢', '𝄞', ' '])).collect()
+    };
+    let signed = |bits: u32, rng: &mut Rng| Value::Int(((rng.next() as i64) >> (64 - bits)).into());
+    let unsigned = |bits: u32, rng: &mut Rng| Value::Int((rng.next() >> (64 - bits)).into());
+    let float = |rng: &mut Rng| f64::from(rng.next() as i32 as f32 / 8.0);
+    let some = |rng: &mut Rng| 0..rng.below(4);
+    match kind {
+        ColumnKind::Int8 => signed(8, rng),
+        ColumnKind::Int16 => signed(16, rng),
+        ColumnKind::Int32 => signed(32, rng),
+        ColumnKind::Int64 | ColumnKind::Timestamp { .. } => signed(63, rng),
+        ColumnKind::UInt8 => unsigned(8, rng),
+        ColumnKind::UInt16 => unsigned(16, rng),
+        ColumnKind::UInt32 => unsigned(32, rng),
+        ColumnKind::UInt64 => unsigned(64, rng),
+        ColumnKind::Float32 | ColumnKind::Float64 => float(rng).into(),
+        ColumnKind::Complex64 | ColumnKind::Complex128 => {
+            Value::Complex { re: float(rng), im: float(rng) }
+        }
+        ColumnKind::Bool => (rng.below(2) == 0).into(),
+        ColumnKind::Bytes { .. } | ColumnKind::VlBytes => {
+            let len = rng.below(6) as usize;
+            let bytes: Vec<u8> = rng.bytes(len).into_iter().map(|byte| byte | 1).collect();
+            bytes.into()
+        }
+        ColumnKind::Dictionary { .. } => rng.pick(&["one", "two", "", "drei"]).to_owned().into(),
+        ColumnKind::List(item) => Value::List(match item.kind() {
+            ItemKind::Int16 => some(rng).map(|_| cell(&ColumnKind::Int16, true, rng)).collect(),
+            ItemKind::Complex64 => {
+                some(rng).map(|_| cell(&ColumnKind::Complex64, false, rng)).collect()
+            }
+            _ => some(rng)
+                .map(|_| Value::List(some(rng).map(|_| text(rng).into()).collect()))
+                .collect(),
+        }),
+        ColumnKind::Struct(_) => {
+            let names = some(rng).map(|_| text(rng).into()).collect();
+            let names = if rng.below(4) == 0 { Value::None } else { Value::List(names) };
+            Value::from([("x", float(rng).into()), ("names", names)])
+        }
+        ColumnKind::NDArray { shape, dtype } => {
+            let len = shape.iter().product::<u64>() as usize * dtype.size();
+            let bytes = match dtype.size() {
+                1 => rng.bytes(len).into_iter().map(|byte| byte & 1).collect(),
+                // No NaN, which is not equal to itself.
+                _ => rng.bytes(len).into_iter().map(|byte| byte & 0x3f).collect(),
+            };
+            blosc2::ArrayValue::new(dtype.clone(), shape.clone(), bytes).unwrap().into()
+        }
+        _ => text(rng).into(),
+    }
+}
+
+type Batches = Vec<RecordBatch>;
+
+fn read(table: &CTable, batch_rows: usize) -> (Arc<ArrowSchema>, Batches) {
+    let batches = ReadOptions::new().batch_rows(batch_rows).read(table).unwrap();
+    (batches.schema(), batches.map(Result::unwrap).collect())
+}
+
+#[test]
+fn tables_with_random_columns_go_to_arrow_and_back() {
+    let mut rng = Rng(0x7ab1e);
+    for round in 0..repeats(300) {
+        let kinds = kinds();
+        // At first each kind once, then some of them.
+        let columns: Vec<(String, ColumnKind, bool)> = match round {
+            0 => kinds
+                .into_iter()
+                .enumerate()
+                .map(|(at, kind)| (format!("c{at}"), kind, at % 2 == 0))
+                .collect(),
+            1 => kinds
+                .into_iter()
+                .enumerate()
+                .map(|(at, kind)| (format!("c{at}"), kind, at % 2 == 1))
+                .collect(),
+            _ => (0..1 + rng.below(6))
+                .map(|at| (format!("c{at}"), rng.pick(&kinds).clone(), rng.below(2) == 0))
+                .collect(),
+        };
+        let schema = columns.iter().fold(
+            Schema::new().expected_rows(1000),
+            |schema, (name, kind, nullable)| {
+                let spec = ColumnSpec::from(kind.clone());
+                schema.column(name, if *nullable { spec.nullable() } else { spec })
+            },
+        );
+        let mut table = CTable::in_memory(&schema).unwrap();
+        let mut model: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+        for _ in 0..rng.below(4) {
+            let rows = rng.below(40);
+            let cells: Vec<Vec<Value>> = columns
+                .iter()
+                .map(|(_, kind, nullable)| {
+                    (0..rows).map(|_| cell(kind, *nullable, &mut rng)).collect()
+                })
+                .collect();
+            let data = columns
+                .iter()
+                .zip(&cells)
+                .map(|((name, ..), cells)| (name, Data::values(&cells[..])));
+            table.append(data).unwrap();
+            for (column, cells) in model.iter_mut().zip(cells) {
+                column.extend(cells);
+            }
+        }
+        let rows = model[0].len();
+        let deleted: Vec<bool> = (0..rows).map(|_| round % 3 == 0 && rng.below(3) == 0).collect();
+        table.delete_rows(&deleted[..]).unwrap();
+        for column in &mut model {
+            let mut deleted = deleted.iter();
+            column.retain(|_| !*deleted.next().unwrap());
+        }
+        let rows = model[0].len();
+
+        let batch_rows = 1 + rng.below(50) as usize;
+        let (arrow, batches) = read(&table, batch_rows);
+        assert_eq!(batches.len(), rows.div_ceil(batch_rows));
+        let all = concat_batches(&arrow, &batches).unwrap();
+        let (_, at_once) = read(&table, 1 << 16);
+        assert_eq!(at_once.first().cloned().unwrap_or(all.clone()), all);
+        for (at, (name, kind, nullable)) in columns.iter().enumerate() {
+            let nulls = model[at].iter().filter(|value| **value == Value::None).count();
+            assert_eq!(all.column(at).logical_null_count(), nulls, "{name}: {kind}");
+            assert!(nulls == 0 || *nullable);
+            assert_eq!(table.values(name, ..).unwrap(), model[at], "{name}: {kind}");
+        }
+
+        // With the batches of this table, and some of them sliced.
+        let back = Schema::try_from(&*arrow).unwrap();
+        let kinds: Vec<&ColumnKind> = back.columns().map(|(_, spec)| spec.kind()).collect();
+        let mut copy = CTable::in_memory(&back.clone().expected_rows(100)).unwrap();
+        for batch in &batches {
+            let cut = rng.below(batch.num_rows() as u64 + 1) as usize;
+            copy.append_record_batch(&batch.slice(0, cut)).unwrap();
+            copy.append_record_batch(&batch.slice(cut, batch.num_rows() - cut)).unwrap();
+        }
+        for (at, (name, kind, _)) in columns.iter().enumerate() {
+            match kind {
+                // Their items are nullable in Arrow.
+                ColumnKind::List(_) | ColumnKind::Struct(_) => {}
+                kind => assert_eq!(kinds[at], kind),
+            }
+            assert_eq!(copy.values(name, ..).unwrap(), model[at], "the copy of {name}: {kind}");
+        }
+        let (arrow, batches) = read(&copy, 1 << 16);
+        let copied = concat_batches(&arrow, &batches).unwrap();
+        assert_same(&copied, &all, "the copy");
+    }
+}
+
+#[test]
+fn columns_and_rows_are_selected() {
+    let schema = Schema::new()
+        .column("a", ColumnKind::Int64)
+        .column("thing", ColumnKind::Object)
+        .column("b", ColumnKind::Utf8);
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let numbers: Vec<i64> = (0..10).collect();
+    let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    let things: Vec<Value> = numbers.iter().map(|&number| number.into()).collect();
+    let rows = [
+        ("a", Data::items(&numbers)),
+        ("thing", Data::values(&things[..])),
+        ("b", Data::texts(texts.iter().map(Some))),
+    ];
+    table.append(rows).unwrap();
+
+    let error = table.record_batches().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("`thing`"), "{error}");
+    let options = ReadOptions::new().columns(["b", "a"]).rows(3..8).batch_rows(2);
+    let batches: Vec<RecordBatch> = options.read(&table).unwrap().map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2, 1]);
+    let expected: ArrayRef = Arc::new(LargeStringArray::from(vec!["5", "6"]));
+    assert_eq!(batches[1].column(0), &expected);
+    let expected: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    assert_eq!(batches[2].column(1), &expected);
+    // Without columns there are still rows.
+    let none: [&str; 0] = [];
+    let empty: Vec<RecordBatch> =
+        ReadOptions::new().columns(none).read(&table).unwrap().map(Result::unwrap).collect();
+    assert_eq!((empty[0].num_columns(), empty[0].num_rows()), (0, 10));
+
+    let kind = |options: ReadOptions| options.read(&table).unwrap_err().kind();
+    assert_eq!(kind(ReadOptions::new().columns(["no"])), ErrorKind::NotFound);
+    assert_eq!(kind(ReadOptions::new().columns(["a"]).rows(3..11)), ErrorKind::OutOfBounds);
+    // A reader can own its table.
+    let reader = ReadOptions::new().columns(["a"]).read(Arc::new(table)).unwrap();
+    let reader: Box<dyn RecordBatchReader + Send> = Box::new(reader);
+    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 10);
+}
+
+#[test]
+fn arrow_types_that_are_stored_in_another_way_are_converted() {
+    let words: DictionaryArray<UInt8Type> = [Some("x"), None, Some("yy")].into_iter().collect();
+    let arrays: [(&str, ArrayRef, ColumnKind); 5] = [
+        ("text", Arc::new(StringArray::from(vec![Some("a"), None, Some("")])), ColumnKind::Utf8),
+        (
+            "view",
+            Arc::new(StringViewArray::from(vec![Some("longer than twelve bytes"), None, Some("")])),
+            ColumnKind::Utf8,
+        ),
+        ("words", Arc::new(words), ColumnKind::Dictionary { ordered: false }),
+        (
+            "bytes",
+            Arc::new(BinaryViewArray::from(vec![Some(&b"\0\xff"[..]), None, Some(b"")])),
+            ColumnKind::VlBytes,
+        ),
+        (
+            "fixed",
+            Arc::new(
+                FixedSizeBinaryArray::try_from_iter([b"ab", b"\0\0", b"c\0"].into_iter()).unwrap(),
+            ),
+            ColumnKind::VlBytes,
+        ),
+    ];
+    let batch =
+        RecordBatch::try_from_iter(arrays.iter().map(|(name, array, _)| (*name, array.clone())));
+    let batch = batch.unwrap();
+    let schema = Schema::try_from(&*batch.schema()).unwrap();
+    for ((name, spec), (expected, _, kind)) in schema.columns().zip(&arrays) {
+        assert_eq!((name, spec.kind()), (*expected, kind));
+    }
+    let mut table = CTable::in_memory(&schema).unwrap();
+    table.append_record_batch(&batch).unwrap();
+    table.append_record_batch(&batch.slice(1, 2)).unwrap();
+    let texts = |name: &str| table.texts(name, ..).unwrap();
+    let owned = |texts: [Option<&str>; 5]| texts.map(|text| text.map(str::to_owned));
+    assert_eq!(texts("text"), owned([Some("a"), None, Some(""), None, Some("")]));
+    let long = Some("longer than twelve bytes");
+    assert_eq!(texts("view"), owned([long, None, Some(""), None, Some("")]));
+    assert_eq!(texts("words"), owned([Some("x"), None, Some("yy"), None, Some("yy")]));
+    let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
+    assert_eq!(table.values("bytes", ..3).unwrap(), [bytes(b"\0\xff"), Value::None, bytes(b"")]);
+    assert_eq!(table.values("fixed", ..3).unwrap(), [bytes(b"ab"), bytes(b"\0\0"), bytes(b"c\0")]);
+}
+
+#[test]
+fn batches_that_do_not_fit_are_refused_as_a_whole() {
+    let schema = Schema::new()
+        .column("number", ColumnKind::Int64)
+        .column(
+            "when",
+            ColumnSpec::from(ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None })
+                .nullable(),
+        )
+        .column("text", ColumnSpec::from(ColumnKind::String { max_length: 3 }).nullable());
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let mut refused = |columns: Vec<(&str, ArrayRef)>, kind, text: &str| {
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let error = table.append_record_batch(&batch).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!(table.nrows(), 0);
+    };
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let other: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let nulls: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, 2]));
+    let long: ArrayRef = Arc::new(StringArray::from(vec!["abc", "abcd"]));
+    refused(vec![("no", numbers.clone())], ErrorKind::NotFound, "`no`");
+    refused(vec![("number", other)], ErrorKind::TypeMismatch, "number");
+    refused(vec![("number", nulls)], ErrorKind::InvalidArgument, "number");
+    refused(vec![("number", numbers.clone()), ("when", seconds)], ErrorKind::TypeMismatch, "when");
+    refused(
+        vec![("number", numbers.clone()), ("when", numbers.clone())],
+        ErrorKind::TypeMismatch,
+        "when",
+    );
+    refused(
+        vec![("number", numbers.clone()), ("text", numbers.clone())],
+        ErrorKind::TypeMismatch,
+        "text",
+    );
+    refused(vec![("number", numbers), ("text", long)], ErrorKind::InvalidArgument, "text");
+
+    for data_type in [
+        DataType::Date32,
+        DataType::Decimal128(9, 2),
+        DataType::Null,
+        DataType::Float16,
+        DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Int32)),
+        DataType::List(Arc::new(Field::new("item", DataType::Date32, true))),
+        DataType::Duration(ArrowUnit::Second),
+    ] {
+        let schema = ArrowSchema::new(vec![Field::new("name", data_type.clone(), true)]);
+        let error = Schema::try_from(&schema).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("`name`"), "{error}");
+    }
+}
