@@ -71,6 +71,7 @@ fn in_a_tree(path: &Path, model: &mut Model, schema: &Schema, rng: &mut Rng, wha
     table.finish().unwrap();
     drop(table);
     store.finish().unwrap();
+    drop(store);
     let table = table_of(TreeStore::open(path).unwrap().get("/a/table").unwrap());
     model.check(&table, what);
 
