@@ -106,7 +106,7 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
     let (rows, live) = (100_000_000, 3);
     let mut mask =
         NDArray::builder().chunks([rows]).blocks([1 << 20]).zeros::<bool>([rows]).unwrap();
-    mask.fill([rows - live..rows], true).unwrap();
+    mask.fill(rows - live..rows, true).unwrap();
     let table = open_mask("a large chunk", &mask).unwrap();
     assert_eq!(table.nrows(), live);
     let (found, _, held) = measure(|| table.valid_rows(..).unwrap());

@@ -264,7 +264,8 @@ impl Model {
         let schema = columns
             .iter()
             .fold(Schema::new(), |schema, made| schema.column(&made.name, made.spec.clone()));
-        let schema = schema.expected_rows(one(rng, &[1, 20, 1000, 1 << 20]));
+        let schema =
+            schema.expected_rows(one(rng, &[1, 20, 100, 1000, 1000, 5000, 1 << 14, 1 << 20]));
         (Self { columns, rows: Vec::new(), next: 100 }, schema)
     }
 

@@ -6,8 +6,7 @@ use std::ops::Range;
 use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
-use super::part::{Budget, check_array, row_bytes, row_items};
-use super::write::replace;
+use super::part::{Budget, check_array, replace, row_bytes, row_items};
 use super::{OPEN, READ};
 use crate::tag::error;
 

@@ -5,6 +5,9 @@ use blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
 use super::{Leaves, OPEN, READ};
 use crate::tag::error;
 
+/// Bytes of rows that are read, changed and written at once.
+const AT_ONCE: u64 = 1 << 24;
+
 /// The parts of a table: super-chunks with keys.
 #[derive(Debug)]
 pub(super) struct Parts {
@@ -83,6 +86,35 @@ pub(super) fn row_bytes(array: &NDArray) -> usize {
 pub(super) fn row_items(array: &NDArray) -> usize {
     let items = array.shape()[1..].iter().fold(1u64, |items, &len| items.saturating_mul(len));
     usize::try_from(items).unwrap_or(usize::MAX)
+}
+
+/// Replaces rows of an array at ascending places.
+pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Result<()> {
+    let row = row_bytes(array);
+    let chunk = array.chunks()[0].max(1);
+    let at_once = (AT_ONCE / row.max(1) as u64).max(1);
+    let mut rest = places;
+    let mut rows = rows;
+    while let Some(&first) = rest.first() {
+        // Rows of one chunk are written at once, since each write compresses the chunk.
+        let end = (first - first % chunk).saturating_add(chunk).min(first.saturating_add(at_once));
+        let count = rest.partition_point(|place| *place < end);
+        let (these, after) = rest.split_at(count);
+        let span = first..these[count - 1] + 1;
+        let (new, more) = rows.split_at(count * row);
+        if span.end - span.start == count as u64 {
+            array.bytes_mut().write([span], new)?;
+        } else {
+            let mut bytes = array.bytes().read([span.clone()])?;
+            for (place, new) in these.iter().zip(new.chunks_exact(row)) {
+                let start = (place - first) as usize * row;
+                bytes[start..start + row].copy_from_slice(new);
+            }
+            array.bytes_mut().write([span], &bytes)?;
+        }
+        (rest, rows) = (after, more);
+    }
+    Ok(())
 }
 
 /// The memory allowance for results: a few stored bytes can decompress to very many.

@@ -5,13 +5,10 @@ use blosc2::{ErrorKind, NDArray, Result, Value};
 use super::column::{Content, Stored};
 use super::encode::{Encoded, Form, WRITE};
 use super::live::LiveRows;
-use super::part::row_bytes;
+use super::part::{replace, row_bytes};
 use super::spec::BATCH_ROWS;
 use crate::tag::error;
 use crate::{BatchArray, ObjectArray};
-
-/// Bytes of rows that are read, changed and written at once.
-const AT_ONCE: u64 = 1 << 24;
 
 impl Stored {
     /// The arrays with a row for each place of the table, and the mark of new rows.
@@ -253,35 +250,6 @@ impl Stored {
         }
         self.marks.as_mut().map_or(Ok(()), NDArray::sync)
     }
-}
-
-/// Replaces rows of an array at ascending places.
-pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Result<()> {
-    let row = row_bytes(array);
-    let chunk = array.chunks()[0].max(1);
-    let at_once = (AT_ONCE / row.max(1) as u64).max(1);
-    let mut rest = places;
-    let mut rows = rows;
-    while let Some(&first) = rest.first() {
-        // Rows of one chunk are written at once, since each write compresses the chunk.
-        let end = (first - first % chunk).saturating_add(chunk).min(first.saturating_add(at_once));
-        let count = rest.partition_point(|place| *place < end);
-        let (these, after) = rest.split_at(count);
-        let span = first..these[count - 1] + 1;
-        let (new, more) = rows.split_at(count * row);
-        if span.end - span.start == count as u64 {
-            array.bytes_mut().write([span], new)?;
-        } else {
-            let mut bytes = array.bytes().read([span.clone()])?;
-            for (place, new) in these.iter().zip(new.chunks_exact(row)) {
-                let start = (place - first) as usize * row;
-                bytes[start..start + row].copy_from_slice(new);
-            }
-            array.bytes_mut().write([span], &bytes)?;
-        }
-        (rest, rows) = (after, more);
-    }
-    Ok(())
 }
 
 /// Writes strings from row `at` on; they are the last ones.
