@@ -65,6 +65,16 @@ pub(crate) fn error(schunk: &SChunk, kind: ErrorKind, doing: &str, detail: impl 
     }
 }
 
+/// A short form of a text from a file, for messages.
+pub(crate) fn shortened(text: impl ToString) -> String {
+    const MAX_CHARS: usize = 80;
+    let text = text.to_string();
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 /// A short form of a value, for messages.
 pub(crate) fn what(value: &Value) -> String {
     match value {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, Value};
 
-use crate::tag::error;
+use crate::tag::{error, shortened};
 
 /// The metalayer with kind, shape and dtype.
 const NAME: &str = "__pack_tensor__";
@@ -71,12 +71,13 @@ impl Tensor {
         let parsed = parsed.and_then(|value| parse(&value));
         let (kind, shape, dtype) = parsed.map_err(invalid)?;
         if dtype.has_pointers() {
+            let dtype = shortened(dtype);
             let detail = format!("its dtype is {dtype}: pointers to Python objects, not data");
             return Err(error(&schunk, ErrorKind::Unsupported, OPEN, detail));
         }
         let nbytes = items_in(&shape).and_then(|items| items.checked_mul(dtype.size() as u64));
         if nbytes != Some(schunk.nbytes()) {
-            let found = schunk.nbytes();
+            let (found, dtype) = (schunk.nbytes(), shortened(dtype));
             let detail =
                 format!("the dtype {dtype} and the shape {shape:?} do not match its {found} bytes");
             return Err(invalid(detail));

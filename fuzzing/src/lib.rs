@@ -13,6 +13,8 @@ mod dtype;
 mod folder;
 mod inputs;
 #[cfg(feature = "c")]
+mod metadata;
+#[cfg(feature = "c")]
 mod msgpack;
 #[cfg(feature = "remote")]
 mod remote;
@@ -36,6 +38,8 @@ pub use decode::decode;
 pub use differential::{differential, differential_chunk};
 pub use dtype::dtype;
 pub use inputs::inputs;
+#[cfg(feature = "c")]
+pub use metadata::store_metadata;
 #[cfg(feature = "c")]
 pub use msgpack::msgpack;
 #[cfg(feature = "remote")]

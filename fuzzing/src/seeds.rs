@@ -34,6 +34,14 @@ pub fn seeds(target: &str, root: &Path, c_sources: &Path) -> io::Result<Vec<Seed
     match target {
         "dtype" => seeds.extend(dtypes(root)?),
         "slices" => seeds.extend(SLICES.iter().enumerate().map(text)),
+        "store_metadata" => {
+            seeds.extend(METADATA.iter().enumerate().map(|(number, (kind, content))| {
+                (format!("text-{number}"), [&[*kind], *content].concat())
+            }));
+            for (name, path, form) in all_files(root, c_sources)? {
+                of_file(target, &name, &path, form, &mut seeds)?;
+            }
+        }
         "round_trip" => {
             // Any bytes are parameters and data.
             for number in 0..32u8 {
@@ -69,6 +77,33 @@ const SLICES: [&str; 12] = [
     "-1",
     "::9223372036854775807",
     "-9223372036854775808:9223372036854775807:2",
+];
+
+/// Metadata of containers, after the number that says what it is to `store_metadata`. The columns and keys are those of
+/// its containers.
+const METADATA: [(u8, &[u8]); 12] = [
+    (0, br#"{"version": 1, "columns": [{"name": "a", "kind": "int32"}, {"name": "b.c", "kind": "float64"}]}"#),
+    (
+        0,
+        br#"{"version": 3, "columns": [{"name": "a", "kind": "int32", "null_value": 3}, {"name": "b.c",
+        "kind": "float64", "null_value": NaN}, {"name": "d", "kind": "bytes", "max_length": 4}, {"name": "e", "kind":
+        "vlstring", "nullable": true}, {"name": "f", "kind": "list", "item": {"kind": "int32"}}]}"#,
+    ),
+    (
+        0,
+        br#"{"version": 2, "columns": [{"name": "a", "kind": "timestamp", "unit": "us", "null_storage": "mask"}],
+        "computed_columns": [{"name": "x", "expression": "a + 1"}], "materialized_columns": [{"name": "a", "stale":
+        true}], "z": {"__bytes__": true, "base64": "AP8="}, "c": {"__complex__": true, "real": 1, "imag": -Infinity}}"#,
+    ),
+    (1, b"\x81\xa9embed_map\x81\xa2/x\x82\xa6offset\x00\xa6length\x18"),
+    (1, b"\x81\xa9embed_map\x82\xa2/x\x81\xa7urlbase\xa1u\xa2/y\x81\xa4path\xa1p"),
+    (3, b"/a\n/group/b\n/group\n/new/key\n/a/below\n/"),
+    (3, b"a\n//\n/.\n/../x\n/a\\b\n/c:d\n/\0\n/\xc3\xa9"),
+    (3, b"/_meta\n/group/__vlmeta__\n/embed\n/a.b2nd\n/group/b/_cols/x\n/.blosc2-x"),
+    (4, b"\x82\xa7version\x01\xa4item\x81\xa4kind\xa5int32"),
+    (4, b"\x81\xa4item\x82\xa4kind\xa6struct\xa6fields\x91\x82\xa4name\xa1a\xa4kind\xa5int32"),
+    (5, b"\x81\xadbatch_lengths\x93\x03\x01\x04"),
+    (6, b"\x94\xa9__tuple__\xa5numpy\x93\xa9__tuple__\x02\x03\xa3<i4"),
 ];
 
 const DTYPES: [&str; 14] = [
@@ -145,6 +180,12 @@ fn of_file(
                 seeds.extend(metalayers(name, file));
             }
         }
+        ("store_metadata", Form::Zip) => add([vec![2], content()?].concat()),
+        ("store_metadata", Form::Frame) => {
+            if let Ok(file) = File::open(path, &Limits::default()) {
+                seeds.extend(metalayers(name, file).into_iter().filter_map(metadata));
+            }
+        }
         ("store_zip", Form::Zip) => add(content()?),
         ("store_zip", Form::Frame) if is_container(name) => add(content()?),
         ("store_folder", Form::Store | Form::FolderOfChunks) => add(content()?),
@@ -206,6 +247,25 @@ fn metalayers(name: &str, mut file: File<'_>) -> Vec<Seed> {
         }
     }
     seeds
+}
+
+/// The seed of `store_metadata` from a metalayer, if that is the metadata of a container.
+fn metadata((name, content): Seed) -> Option<Seed> {
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    let kind = match () {
+        // The text after the header of the string.
+        () if ends(&["-schema"]) => {
+            let start = content.iter().position(|&byte| byte == b'{')?;
+            return Some((name, [&[0], &content[start..]].concat()));
+        }
+        () if ends(&["-estore_metadata"]) => 1,
+        () if ends(&["-listarray"]) => 4,
+        () if ends(&["-_batch_array_metadata"]) => 5,
+        () if ends(&["-__pack_tensor__"]) => 6,
+        () if ends(&["-b2o", "-_LazyArray", "-proxy-source"]) => 7,
+        () => return None,
+    };
+    Some((name, [&[kind], &content[..]].concat()))
 }
 
 /// Returns the files and folders of the repository that are seeds, with names that start with their origin.

@@ -99,7 +99,7 @@ fn tree(store: &TreeStore, depth: usize) {
 }
 
 /// Reads a container.
-fn object(found: Object, depth: usize) {
+pub(crate) fn object(found: Object, depth: usize) {
     // Stores can contain stores.
     if depth > 2 {
         return;
@@ -137,7 +137,7 @@ fn object(found: Object, depth: usize) {
     }
 }
 
-fn columns(table: &CTable) {
+pub(crate) fn columns(table: &CTable) {
     let most = table.nrows().min(MANY as u64);
     drop((table.attributes(), table.valid_rows(..most)));
     for column in table.columns().iter().take(MANY) {

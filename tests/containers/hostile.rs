@@ -1,243 +1,328 @@
-//! Small hostile metadata of containers.
+//! Small hostile metadata of containers: what it costs, and that it is refused.
 
 use std::time::Duration;
 
-use blosc2::{CParams, OpenOptions, SChunk, Value};
-use blosc2_store::{EmbedStore, ListArray, Object};
+use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2_store::{BatchArray, ItemType, ListArray, Object};
 
 use crate::common::measure::measure;
 
-fn nils(count: usize) -> Value {
-    Value::List(vec![Value::None; count])
+/// The maximum length of an input, and the maximum memory that opening and reading it takes, in bytes.
+const INPUT: usize = 1 << 20;
+const MOST_MEMORY: usize = 256 << 20;
+/// The maximum CPU time: five times that of an optimised build.
+const MOST_TIME: Duration = Duration::from_secs(10);
+
+type Layers<'a> = &'a [(&'a str, Value)];
+
+/// A super-chunk with these fixed-length and variable-length metalayers.
+fn schunk(fixed: Layers<'_>, variable: Layers<'_>) -> SChunk {
+    let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+    for (name, value) in fixed {
+        schunk.meta_mut().with_reserved().set_value(name, value).unwrap();
+    }
+    for (name, value) in variable {
+        schunk.vlmeta_mut().with_reserved().set_value(name, value).unwrap();
+    }
+    schunk
+}
+
+/// Opens a container in a file, and reads it; both are cheap.
+#[track_caller]
+fn cheap<T>(schunk: SChunk, read: impl FnOnce(Object) -> T) -> Result<T> {
+    let bytes = schunk.into_cframe().unwrap();
+    assert!(bytes.len() <= INPUT, "{} bytes", bytes.len());
+    let open = || SChunk::from_cframe(bytes).and_then(Object::from_schunk).map(read);
+    let (result, time, memory) = measure(open);
+    assert!(time <= MOST_TIME && memory <= MOST_MEMORY, "{time:?}, {memory} bytes");
+    result.expect("no panic")
+}
+
+#[track_caller]
+fn refused(schunk: SChunk, kind: ErrorKind, text: &str) {
+    let error = cheap(schunk, |object| object.kind()).unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(text), "{error}");
+    assert!(error.to_string().len() < 1000, "a message of {} bytes", error.to_string().len());
 }
 
 fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     Value::from(pairs)
 }
 
-fn frame(fixed: &[(&str, Vec<u8>)], variable: &[(&str, Vec<u8>)], chunks: &[Vec<u8>]) -> Vec<u8> {
-    let mut schunk = OpenOptions::new().cparams(CParams::new().typesize(1)).in_memory().unwrap();
-    for (name, content) in fixed {
-        schunk.meta_mut().with_reserved().set(name, content).unwrap();
-    }
-    for (name, content) in variable {
-        schunk.vlmeta_mut().with_reserved().set(name, content).unwrap();
-    }
-    for chunk in chunks {
-        schunk.append_blocks(&[chunk]).unwrap();
-    }
-    schunk.into_cframe().unwrap()
+fn batch_tag() -> (&'static str, Value) {
+    ("batcharray", map([("version", 1.into()), ("items_per_block", Value::None)]))
 }
 
-fn tag() -> Vec<u8> {
-    map([("version", 1.into()), ("items_per_block", Value::None)]).to_msgpack().unwrap()
+/// A list array of this item type, without rows.
+fn lists_of(item: Value) -> SChunk {
+    schunk(&[("listarray", map([("item", item)])), batch_tag()], &[])
 }
 
-fn list_frame(item: Value) -> Vec<u8> {
-    let list = map([("version", 1.into()), ("item", item)]);
-    frame(&[("listarray", list.to_msgpack().unwrap()), ("batcharray", tag())], &[], &[])
+fn read_lists(object: Object) -> (ItemType, u64) {
+    let Object::ListArray(mut lists) = object else { panic!("{}", object.kind()) };
+    let list = lists.list_type().clone();
+    assert_eq!(list.metadata().get("item"), Some(&lists.item_type().metadata()));
+    lists.refresh().unwrap();
+    assert_eq!(lists.iter().take(10).filter(Result::is_err).count(), 0);
+    (list, lists.len())
 }
 
-fn open(bytes: Vec<u8>) -> blosc2::Result<Object> {
-    Object::from_schunk(SChunk::from_cframe(bytes)?)
+fn in_lists(item: Value) -> Value {
+    map([("kind", "list".into()), ("item", item)])
 }
 
-fn cost(name: &str, bytes: Vec<u8>, walk: impl FnOnce(Object)) {
-    let len = bytes.len();
-    let mut outcome = String::new();
-    let (result, time, memory) = measure(|| match open(bytes) {
-        Ok(object) => {
-            outcome = object.kind().to_owned();
-            walk(object)
-        }
-        Err(error) => {
-            outcome = error.to_string();
-            outcome.truncate(200);
-        }
-    });
-    println!(
-        "{name:30} {len:8} bytes {time:>12.2?} {:6} MiB {} {outcome}",
-        memory >> 20,
-        result.is_ok()
-    );
-}
-
-fn nested(levels: usize, inner: Value) -> Value {
-    (0..levels).fold(inner, |item, _| map([("kind", "list".into()), ("item", item)]))
-}
-
-fn nested_structs(levels: usize, inner: Value) -> Value {
-    (0..levels).fold(inner, |item, _| {
-        let Value::Map(mut pairs) = item else { panic!() };
-        pairs.insert(0, ("name".into(), "a".into()));
-        map([("kind", "struct".into()), ("fields", Value::List(vec![Value::Map(pairs)]))])
-    })
-}
-
-fn list(object: Object) {
-    let Object::ListArray(mut list) = object else { panic!() };
-    drop((list.item_type().metadata(), list.list_type().clone(), list.len(), list.is_nullable()));
-    drop((list.get(0), list.iter().take(12).count()));
-    drop(list.refresh());
+fn in_structure(item: Value) -> Value {
+    let Value::Map(mut pairs) = item else { panic!("a type is a map") };
+    pairs.insert(0, ("name".into(), "a".into()));
+    map([("kind", "struct".into()), ("fields", Value::List(vec![Value::Map(pairs)]))])
 }
 
 #[test]
-fn explore() {
-    let leaf = |extra: Value| map([("kind", "int8".into()), ("x", extra)]);
-    cost("lists over nils", list_frame(nested(30, leaf(nils(500_000)))), list);
-    cost("lists over text", list_frame(nested(120, leaf("x".repeat(900_000).into()))), list);
-    cost("structs over nils", list_frame(nested_structs(30, leaf(nils(500_000)))), list);
+fn deep_item_types_with_long_options_are_cheap() {
+    let wide = Value::List(vec![Value::None; 500_000]);
+    let long = Value::from("x".repeat(900_000));
+    type Nest = fn(Value) -> Value;
+    let types: [(Nest, usize, Value); 4] = [
+        (in_lists, 120, long.clone()),
+        (in_structure, 60, long),
+        (in_lists, 120, wide.clone()),
+        (in_structure, 60, wide),
+    ];
+    for (nest, levels, option) in types {
+        let item = map([("kind", "int8".into()), ("later", option.clone())]);
+        let item = (0..levels).fold(item, |item, _| nest(item));
+        let (list, len) = cheap(lists_of(item), read_lists).unwrap();
+        assert_eq!(len, 0);
+        // The option is where it was.
+        let mut inner = list.metadata();
+        let mut depth = 0;
+        while inner.get("later").is_none() {
+            let Some(Value::Map(pairs)) =
+                inner.get("item").or_else(|| inner.get("fields")?.as_list()?.first())
+            else {
+                panic!("no type inside a type at level {depth}");
+            };
+            (inner, depth) = (Value::Map(pairs.clone()), depth + 1);
+        }
+        assert_eq!((depth, inner.get("later")), (levels + 1, Some(&option)));
+    }
+}
+
+#[test]
+fn item_types_with_many_parts_are_cheap_or_refused() {
     let field = |name: String| map([("name", name.into()), ("kind", "".into())]);
-    let fields = (0..60_000).map(|n| field(format!("{n:x}"))).collect();
-    cost(
-        "fields",
-        list_frame(map([("kind", "struct".into()), ("fields", Value::List(fields))])),
-        list,
+    let structure = |names: &mut dyn Iterator<Item = String>| {
+        let fields = names.map(field).collect();
+        lists_of(map([("kind", "struct".into()), ("fields", Value::List(fields))]))
+    };
+    let (list, _) =
+        cheap(structure(&mut (0..55_000).map(|number| format!("{number:x}"))), read_lists).unwrap();
+    assert_eq!(
+        list.metadata().get("item").unwrap().get("fields").unwrap().as_list().unwrap().len(),
+        55_000
     );
-    let fields = (0..60_000).map(|_| field(String::new())).collect();
-    cost(
-        "same fields",
-        list_frame(map([("kind", "struct".into()), ("fields", Value::List(fields))])),
-        list,
+    refused(
+        structure(&mut (0..55_000).map(|number| format!("{}", number % 54_999))),
+        ErrorKind::InvalidData,
+        "two fields",
     );
-    let options = (0..200_000)
-        .map(|_| ("".into(), Value::None))
-        .chain([("kind".into(), "int8".into())])
-        .collect();
-    cost("options", list_frame(Value::Map(options)), |object| {
-        let Object::ListArray(list) = object else { panic!() };
-        let bytes = list.into_schunk().unwrap().into_cframe().unwrap();
-        let mut list =
-            ListArray::from_schunk(OpenOptions::new().write(true).from_cframe(bytes).unwrap())
-                .unwrap();
-        println!("{:?}", list.append(Some(&[1; 100])).map_err(|e| e.to_string()));
-    });
-    // Batches
-    for lengths in [
-        nils(600_000),
+
+    let with = |options: &mut dyn Iterator<Item = (Value, Value)>| {
+        let kind = (Value::from("kind"), "int8".into());
+        lists_of(Value::Map(options.chain([kind]).collect()))
+    };
+    let number = |number: usize| (Value::from(format!("{number:x}")), Value::None);
+    assert!(cheap(with(&mut (0..64).map(number)), read_lists).is_ok());
+    refused(with(&mut (0..65).map(number)), ErrorKind::InvalidData, "more than 64 options");
+    refused(with(&mut (0..90_000).map(number)), ErrorKind::InvalidData, "more than 64 options");
+    refused(with(&mut [number(1), number(1)].into_iter()), ErrorKind::InvalidData, "two options");
+    refused(
+        with(&mut [("kind".into(), "int16".into())].into_iter()),
+        ErrorKind::InvalidData,
+        "two entries `kind`",
+    );
+    refused(
+        with(&mut [(Value::Bytes(vec![5]), Value::None)].into_iter()),
+        ErrorKind::InvalidData,
+        "an option whose name is bytes",
+    );
+    refused(
+        with(&mut (0..2).map(|_| ("x".repeat(1000).into(), Value::None))),
+        ErrorKind::InvalidData,
+        "two options",
+    );
+    let twice = Value::Map(["a", "b"].map(|name| ("name".into(), name.into())).into());
+    let fields = map([("kind", "struct".into()), ("fields", Value::List(vec![twice]))]);
+    refused(lists_of(fields), ErrorKind::InvalidData, "a field without a name");
+}
+
+/// A list array of batches of 983,040 null rows each, without stored numbers of rows. A batch takes 100 bytes.
+fn uncounted(batches: usize) -> SChunk {
+    let mut lists = lists_of(map([("kind", "int8".into())]));
+    let batch = [&b"\xdd\x00\x0f\x00\x00"[..], &vec![0xc0; 0xf_0000]].concat();
+    (0..batches).for_each(|_| assert!(lists.append_blocks(&[&batch]).is_ok()));
+    lists
+}
+
+#[test]
+fn counting_the_rows_of_batches_is_cheap_or_refused() {
+    let rows = |object: Object| {
+        let Object::ListArray(lists) = object else { panic!("{}", object.kind()) };
+        (lists.len(), lists.iter().take(3).map(Result::unwrap).collect::<Vec<_>>())
+    };
+    assert_eq!(cheap(uncounted(100), rows).unwrap(), (100 * 0xf_0000, vec![None; 3]));
+    refused(uncounted(300), ErrorKind::TooLarge, "call BatchArray::recount");
+
+    let bytes = uncounted(300).into_cframe().unwrap();
+    let mut array =
+        BatchArray::from_schunk(OpenOptions::new().write(true).from_cframe(bytes).unwrap())
+            .unwrap();
+    for error in
+        [array.nitems().unwrap_err(), array.item(0).unwrap_err(), array.append(&[1]).unwrap_err()]
+    {
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    }
+    array.recount().unwrap();
+    assert_eq!(array.nitems().unwrap(), 300 * 0xf_0000);
+    let lists = ListArray::from_schunk(array.into_schunk()).unwrap();
+    assert_eq!(lists.len(), 300 * 0xf_0000);
+}
+
+#[test]
+fn rows_of_many_small_batches_are_counted() {
+    let mut lists = lists_of(map([("kind", "int8".into())]));
+    // Half a file of batches of one row, which all together cost more than a large batch.
+    (0..10_000).for_each(|_| assert!(lists.append_blocks(&[b"\x91\x90"]).is_ok()));
+    assert_eq!(cheap(lists, read_lists).unwrap().1, 10_000);
+}
+
+#[test]
+fn blocks_that_claim_more_items_than_bytes_are_refused() {
+    for block in [
+        &b"\xdd\xff\xff\xff\xff\xc0"[..],
+        b"\xdc\x00\x02\xc0",
+        b"\x92\xc0",
+        b"\xdd\x00",
+        b"\x80",
+        b"\xc1",
+    ] {
+        let mut lists = lists_of(map([("kind", "int8".into())]));
+        lists.append_blocks(&[block]).unwrap();
+        refused(lists, ErrorKind::InvalidData, "block 0 of batch 0 is not a list");
+    }
+}
+
+#[test]
+fn lengths_of_batches_are_cheap() {
+    let lengths = [
+        Value::List(vec![Value::None; 600_000]),
         Value::List(vec![1.into(); 600_000]),
         Value::List(vec![u64::MAX.into(); 80_000]),
-    ] {
-        let lengths = map([("batch_lengths", lengths)]).to_msgpack().unwrap();
-        cost(
-            "lengths",
-            frame(
-                &[("batcharray", tag())],
-                &[("_batch_array_metadata", lengths)],
-                &[vec![0x91, 0xc0]],
-            ),
-            |object| {
-                let Object::BatchArray(array) = object else { panic!() };
-                drop((array.nitems(), array.item(0), array.batch_len(0)));
-            },
-        );
-    }
-    let batch = [&b"\xdd\x00\x0f\x00\x00"[..], &vec![0xc0; 0xf0000]].concat();
-    let bytes = frame(
-        &[
-            ("batcharray", tag()),
-            ("listarray", map([("item", map([("kind", "int8".into())]))]).to_msgpack().unwrap()),
-        ],
-        &[],
-        &vec![batch; 100],
-    );
-    cost("batches to count", bytes, list);
-    // Tensors
-    let tensor = |shape: Value, dtype: Value| {
-        let value = Value::Tuple(vec!["numpy".into(), shape, dtype]).to_msgpack().unwrap();
-        frame(&[], &[("__pack_tensor__", value)], &[])
-    };
-    cost("shape of ones", tensor(Value::List(vec![1.into(); 600_000]), "<i4".into()), drop);
-    cost("shape of zeros", tensor(Value::List(vec![0.into(); 600_000]), "<i4".into()), |o| {
-        drop(format!("{o:?}"))
-    });
-    cost("huge shape", tensor(Value::List(vec![u64::MAX.into(); 2]), "<i4".into()), drop);
-    cost("no shape", tensor(Value::List(vec![0.into()]), "x".repeat(900_000).into()), drop);
-    cost("brackets", tensor(Value::List(vec![0.into()]), "(".repeat(900_000).into()), drop);
-    cost("square brackets", tensor(Value::List(vec![0.into()]), "[".repeat(900_000).into()), drop);
-    cost("commas", tensor(Value::List(vec![0.into()]), "i4,".repeat(300_000).into()), drop);
-    let fields: Vec<Value> =
-        (0..60_000).map(|n| Value::Tuple(vec![format!("{n:x}").into(), "|i1".into()])).collect();
-    cost("dtype fields", tensor(Value::List(vec![0.into()]), fields.into()), drop);
-    let fields: Vec<Value> =
-        (0..60_000).map(|_| Value::Tuple(vec!["a".into(), "|i1".into()])).collect();
-    cost("same dtype fields", tensor(Value::List(vec![0.into()]), fields.into()), drop);
-    let fields: Vec<Value> = (0..2_000)
-        .map(|n| {
-            Value::Tuple(vec![
-                format!("{n:x}").into(),
-                "|i1".into(),
-                Value::Tuple(vec![1.into(); 200]),
-            ])
-        })
-        .collect();
-    cost("dtype subarrays", tensor(Value::List(vec![0.into()]), fields.into()), drop);
-    let fields: Vec<Value> = (0..20_000)
-        .map(|n| Value::Tuple(vec![format!("{n:x}").into(), "|V9223372036854775807".into()]))
-        .collect();
-    cost("dtype sizes", tensor(Value::List(vec![0.into()]), fields.into()), drop);
-    let deep = (0..60).fold(Value::from("|i1"), |inner, _| {
-        Value::List(vec![Value::Tuple(vec!["a".into(), inner.clone()])])
-    });
-    cost("dtype deep", tensor(Value::List(vec![0.into()]), deep), |o| drop(format!("{o:?}")));
-    let wide = Value::List(
-        (0..10_000)
-            .map(|n| Value::Tuple(vec![format!("{n:x}").into(), "|i1".into()]))
-            .collect::<Vec<_>>(),
-    );
-    let deep =
-        (0..60).fold(wide, |inner, _| Value::List(vec![Value::Tuple(vec!["a".into(), inner])]));
-    cost("dtype deep and wide", tensor(Value::List(vec![0.into()]), deep), |o| {
-        drop(format!("{o:?}"))
-    });
-    // Carriers
-    let carrier = |description: Value| {
-        frame(&[("b2o", vec![0xc0])], &[("b2o", description.to_msgpack().unwrap())], &[])
-    };
-    let text = |o: Object| {
-        let Object::Carrier(c) = o else { panic!() };
-        drop((c.to_string(), c.operands(), c.source()))
-    };
-    let operands = Value::Map((0..100_000).map(|_| ("a".into(), "b".into())).collect());
-    cost("operands", carrier(map([("kind", "lazyexpr".into()), ("operands", operands)])), text);
-    let operands = Value::Map((0..600_000).map(|_| ("".into(), Value::None)).collect());
-    cost("pairs", carrier(map([("kind", "lazyexpr".into()), ("operands", operands)])), text);
-    cost(
-        "lines",
-        carrier(map([("kind", "lazyexpr".into()), ("expression", "\n".repeat(30_000_000).into())])),
-        text,
-    );
-    cost(
-        "bases",
-        carrier(map([
-            ("kind", "remote_array".into()),
-            ("urlbase", "/".repeat(30_000_000).into()),
-            ("path", "/".repeat(3_000_000).into()),
-        ])),
-        text,
-    );
-    // Embed stores
-    let entry = map([("offset", 0.into()), ("length", 0.into())]);
-    let entries =
-        Value::Map((0..50_000).map(|n| (format!("/{n:x}").into(), entry.clone())).collect());
-    let map_of = |entries| map([("embed_map", entries)]).to_msgpack().unwrap();
-    let walk = |o: Object| {
-        let Object::EmbedStore(s) = o else { panic!() };
-        for key in s.keys() {
-            drop(s.get(key));
+        Value::List(vec![u64::MAX.into()]),
+        Value::List(vec![(1u64 << 32).into()]),
+    ];
+    for lengths in lengths {
+        let lengths = map([("batch_lengths", lengths)]);
+        let mut batches = schunk(&[batch_tag()], &[("_batch_array_metadata", lengths)]);
+        batches.append_blocks(&[b"\x92\x01\x02"]).unwrap();
+        let read = |object: Object| {
+            let Object::BatchArray(array) = object else { panic!("{}", object.kind()) };
+            (array.batch_len(0).unwrap(), array.item(1), array.item(2), array.batch(0))
+        };
+        let (len, second, third, batch) = cheap(batches, read).unwrap();
+        if len == 2 {
+            assert_eq!(
+                (second.unwrap(), third.unwrap_err().kind()),
+                (2.into(), ErrorKind::OutOfBounds)
+            );
+        } else {
+            for error in [third.unwrap_err(), batch.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::InvalidData);
+            }
         }
+    }
+}
+
+#[test]
+fn items_per_block_can_be_any_number() {
+    for per_block in [1, 1 << 32, 1 << 63, u64::MAX] {
+        let tag = map([("version", 1.into()), ("items_per_block", per_block.into())]);
+        let mut batches = schunk(&[("batcharray", tag)], &[]);
+        batches.append_blocks(&[b"\x91\x01", b"\x91\x02"]).unwrap();
+        let read = |object: Object| {
+            let Object::BatchArray(array) = object else { panic!("{}", object.kind()) };
+            (array.nitems().unwrap(), array.item(1))
+        };
+        let (nitems, item) = cheap(batches, read).unwrap();
+        assert_eq!(nitems, 2);
+        match per_block {
+            1 => assert_eq!(item.unwrap(), 2.into()),
+            _ => assert_eq!(item.unwrap_err().kind(), ErrorKind::InvalidData),
+        }
+    }
+}
+
+#[test]
+fn tensors_with_impossible_shapes_and_dtypes_are_refused() {
+    let tensor = |shape: Value, dtype: Value| {
+        schunk(&[], &[("__pack_tensor__", Value::Tuple(vec!["numpy".into(), shape, dtype]))])
     };
-    cost(
-        "entries",
-        frame(&[("b2embed", vec![0xc0])], &[("estore_metadata", map_of(entries))], &[]),
-        walk,
+    let invalid = |shape: Value, dtype: Value, text: &str| {
+        refused(tensor(shape, dtype), ErrorKind::InvalidData, text)
+    };
+    let shape = |side: u64, ndim: usize| Value::List(vec![side.into(); ndim]);
+    for side in [0, 1, u64::MAX] {
+        invalid(shape(side, 255), "<i4".into(), "255 dimensions, the maximum is 254");
+        invalid(shape(side, 80_000), "<i4".into(), "80000 dimensions");
+    }
+    invalid(shape(u64::MAX, 2), "<i4".into(), "do not match its 0 bytes");
+    invalid(shape(1 << 62, 1), "<i4".into(), "do not match its 0 bytes");
+    for text in ["x", "(", "[", "[(", "i4,", "{'a':"] {
+        invalid(shape(0, 1), text.repeat(900_000 / text.len()).into(), "of an unknown type");
+    }
+    let field = |name: String, dtype: &str| Value::Tuple(vec![name.into(), dtype.into()]);
+    let fields = |dtype: &str, names: fn(usize) -> String| {
+        (0..20_000).map(|number| field(names(number), dtype)).collect::<Vec<_>>()
+    };
+    let hex = |number| format!("{number:x}");
+    let described = cheap(tensor(shape(0, 1), fields("|i1", hex).into()), |object| {
+        let Object::Tensor(tensor) = object else { panic!("{}", object.kind()) };
+        tensor.dtype().fields().unwrap().len()
+    });
+    assert_eq!(described.unwrap(), 20_000);
+    invalid(
+        shape(0, 1),
+        fields("|i1", |_| "a".to_owned()).into(),
+        "only one field with the name `a`",
     );
-    let entry = map([("path", nils(1000))]);
-    let entries = Value::Map((0..500).map(|n| (format!("/{n:x}").into(), entry.clone())).collect());
-    cost(
-        "references",
-        frame(&[("b2embed", vec![0xc0])], &[("estore_metadata", map_of(entries))], &[]),
-        walk,
-    );
-    drop(EmbedStore::in_memory());
+    invalid(shape(0, 1), fields("|V9223372036854775807", hex).into(), "of an unknown type");
+    invalid(shape(1, 1), fields("|i1", hex).into(), "do not match its 0 bytes");
+}
+
+#[test]
+fn descriptions_of_carriers_are_cheap() {
+    let carrier = |description: Value| schunk(&[("b2o", Value::None)], &[("b2o", description)]);
+    let read = |object: Object| {
+        let Object::Carrier(carrier) = object else { panic!("{}", object.kind()) };
+        (
+            carrier.to_string().len(),
+            carrier.operands().len(),
+            carrier.source().map_or(0, |source| source.len()),
+        )
+    };
+    let pairs = |count: usize| Value::Map(vec![("a".into(), "b".into()); count]);
+    let (_, operands, _) =
+        cheap(carrier(map([("kind", "lazyexpr".into()), ("operands", pairs(100_000))])), read)
+            .unwrap();
+    assert_eq!(operands, 100_000);
+    let lines = [("kind", "lazyexpr".into()), ("expression", "\n".repeat(10_000_000).into())];
+    assert!(cheap(carrier(map(lines)), read).unwrap().0 < 1000);
+    let slashes = Value::from("/".repeat(5_000_000));
+    let place = [("kind", "remote_array".into()), ("urlbase", slashes.clone()), ("path", slashes)];
+    assert_eq!(cheap(carrier(map(place)), read).unwrap().2, 5_000_001);
+    let deep = (0..120).fold(Value::None, |inner, _| map([("operands", inner)]));
+    assert!(cheap(carrier(deep), read).is_ok());
+    let deeper = (0..126).fold(Value::None, |inner, _| Value::Reference(Box::new(inner)));
+    assert!(cheap(carrier(deeper), read).is_ok());
 }

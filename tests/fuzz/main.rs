@@ -45,5 +45,5 @@ macro_rules! targets {
 
 targets!(
     change check decode differential differential_chunk dtype msgpack open_and_walk round_trip slices
-    store_folder store_zip
+    store_folder store_metadata store_zip
 );

@@ -27,6 +27,7 @@ const TARGETS: [(&str, &[&str]); 2] = [
             "round_trip",
             "slices",
             "store_folder",
+            "store_metadata",
             "store_zip",
         ],
     ),
