@@ -135,10 +135,11 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
 fn items_are_those_of_typed_reads() {
     let numbers: Vec<f64> = (0..1000).map(|number| f64::from(number) / 7.0).collect();
     let array = NDArray::builder().chunks([64]).from_slice(&numbers, [1000]).unwrap();
-    let items = to_arrow(&array, 10..990).unwrap();
+    let rows = 10..990;
+    let items = to_arrow(&array, rows.clone()).unwrap();
     assert_eq!(
         items.as_primitive::<Float64Type>().values()[..],
-        array.read::<f64>([10..990]).unwrap()
+        array.read::<f64>([rows]).unwrap()
     );
 
     let numbers: Vec<u16> = (0..60).collect();
