@@ -54,7 +54,7 @@
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
 //! | [`CTable`] in a directory | `append`, `delete_rows`; `add_column`, `rename_column` and `drop_column` | as for the default: the rows or columns are valid after one atomic change, which is the last one, or for `drop_column` the first one. `finish` syncs them to disk. If the program died, parts that nothing refers to can remain; those of `append` are removed by the next change |
-//! | [`CTable`] in a directory | `update` | as for the default, for each part of the column. The strings of a `Utf8` column can be damaged if the program dies |
+//! | [`CTable`] in a directory | `update` | as for the default, for each array of the column (items, mask of nulls) and for each batch. The strings of a `Utf8` column can be damaged if the program dies |
 //! | [`CTable`] in a directory | `compact` | errors. If the program dies, the columns have their rows at different places |
 //! | [`CTable`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options; `open_rw` and `create` set `locking` |

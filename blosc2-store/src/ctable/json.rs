@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use blosc2::{ErrorKind, Value};
 
-/// Maximum nesting, as in `serde_json`.
+/// Maximum nesting of lists and maps.
 const MAX_DEPTH: usize = 127;
 /// Maximum bytes of a text.
 const MAX_TEXT: usize = 16 << 20;
@@ -396,7 +396,6 @@ mod tests {
         write(&map, &mut text).unwrap();
         assert!(text.is_ascii(), "{text}");
         assert_eq!(value(&text).unwrap(), map);
-        assert_eq!(serde_json::from_str::<serde_json::Value>("1e300").unwrap(), 1e300);
         assert!(write(&Value::Set(vec![]), &mut text).is_err());
     }
 

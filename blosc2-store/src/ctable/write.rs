@@ -118,11 +118,13 @@ impl Stored {
     pub(super) fn replace(&mut self, places: &[u64], encoded: &Encoded<'_>) -> Result<()> {
         let Some(&first) = places.first() else { return Ok(()) };
         match (&mut self.content, &encoded.content) {
-            (Content::Items(array), Form::Items(bytes)) => replace(array, places, bytes)?,
+            (Content::Items(array), Form::Items(bytes)) => {
+                array.transaction(|array| replace(array, places, bytes))?;
+            }
             (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
                 add_words(texts, decoded.get_mut(), added)?;
                 let new: Vec<u8> = new.iter().flat_map(|code| code.to_ne_bytes()).collect();
-                replace(codes, places, &new)?;
+                codes.transaction(|codes| replace(codes, places, &new))?;
             }
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
                 // The places of all strings after the first one change.
@@ -169,7 +171,7 @@ impl Stored {
             let all = vec![true; places.len()];
             let valid = encoded.valid.as_ref().unwrap_or(&all);
             let bytes: Vec<u8> = valid.iter().map(|&valid| valid.into()).collect();
-            replace(marks, places, &bytes)?;
+            marks.transaction(|marks| replace(marks, places, &bytes))?;
         }
         Ok(())
     }
