@@ -1,5 +1,6 @@
 //! Embedded stores: frames in the data of one super-chunk. Python: `EmbedStore`.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +10,7 @@ use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 use crate::carrier::Carrier;
 use crate::ctable::Leaves;
 use crate::key;
-use crate::tag::error;
+use crate::tag::{error, shortened};
 
 /// The metalayers that mark an embedded store: its own, and those of the stores that contain one.
 const NAMES: [&str; 3] = ["b2embed", "b2tree", "b2dict"];
@@ -51,6 +52,8 @@ const CHANGE: &str = "change an embedded store";
 pub struct EmbedStore {
     schunk: SChunk,
     entries: Vec<(String, Entry)>,
+    /// The index of each key in `entries`.
+    places: HashMap<String, usize>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +113,7 @@ impl EmbedStore {
     }
 
     fn empty(schunk: SChunk) -> Result<Self> {
-        let mut store = Self { schunk, entries: Vec::new() };
+        let mut store = Self { schunk, entries: Vec::new(), places: HashMap::new() };
         store.change(|_, _| Ok(()))?;
         Ok(store)
     }
@@ -133,7 +136,8 @@ impl EmbedStore {
             return Err(error(&schunk, ErrorKind::InvalidData, OPEN, detail));
         }
         let entries = read_map(&schunk, OPEN)?;
-        Ok(Self { schunk, entries })
+        let places = places(&entries);
+        Ok(Self { schunk, entries, places })
     }
 
     /// Returns whether a super-chunk holds an embedded store, as its metalayers state.
@@ -208,7 +212,7 @@ impl EmbedStore {
     }
 
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
-        self.entries.iter().find(|(name, _)| name == key).map(|(_, entry)| entry)
+        self.places.get(key).map(|&place| &self.entries[place].1)
     }
 
     pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
@@ -278,6 +282,7 @@ impl EmbedStore {
             write_map(schunk, &changed)?;
             Ok((result, changed))
         })?;
+        self.places = places(&changed);
         self.entries = changed;
         Ok(result)
     }
@@ -299,6 +304,11 @@ impl EmbedStore {
 
 fn missing(schunk: &SChunk, doing: &str, key: &str) -> Error {
     error(schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
+}
+
+/// The index of each key; of the first one, if a damaged map contains a key more than once.
+fn places(entries: &[(String, Entry)]) -> HashMap<String, usize> {
+    entries.iter().enumerate().rev().map(|(place, (key, _))| (key.clone(), place)).collect()
 }
 
 /// Reads the map of entries; it is empty in a store that is being created.
@@ -336,7 +346,8 @@ fn entries(map: &Value, nbytes: u64) -> Result<Vec<(String, Entry)>, String> {
         let (offset, length) = (number("offset")?, number("length")?);
         if offset.checked_add(length).is_none_or(|end| end > nbytes) {
             return Err(format!(
-                "its entry `{key}` has {length} bytes at offset {offset}, beyond its {nbytes} bytes of data"
+                "its entry `{}` has {length} bytes at offset {offset}, beyond its {nbytes} bytes of data",
+                shortened(key)
             ));
         }
         Ok((key.to_owned(), Entry::Frame { offset, length }))
@@ -361,14 +372,7 @@ impl Leaves for EmbedStore {
     }
 
     fn discard(&mut self, key: &str, _ending: &str) -> Result<()> {
-        let below: Vec<String> =
-            self.keys().filter(|each| key::is_below(each, key)).map(str::to_owned).collect();
-        for key in below.iter().map(String::as_str).chain([key]) {
-            if self.contains(key) {
-                self.remove(key)?;
-            }
-        }
-        Ok(())
+        self.remove_all(|each| each == key || key::is_below(each, key))
     }
 
     fn finish(&mut self) -> Result<()> {

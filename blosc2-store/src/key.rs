@@ -1,6 +1,8 @@
 //! Keys of stores, paths such as `/group/array`, and the names of their files. No other module converts one to the
 //! other, or decides which names are reserved.
 
+use crate::tag::shortened;
+
 /// The file with the embedded store of small entries, which every store has.
 pub(crate) const INDEX: &str = "embed.b2e";
 /// The lock file of a store in a directory: that of the frame [`INDEX`], which Python locks too.
@@ -52,22 +54,23 @@ pub(crate) fn is_internal(name: &str) -> bool {
 /// Checks that a key starts with `/`, that no part is empty or special to a file system, and that its file has this key
 /// in Python too. The error describes the fault.
 pub(crate) fn check(key: &str) -> Result<(), String> {
+    let shown = shortened(key);
     if !key.starts_with('/') {
-        return Err(format!("the key `{key}` does not start with `/`"));
+        return Err(format!("the key `{shown}` does not start with `/`"));
     }
     if !is_path(key) {
         return Err(format!(
-            "the key `{key}` has an empty part, a part `.` or `..`, a NUL, more than {MAX_LEN} bytes or more than {MAX_PARTS} parts"
+            "the key `{shown}` has an empty part, a part `.` or `..`, a NUL, more than {MAX_LEN} bytes or more than {MAX_PARTS} parts"
         ));
     }
     if let Some(bad) = key.chars().find(|char| matches!(char, '\\' | ':') || char.is_control()) {
         return Err(format!(
-            "the key `{key}` contains the character {bad:?}, which is not allowed"
+            "the key `{shown}` contains the character {bad:?}, which is not allowed"
         ));
     }
     if key.rsplit('/').next().is_some_and(|last| last.chars().all(|char| char == '.')) {
         return Err(format!(
-            "the last part of the key `{key}` consists of dots: its file would have another key"
+            "the last part of the key `{shown}` consists of dots: its file would have another key"
         ));
     }
     Ok(())
@@ -104,6 +107,18 @@ pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(key), |key| Some(parent(key)).filter(|above| *above != "/")).skip(1)
 }
 
+/// All groups above keys, each once, without the root. The keys have to be sorted; the groups are not.
+pub(crate) fn groups<'a>(keys: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    let mut last = "";
+    keys.into_iter().flat_map(move |key| {
+        // The keys below a group are consecutive, so that a group is new if the last key is not below it.
+        let common = last.bytes().zip(key.bytes()).take_while(|(a, b)| a == b).count();
+        last = key;
+        let slashes = key.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+        slashes.map(|(at, _)| at).filter(move |&at| at > 0 && at >= common).map(|at| &key[..at])
+    })
+}
+
 /// Whether a key is below a group.
 pub(crate) fn is_below(key: &str, group: &str) -> bool {
     let group = if group == "/" { "" } else { group };
@@ -112,7 +127,31 @@ pub(crate) fn is_below(key: &str, group: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn groups_are_those_above_each_key() {
+        let parts = ["a", "a-", "a0", "b"];
+        let mut keys: Vec<String> = Vec::new();
+        for one in parts {
+            keys.push(format!("/{one}"));
+            for two in parts {
+                keys.push(format!("/{one}/{two}"));
+                keys.push(format!("/{two}/{one}/{two}"));
+            }
+        }
+        keys.sort_unstable();
+        // With all keys, and with a part of them.
+        for step in 1..7 {
+            let keys = || keys.iter().step_by(step).map(String::as_str);
+            let found: Vec<&str> = groups(keys()).collect();
+            let expected: BTreeSet<&str> = keys().flat_map(above).collect();
+            assert_eq!(found.len(), expected.len());
+            assert_eq!(BTreeSet::from_iter(found), expected);
+        }
+    }
 
     #[test]
     fn names_and_keys() {

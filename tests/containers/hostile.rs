@@ -1,9 +1,10 @@
 //! Small hostile metadata of containers: what it costs, and that it is refused.
 
+use std::io::{Cursor, Write};
 use std::time::Duration;
 
 use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
-use blosc2_store::{BatchArray, ItemType, ListArray, Object};
+use blosc2_store::{BatchArray, ItemType, ListArray, Object, TreeStore};
 
 use crate::common::measure::measure;
 
@@ -325,4 +326,94 @@ fn descriptions_of_carriers_are_cheap() {
     assert!(cheap(carrier(deep), read).is_ok());
     let deeper = (0..126).fold(Value::None, |inner, _| Value::Reference(Box::new(inner)));
     assert!(cheap(carrier(deeper), read).is_ok());
+}
+
+/// The embedded store of a tree with these entries, whose frames are `data`.
+fn embedded(entries: impl Iterator<Item = (String, [u64; 2])>, data: &[u8]) -> SChunk {
+    let mut schunk = schunk(&[("b2tree", map([("version", 1.into())]))], &[]);
+    schunk.append(data).unwrap();
+    let place =
+        |[offset, length]: [u64; 2]| map([("offset", offset.into()), ("length", length.into())]);
+    let entries = entries.map(|(key, at)| (Value::from(key), place(at)));
+    let content = map([("embed_map", Value::Map(entries.collect()))]);
+    schunk.vlmeta_mut().with_reserved().set_value("estore_metadata", &content).unwrap();
+    schunk
+}
+
+/// Opens a zip file with these members beside the embedded store, and reads it; both are cheap.
+#[track_caller]
+fn cheap_tree<T>(
+    index: SChunk,
+    members: impl Iterator<Item = String>,
+    read: impl FnOnce(TreeStore) -> T,
+) -> Result<T> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for name in members {
+        zip.start_file(name, options).unwrap();
+    }
+    zip.start_file("embed.b2e", options).unwrap();
+    zip.write_all(&index.into_cframe().unwrap()).unwrap();
+    let bytes = zip.finish().unwrap().into_inner();
+    assert!(bytes.len() <= INPUT, "{} bytes", bytes.len());
+    let (result, time, memory) = measure(|| TreeStore::open_source(bytes).map(read));
+    assert!(time <= MOST_TIME && memory <= MOST_MEMORY, "{time:?}, {memory} bytes");
+    result.expect("no panic")
+}
+
+#[test]
+fn many_embedded_entries_are_found_quickly() {
+    let entries = (0..100_000).map(|number| (format!("/{number:x}"), [0, 0]));
+    let schunk = embedded(entries, &[0]);
+    let missing = cheap(schunk, |object| {
+        let Object::EmbedStore(store) = object else { panic!("{}", object.kind()) };
+        assert!(!store.contains("/none"));
+        store.keys().filter(|key| !store.contains(key)).count()
+    });
+    assert_eq!(missing.unwrap(), 0);
+}
+
+#[test]
+fn walks_of_many_groups_are_cheap() {
+    let members = || (0..8_000).map(|number| format!("{number:x}/a.b2nd"));
+    let walk = |store: TreeStore| {
+        let children = store.groups().map(|group| store.children(group).unwrap().len());
+        (children.sum::<usize>(), store.children("/").unwrap().len())
+    };
+    let index = embedded([].into_iter(), &[0]);
+    assert_eq!(cheap_tree(index, members(), walk).unwrap(), (8_000, 8_000));
+}
+
+#[test]
+fn deep_keys_have_a_limited_number_of_groups() {
+    let deep = "/a".repeat(250);
+    let keys = |count| (0..count).map(|number| (format!("/{number:x}{deep}"), [0, 0]));
+    let count = |store: TreeStore| store.groups().count();
+    let few = cheap_tree(embedded(keys(4_000), &[0]), [].into_iter(), count);
+    assert_eq!(few.unwrap(), 4_000 * 250);
+    let many = cheap_tree(embedded(keys(20_000), &[0]), [].into_iter(), count).unwrap_err();
+    assert_eq!(many.kind(), ErrorKind::TooLarge);
+}
+
+#[test]
+fn tables_that_share_a_frame_are_not_copied_without_limit() {
+    let zeros = vec![0u8; 16 << 20];
+    let at = [0, zeros.len() as u64];
+    let keys = |count| (0..count).map(|number| (format!("/{number:x}/_meta"), at));
+    let count = |store: TreeStore| store.keys().count();
+    let few = cheap_tree(embedded(keys(4), &zeros), [].into_iter(), count);
+    assert_eq!(few.unwrap(), 4);
+    let many = cheap_tree(embedded(keys(10_000), &zeros), [].into_iter(), count).unwrap_err();
+    assert_eq!(many.kind(), ErrorKind::TooLarge);
+}
+
+#[test]
+fn errors_about_keys_are_short() {
+    let long = "x".repeat(1 << 20);
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = TreeStore::create(folder.path().join("a.b2d")).unwrap();
+    let error = store.insert(&format!("/{long}"), &schunk(&[], &[])).unwrap_err();
+    assert!(error.to_string().len() < 1000, "a message of {} bytes", error.to_string().len());
+    refused(embedded([(long, [5, 5])].into_iter(), &[0]), ErrorKind::InvalidData, "beyond its");
 }

@@ -7,6 +7,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 
 use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
-use crate::embed_store::EmbedStore;
+use crate::embed_store::{EmbedStore, Entry};
 use crate::folder::{Access, Folder, Kind, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
 use crate::work::{Claim, Work};
@@ -25,6 +26,11 @@ use place::{Place, Stamp, Writer, path_of_new, put_folder};
 const SPARSE_INDEX: &str = "/chunks.b2frame";
 /// The metalayer with the registry of tables and other objects.
 const REGISTRY: &str = "_object_registry";
+
+/// Maximum number of groups of a store that can be opened.
+const MAX_GROUPS: usize = 1 << 20;
+/// Maximum bytes of embedded frames that are searched for descriptions of tables when a store is opened.
+const MAX_METAS: u64 = 64 << 20;
 
 const OPEN: &str = "open a store";
 const MAKE: &str = "make a store";
@@ -316,6 +322,7 @@ impl TreeStore {
         let embedded = store.embed.keys().filter(|key| !store.leaves.contains_key(*key));
         store.embedded = embedded.filter(|key| key::is_path(key)).map(str::to_owned).collect();
         store.objects = store.find_objects()?;
+        store.check_groups()?;
         Ok(store)
     }
 
@@ -334,6 +341,18 @@ impl TreeStore {
         read.is_ok() && start[2..] == *b"b2frame\0"
     }
 
+    /// Checks the number of groups, because a short list of deep keys has very many.
+    fn check_groups(&self) -> Result<()> {
+        let objects = self.objects.keys().map(String::as_str);
+        let mut keys: Vec<&str> = self.all_keys().chain(objects).collect();
+        keys.sort_unstable();
+        if key::groups(keys).nth(MAX_GROUPS).is_none() {
+            return Ok(());
+        }
+        let detail = format!("it has more than {MAX_GROUPS} groups");
+        Err(self.error(ErrorKind::TooLarge, OPEN, detail))
+    }
+
     /// The keys of tables and other objects: those in the registry, and those of older stores without a registry.
     fn find_objects(&self) -> Result<BTreeMap<String, Value>> {
         let mut objects = BTreeMap::new();
@@ -342,10 +361,22 @@ impl TreeStore {
             let listed = listed.filter_map(|(key, is)| Some((key.as_str()?.to_owned(), is)));
             objects.extend(listed.filter(|(key, _)| key::is_path(key)));
         }
+        let mut left = MAX_METAS;
         for key in self.all_keys() {
             let Some(root) = key.strip_suffix(META).filter(|root| !root.is_empty()) else {
                 continue;
             };
+            // Frames in the embedded store are copied, and a damaged map can contain one frame any number of times.
+            if let (None, Some(Entry::Frame { length, .. })) =
+                (self.leaves.get(key), self.embed.entry(key))
+            {
+                left = left.checked_sub(*length).ok_or_else(|| {
+                    let detail = format!(
+                        "the embedded entries with keys that end in `{META}` have more than {MAX_METAS} bytes"
+                    );
+                    self.error(ErrorKind::TooLarge, OPEN, detail)
+                })?;
+            }
             // Damaged entries are not tables, and do not make the store invalid.
             if !objects.contains_key(root) && CTable::is_in(self, root).unwrap_or(false) {
                 objects.insert(root.to_owned(), Value::from([("kind", "ctable".into())]));
@@ -395,17 +426,12 @@ impl TreeStore {
     /// Returns the keys of all groups, sorted, without the root. A group has keys below it, attributes, or both. For a
     /// `DictStore`, every path above a key is returned.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
-        let mut groups = BTreeSet::new();
-        let attributes = self.all_keys().filter_map(|key| key.strip_suffix(ATTRIBUTES));
-        let attributes = attributes.filter(|group| self.object_above(group).is_none());
-        for start in attributes.chain(self.keys().map(key::parent)) {
-            for group in std::iter::once(start).chain(key::above(start)) {
-                // If a group is in the set, the groups above it are too.
-                if group.is_empty() || group == "/" || !groups.insert(group) {
-                    break;
-                }
-            }
-        }
+        let attributes = self.all_keys().filter(|key| key.ends_with(ATTRIBUTES));
+        let attributes = attributes.filter(|key| self.object_above(key).is_none());
+        let mut keys: Vec<&str> = self.keys().chain(attributes).collect();
+        keys.sort_unstable();
+        let mut groups: Vec<&str> = key::groups(keys).collect();
+        groups.sort_unstable();
         groups.into_iter()
     }
 
@@ -434,8 +460,36 @@ impl TreeStore {
                 format!("there is no group `{group}`"),
             ));
         }
-        let children = self.keys().chain(self.groups()).filter(|key| key::parent(key) == group);
-        Ok(children.collect::<BTreeSet<&str>>().into_iter().collect())
+        let start = if group == "/" { "/".to_owned() } else { format!("{group}/") };
+        let mut children = BTreeSet::new();
+        let mut next = start.clone();
+        while let Some(key) = self.key_from(&next).filter(|key| key.starts_with(&start)) {
+            let child = match key[start.len()..].find('/') {
+                // All keys below the child are skipped.
+                Some(len) => {
+                    let child = &key[..start.len() + len];
+                    next = format!("{child}0");
+                    child
+                }
+                None => {
+                    next = format!("{key}\0");
+                    key
+                }
+            };
+            if self.contains(child) || self.is_group(child) {
+                children.insert(child);
+            }
+        }
+        Ok(children.into_iter().collect())
+    }
+
+    /// The first key at or after this one, including internal keys.
+    fn key_from(&self, key: &str) -> Option<&str> {
+        let from = (Bound::Included(key), Bound::Unbounded);
+        let leaf = self.leaves.range::<str, _>(from).next().map(|(key, _)| key);
+        let object = self.objects.range::<str, _>(from).next().map(|(key, _)| key);
+        let embedded = self.embedded.range::<str, _>(from).next();
+        [leaf, object, embedded].into_iter().flatten().min().map(String::as_str)
     }
 
     /// Returns the number of keys.
