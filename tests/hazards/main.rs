@@ -5,6 +5,8 @@
 //! ignored. `safe::NAME` does the same through the API of `blosc2`. `cargo xtask hazards` runs each test in its own
 //! process. It runs the first kind on unhardened sources too, where each test has to fail.
 
+// The C code uses POSIX functions.
+#![cfg(unix)]
 // A box with one axis is one range.
 #![allow(clippy::single_range_in_vec_init)]
 

@@ -164,14 +164,20 @@ impl Here {
             fs::write(marker, PACKAGES)?;
         }
         let vendored = self.folder.join("vendor");
-        run::read(run::cargo(["vendor", "--locked", "--quiet"]).arg(&vendored))?;
+        // Also the dependencies of the standard library, which is compiled for Windows. Its manifests use unstable
+        // features of cargo.
+        let library = self.root().join("usr/lib/rustlib/src/rust/library/Cargo.toml");
+        let mut vendor = run::cargo(["vendor", "--locked", "--quiet", "--sync"]);
+        run::read(vendor.args([&library, &vendored]).env("RUSTC_BOOTSTRAP", "1"))?;
         let mut config = format!(
-            "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = {vendored:?}\n\
-             [target.x86_64-pc-windows-gnu]\nrunner = \"wine\"\n"
+            "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = {vendored:?}\n"
         );
         for platform in ALL {
             let (target, compiler) = (platform.target(), platform.compiler());
             writeln!(config, "[target.{target}]\nlinker = {compiler:?}").ok();
+            if platform == Platform::Windows {
+                config += "runner = \"wine\"\n";
+            }
         }
         fs::write(self.config(), config)?;
         Ok(())
