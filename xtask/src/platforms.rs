@@ -202,7 +202,6 @@ impl Here {
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", "/root")
-            .env("TMPDIR", "/dev/shm")
             .env("CARGO_TARGET_DIR", self.folder.join("build"))
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_DEV_DEBUG", "none")
@@ -215,6 +214,9 @@ impl Here {
             // Debian has no standard library for Windows.
             command.env("RUSTC_BOOTSTRAP", "1");
             command.env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort,test");
+        } else {
+            // Wine aborts at its start if this variable is set.
+            command.env("TMPDIR", "/dev/shm");
         }
         for platform in ALL {
             let variable = format!("CC_{}", platform.target().replace('-', "_"));
