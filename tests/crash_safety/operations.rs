@@ -59,7 +59,6 @@ pub(crate) enum Kind {
 pub(crate) type Content = BTreeMap<String, Vec<u8>>;
 
 /// What an operation changes.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Handle {
     SChunk(SChunk),
     Array(NDArray),
