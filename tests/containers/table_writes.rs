@@ -5,8 +5,10 @@ use std::path::Path;
 use crate::common::Rng;
 use crate::common::repeats;
 use crate::table_model::Model;
-use blosc2::{ErrorKind, OpenOptions, Value};
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Object, Row, Schema, TreeStore};
+use blosc2::{ErrorKind, NDArray, OpenOptions, Value};
+use blosc2_store::{
+    CTable, ColumnKind, ColumnSpec, Data, EmbedStore, Object, Row, Schema, TreeStore,
+};
 
 fn table_of(object: Object) -> CTable {
     match object {
@@ -389,4 +391,39 @@ fn structs_are_rows() {
         other: u64,
     }
     assert_eq!(table.rows::<Other>(..).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Reads never panic for damaged offsets and batches; neither do changes.
+#[test]
+fn damaged_columns_are_not_changed() {
+    let schema = Schema::new()
+        .column("text", ColumnKind::Utf8)
+        .column("list", ColumnKind::List(blosc2_store::ItemKind::Int8.into()));
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let lists = vec![Value::List(vec![1.into()]); 4];
+    let texts = [Some("a"), Some("bcd"), Some("ef"), Some("g")];
+    table.append([("text", Data::texts(texts)), ("list", Data::values(lists))]).unwrap();
+    table.delete_rows(1..2).unwrap();
+    let frame = table.to_cframe().unwrap();
+    let key = "/_cols/text";
+    for offsets in [
+        [0, 1, 9, 6, 7],
+        [0, 1, i64::MIN, 6, 7],
+        [0, 1, i64::MAX, 6, 7],
+        [-1, 1, 4, 6, 7],
+        [0, 1, 4, 6, 700],
+        [3, 1, 4, 6, 7],
+    ] {
+        let schunk = OpenOptions::new().write(true).from_cframe(frame.clone()).unwrap();
+        let mut store = EmbedStore::from_schunk(schunk).unwrap();
+        let offsets = NDArray::from_slice(&offsets, [5]).unwrap();
+        assert!(store.contains(key));
+        store.insert(key, offsets.schunk()).unwrap();
+        let bytes = store.into_schunk().into_cframe().unwrap();
+        let open = || CTable::from_cframe(bytes.clone()).unwrap();
+        let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
+        let text = || Data::texts([Some("long enough")]);
+        assert_eq!(kind(open().update("text", 0..1, text())), ErrorKind::InvalidData);
+        assert_eq!(kind(open().compact()), ErrorKind::InvalidData);
+    }
 }

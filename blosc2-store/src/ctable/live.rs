@@ -273,6 +273,11 @@ impl Spans<'_> {
 }
 
 impl Span {
+    /// Rows that are all read, live or not.
+    pub(super) fn all(rows: Range<u64>) -> Self {
+        Self { rows, keep: None }
+    }
+
     /// Reads the live rows of an array, whose first axis is that of all rows.
     pub(super) fn read<T: Element>(&self, array: &NDArray) -> Result<Vec<T>> {
         let items = array.read(self.selection(array)?)?;

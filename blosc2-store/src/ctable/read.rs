@@ -320,10 +320,10 @@ fn in_batches(
 
 /// Strings, one after the other.
 #[derive(Debug, Default)]
-struct Texts {
+pub(super) struct Texts {
     /// The end of each string.
-    ends: Vec<usize>,
-    bytes: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// The strings of the live rows of a span.
@@ -341,7 +341,7 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
 }
 
 /// Appends the strings of the live rows of a span, which may be invalid UTF-8.
-fn read_texts(
+pub(super) fn read_texts(
     offsets: &NDArray,
     bytes: &NDArray,
     span: &Span,

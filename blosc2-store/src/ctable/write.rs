@@ -4,8 +4,9 @@ use blosc2::{ErrorKind, NDArray, Result, Value};
 
 use super::column::{Content, Stored};
 use super::encode::{Encoded, Form, WRITE};
-use super::live::LiveRows;
+use super::live::{LiveRows, Span};
 use super::part::{replace, row_bytes};
+use super::read::{Texts, read_texts};
 use super::spec::BATCH_ROWS;
 use crate::tag::error;
 use crate::{BatchArray, ObjectArray};
@@ -117,6 +118,7 @@ impl Stored {
     /// Replaces rows at ascending places. Row `n` of `encoded` gets place `places[n]`.
     pub(super) fn replace(&mut self, places: &[u64], encoded: &Encoded<'_>) -> Result<()> {
         let Some(&first) = places.first() else { return Ok(()) };
+        let budget = self.budget();
         match (&mut self.content, &encoded.content) {
             (Content::Items(array), Form::Items(bytes)) => {
                 array.transaction(|array| replace(array, places, bytes))?;
@@ -128,22 +130,23 @@ impl Stored {
             }
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
                 // The places of all strings after the first one change.
-                let rows = offsets.shape()[0] - 1;
-                let ends = offsets.read::<i64>(first..rows + 1)?;
-                let old = bytes.read::<u8>(ends[0] as u64..ends[ends.len() - 1] as u64)?;
-                let mut all = Vec::with_capacity(old.len() + new.len());
-                let (mut all_lengths, mut next, mut start) = (Vec::new(), 0, 0);
-                for (row, pair) in (first..rows).zip(ends.windows(2)) {
-                    if places.get(next) == Some(&row) {
-                        let end = start + lengths[next] as usize;
-                        all.extend_from_slice(&new[start..end]);
-                        all_lengths.push(lengths[next]);
-                        (next, start) = (next + 1, end);
+                let rows = first..offsets.shape()[0].saturating_sub(1);
+                let mut old = Texts::default();
+                read_texts(offsets, bytes, &Span::all(rows.clone()), &budget, &mut old)?;
+                let mut all = Vec::with_capacity(old.bytes.len() + new.len());
+                let mut all_lengths = Vec::with_capacity(old.ends.len());
+                let (mut next, mut start, mut old_start) = (0, 0, 0);
+                for (row, &old_end) in rows.zip(&old.ends) {
+                    let text = if places.get(next) == Some(&row) {
+                        let text = start..start + lengths[next] as usize;
+                        (next, start) = (next + 1, text.end);
+                        &new[text]
                     } else {
-                        let [from, to] = [pair[0], pair[1]].map(|end| (end - ends[0]) as usize);
-                        all.extend_from_slice(&old[from..to]);
-                        all_lengths.push(pair[1] - pair[0]);
-                    }
+                        &old.bytes[old_start..old_end]
+                    };
+                    old_start = old_end;
+                    all.extend_from_slice(text);
+                    all_lengths.push(text.len() as i64);
                 }
                 append_texts(offsets, bytes, first, &all_lengths, &all)?;
             }
@@ -154,6 +157,13 @@ impl Stored {
                     let start = place - inner;
                     let mut items = array.batch(batch)?;
                     let end = start + items.len() as u64;
+                    if end <= place {
+                        let detail = format!(
+                            "batch {batch} has {} rows, but row {place} has index {inner} in it",
+                            items.len()
+                        );
+                        return Err(error(array.schunk(), ErrorKind::InvalidData, WRITE, detail));
+                    }
                     while let Some((place, value)) = rest.next_if(|(place, _)| **place < end) {
                         items[(place - start) as usize] = value.clone();
                     }
@@ -178,6 +188,7 @@ impl Stored {
 
     /// Moves the live rows to the front.
     pub(super) fn compact(&mut self, live: &LiveRows, batch_rows: Option<u64>) -> Result<()> {
+        let budget = self.budget();
         for (array, _) in self.arrays() {
             let row = row_bytes(array);
             let mut at = 0;
@@ -193,15 +204,15 @@ impl Stored {
         match &mut self.content {
             Content::Items(_) | Content::Codes { .. } => Ok(()),
             Content::Texts { offsets, bytes } => {
-                let (mut lengths, mut texts) = (Vec::new(), Vec::new());
-                for span in places() {
-                    for row in span?.numbers() {
-                        let ends = offsets.read::<i64>(row..row + 2)?;
-                        lengths.push(ends[1] - ends[0]);
-                        texts.extend(bytes.read::<u8>(ends[0] as u64..ends[1] as u64)?);
-                    }
+                let mut texts = Texts::default();
+                for span in live.spans(0..live.len(), Some(offsets)) {
+                    read_texts(offsets, bytes, &span?, &budget, &mut texts)?;
+                    budget.check(texts.bytes.len() as u64)?;
                 }
-                append_texts(offsets, bytes, 0, &lengths, &texts)
+                let starts = [0].into_iter().chain(texts.ends.iter().copied());
+                let lengths = starts.zip(&texts.ends).map(|(start, end)| (end - start) as i64);
+                let lengths: Vec<i64> = lengths.collect();
+                append_texts(offsets, bytes, 0, &lengths, &texts.bytes)
             }
             Content::Batches(array) => {
                 let mut values = Vec::new();
