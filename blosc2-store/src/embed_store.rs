@@ -372,7 +372,11 @@ impl Leaves for EmbedStore {
     }
 
     fn discard(&mut self, key: &str, _ending: &str) -> Result<()> {
-        self.remove_all(|each| each == key || key::is_below(each, key))
+        self.remove_all(|each| each == key)
+    }
+
+    fn discard_below(&mut self, key: &str) -> Result<()> {
+        self.remove_all(|each| key::is_below(each, key))
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -11,6 +11,7 @@ mod python_tables;
 mod store_writers;
 mod stores;
 mod table_costs;
+mod table_damage;
 mod table_model;
 mod table_writes;
 mod tables;

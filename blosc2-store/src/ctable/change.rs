@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Dtype, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
@@ -13,6 +13,7 @@ use super::rows::{Picked, Rows};
 use super::schema::named_column;
 use super::spec::{BATCH_ROWS, ColumnSpec, Grid, Part, Schema, check_names, parts};
 use super::{CTable, Leaves, OPEN, json};
+use crate::tag::error;
 use crate::{EmbedStore, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
@@ -357,14 +358,17 @@ impl CTable {
         }
         let places = self.places_of(&picked)?;
         let before = self.live.end()?;
-        (0..self.stored_len()).try_for_each(|index| self.open_column(index))?;
+        for index in 0..self.stored_len() {
+            self.stored_mut(index)?.check_rows(before)?;
+        }
         self.begin(Change::Visibility, &[])?;
         self.live.remove(&places)?;
         let end = self.live.end()?;
         if end < before {
             // Python appends to columns in batches at their end, and to others after the last valid row.
             for index in 0..self.stored_len() {
-                self.stored_mut(index)?.truncate(end)?;
+                // The rows are deleted already. What remains of them is removed by the next change.
+                let _ = self.stored_mut(index)?.truncate(end);
             }
         }
         Ok(places.len() as u64)
@@ -373,18 +377,26 @@ impl CTable {
     /// Moves the valid rows to the front of each column, and frees the places of deleted rows. Python: `compact`, which
     /// does not free them.
     ///
-    /// If the program dies during the call, the columns of a table in a directory have their rows at different places.
-    /// Where this must not happen, append the rows to a new table instead, or use a zip file.
+    /// All rows are read before the first column is changed. If the program dies after that, or a file cannot be written,
+    /// the columns of a table in a directory have their rows at different places. Where this must not happen, append the
+    /// rows to a new table instead, or use a zip file.
     ///
     /// # Errors
-    /// Fails with the errors of [`values`](Self::values) and of
-    /// [changing a container](crate#changing-a-container).
+    /// - [`ErrorKind::TooLarge`]: the strings of a column take more than 1 GiB of memory and more than 256 times the
+    ///   stored bytes;
+    /// - the errors of [`values`](Self::values) and of [changing a container](crate#changing-a-container).
     pub fn compact(&mut self) -> Result<()> {
         self.check_writable()?;
         let live = self.nrows();
         if self.live.end()? != live {
+            // A column that cannot be read is an error before any column is changed.
+            let end = self.live.end()?;
             for index in 0..self.stored_len() {
-                self.open_column(index)?;
+                self.stored_mut(index)?.check_rows(end)?;
+                let column = &self.columns[index];
+                if let Some(stored) = column.stored.get() {
+                    stored.check_content(column, &self.live)?;
+                }
             }
             self.begin(Change::Values, &[])?;
             for index in 0..self.stored_len() {
@@ -420,12 +432,15 @@ impl CTable {
         check_names(self.columns[..self.stored_len()].iter().chain([&column])).map_err(invalid)?;
         let live = self.nrows();
         let rows = usize::try_from(live).unwrap_or(usize::MAX);
-        let data = match data {
-            Some(data) => data,
-            None if rows == 0 => Data::values(Vec::new()),
-            None => default_of(&column, rows)?,
+        let encoded = match data {
+            Some(data) => encode(&column, data, None)?,
+            None if rows == 0 => encode(&column, Data::values(Vec::new()), None)?,
+            None => {
+                let one = encode(&column, default_of(&column, 1)?, None)?;
+                self.check_memory(live, one.nbytes())?;
+                one.repeated(rows)
+            }
         };
-        let encoded = encode(&column, data, None)?;
         if encoded.rows != rows {
             let found = encoded.rows;
             return Err(invalid(format!("there are data for {found} rows, expected {rows}")));
@@ -450,6 +465,15 @@ impl CTable {
         Ok(())
     }
 
+    /// Checks the memory for cells of a new column: a few stored bytes can represent very many rows.
+    fn check_memory(&self, rows: u64, per_row: u64) -> Result<()> {
+        self.live.budget().check(rows.saturating_mul(per_row)).map_err(|_| {
+            let detail =
+                format!("{per_row} bytes of memory for each of {rows} rows of a new column");
+            Error::new(ErrorKind::TooLarge, WRITE, detail)
+        })
+    }
+
     /// Writes the cells of the live rows of a new column.
     fn fill_column(&mut self, index: usize, encoded: &Encoded<'_>) -> Result<()> {
         let places = self.places_of(&Picked::Range(0..self.nrows()))?;
@@ -461,7 +485,10 @@ impl CTable {
         let whole = places.len() as u64 == end;
         let filler = match self.columns[index].kind.has_items() || whole {
             true => None,
-            false => Some(self.filler(index, end as usize)),
+            false => {
+                self.check_memory(end, size_of::<Value>() as u64)?;
+                Some(self.filler(index, end as usize))
+            }
         };
         let stored = self.stored_mut(index)?;
         match filler {
@@ -646,14 +673,21 @@ impl CTable {
         // A part without rows keeps its room, as in Python.
         let end = self.live.end()?;
         let capacity = if end == 0 { self.live.capacity() } else { end };
-        self.changed |= capacity != self.live.capacity();
+        let resized = capacity != self.live.capacity();
+        self.changed |= resized;
         // The mask first: columns may have more rows than the mask.
         self.live.resize(capacity)?;
         for index in 0..self.stored_len() {
             if matches!(self.columns[index].kind, ColumnKind::Other(_)) {
                 continue;
             }
-            let stored = self.stored_mut(index)?;
+            let was_open = self.columns[index].stored.get().is_some();
+            let stored = match self.stored_mut(index) {
+                Ok(stored) => stored,
+                // A damaged column does not prevent changes of others.
+                Err(_) if !was_open && !resized => continue,
+                Err(error) => return Err(error),
+            };
             stored.check_rows(end)?;
             stored.truncate(end)?;
             stored.resize(capacity)?;
@@ -766,7 +800,9 @@ impl CTable {
             entries.retain(|(key, _)| key.as_str() != Some(name));
             if entries.len() < before {
                 meta.vlmeta_mut().set_value(INDEXES, &Value::Map(entries))?;
-                self.parts.remove(&format!("/_indexes/{name}"), "b2nd")?;
+                let key = format!("/_indexes/{name}");
+                self.parts.remove(&key, "b2nd")?;
+                self.parts.remove_below(&key)?;
             }
         }
         Ok(())
@@ -874,7 +910,21 @@ impl CTable {
     fn encode<'a>(&self, index: usize, data: Data<'a>) -> Result<Encoded<'a>> {
         self.open_column(index)?;
         let column = &self.columns[index];
-        let words = column.stored.get().map_or(Ok(None), |stored| stored.words())?;
+        let stored = column.stored.get();
+        if let (Some((dtype, _)), Some(array)) = (column.items(), stored.and_then(|it| it.items()))
+        {
+            // Reading also accepts other byte orders, and texts of other lengths.
+            let is_same = |found: &Dtype| found.is_native() == dtype.is_native();
+            if array.typesize() != dtype.size() || !array.dtype().is_some_and(is_same) {
+                let found = array.dtype_str().unwrap_or("unknown items");
+                let detail = format!(
+                    "the column `{}` has items of {found}, which are not changed; expected {dtype}",
+                    column.name()
+                );
+                return Err(error(array.schunk(), ErrorKind::Unsupported, WRITE, detail));
+            }
+        }
+        let words = stored.map_or(Ok(None), |stored| stored.words())?;
         encode(column, data, words)
     }
 

@@ -11,7 +11,7 @@ use super::column::{Column, ColumnKind, Nulls};
 use super::data::{Cells, Data};
 use super::read::scalar;
 use crate::ItemType;
-use crate::tag::what;
+use crate::tag::{weight, what};
 
 pub(super) const WRITE: &str = "write to a table";
 
@@ -38,6 +38,35 @@ pub(super) enum Form<'a> {
         added: Vec<String>,
     },
     Values(Vec<Value>),
+}
+
+impl Encoded<'_> {
+    /// The memory that the rows take, in bytes.
+    pub(super) fn nbytes(&self) -> u64 {
+        let content = match &self.content {
+            Form::Items(bytes) => bytes.len() as u64,
+            Form::Texts { lengths, bytes } => (size_of_val(&lengths[..]) + bytes.len()) as u64,
+            Form::Codes { codes, .. } => size_of_val(&codes[..]) as u64,
+            Form::Values(values) => values.iter().map(weight).sum(),
+        };
+        content + self.rows as u64
+    }
+
+    /// One row, repeated.
+    pub(super) fn repeated(self, rows: usize) -> Self {
+        let content = match self.content {
+            Form::Items(bytes) => Form::Items(bytes.repeat(rows).into()),
+            Form::Texts { lengths, bytes } => {
+                Form::Texts { lengths: lengths.repeat(rows), bytes: bytes.repeat(rows) }
+            }
+            Form::Codes { codes, added } => Form::Codes { codes: codes.repeat(rows), added },
+            Form::Values(values) => {
+                let count = values.len() * rows;
+                Form::Values(values.into_iter().cycle().take(count).collect())
+            }
+        };
+        Self { rows, content, valid: self.valid.map(|valid| valid.repeat(rows)) }
+    }
 }
 
 type Fault = (ErrorKind, String);

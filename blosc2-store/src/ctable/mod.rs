@@ -48,9 +48,11 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
     /// Adds or replaces a super-chunk.
     fn put(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()>;
 
-    /// Removes a super-chunk and all below its key, if there are any. If files differ only in their extension, the one
-    /// with this extension.
+    /// Removes a super-chunk, if there is one. If files differ only in their extension, the one with this extension.
     fn discard(&mut self, key: &str, ending: &str) -> Result<()>;
+
+    /// Removes all super-chunks below a key.
+    fn discard_below(&mut self, key: &str) -> Result<()>;
 
     /// Stores all changes.
     fn finish(&mut self) -> Result<()>;

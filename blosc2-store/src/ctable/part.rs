@@ -36,9 +36,14 @@ impl Parts {
         self.leaves.put(&self.key(key), ending, schunk)
     }
 
-    /// Removes a part, if it exists, and all parts below it.
+    /// Removes a part, if it exists. Parts below it stay: a column `a.b` is stored below the key of the column `a`.
     pub(super) fn remove(&mut self, key: &str, ending: &str) -> Result<()> {
         self.leaves.discard(&self.key(key), ending)
+    }
+
+    /// Removes all parts below a key.
+    pub(super) fn remove_below(&mut self, key: &str) -> Result<()> {
+        self.leaves.discard_below(&self.key(key))
     }
 }
 

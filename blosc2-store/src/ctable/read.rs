@@ -110,6 +110,24 @@ impl Stored {
         Budget::of(self.schunks().iter().map(|schunk| schunk.cbytes()).sum())
     }
 
+    /// Reads all live rows, to find out whether they can be read.
+    pub(super) fn check_content(&self, column: &Column, live: &LiveRows) -> Result<()> {
+        let (budget, mut held) = (self.budget(), None);
+        for span in live.spans(0..live.len(), self.items()).of(WINDOW) {
+            let span = span?;
+            match self.items() {
+                Some(array) => drop(span.read_bytes(array, row_bytes(array))?),
+                None => drop(self.content.values(column, &span, &mut held, &budget)?),
+            }
+        }
+        if let Some(marks) = &self.marks {
+            for span in live.spans(0..live.len(), Some(marks)).of(WINDOW) {
+                span?.read::<bool>(marks)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The values of rows; `None` for null rows.
     pub(super) fn values(
         &self,

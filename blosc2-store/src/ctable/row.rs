@@ -126,7 +126,7 @@ numbers! {
 }
 
 macro_rules! cells {
-    ($($type:ty, $kind:expr, $item:expr, $to:expr, $value:pat => $from:expr;)*) => {
+    ($($type:ty, $kind:expr, $item:expr, $to:expr, $value:pat $(if $guard:expr)? => $from:expr;)*) => {
         $(impl Cell for $type {
             fn spec() -> ColumnSpec {
                 $kind.into()
@@ -142,7 +142,7 @@ macro_rules! cells {
 
             fn from_value(value: Value) -> Option<Self> {
                 match value {
-                    $value => Some($from),
+                    $value $(if $guard)? => Some($from),
                     #[allow(unreachable_patterns)]
                     _ => None,
                 }
@@ -153,7 +153,8 @@ macro_rules! cells {
 
 cells! {
     f32, ColumnKind::Float32, Some(ItemKind::Float32), |it: &f32| (*it).into(),
-        Value::Float(number) => number as f32;
+        // A number that is too large for an `f32` is not converted to infinity.
+        Value::Float(number) if !number.is_finite() || (number as f32).is_finite() => number as f32;
     f64, ColumnKind::Float64, Some(ItemKind::Float64), |it: &f64| (*it).into(),
         Value::Float(number) => number;
     bool, ColumnKind::Bool, Some(ItemKind::Bool), |it: &bool| (*it).into(),

@@ -157,9 +157,24 @@ impl Leaves for TreeStore {
     }
 
     fn discard(&mut self, key: &str, ending: &str) -> Result<()> {
+        self.remove_parts([key::to_name(key, ending)])
+    }
+
+    fn discard_below(&mut self, key: &str) -> Result<()> {
         let below = self.leaves.iter().filter(|(each, _)| key::is_below(each, key));
-        let mut names: Vec<String> = below.map(|(_, name)| name.clone()).collect();
-        names.push(key::to_name(key, ending));
+        let names: Vec<String> = below.map(|(_, name)| name.clone()).collect();
+        self.remove_parts(names)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.changed = true;
+        TreeStore::finish(self)
+    }
+}
+
+impl TreeStore {
+    /// Removes files of a table, if they exist.
+    fn remove_parts(&mut self, names: impl IntoIterator<Item = String>) -> Result<()> {
         let folder = Arc::clone(self.folder_for_changes()?);
         for name in names {
             match folder.remove_file(&name) {
@@ -172,13 +187,6 @@ impl Leaves for TreeStore {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
-        self.changed = true;
-        TreeStore::finish(self)
-    }
-}
-
-impl TreeStore {
     /// The file of a part of a table: if files differ only in their extension, the one with this extension.
     fn name_of(&self, key: &str, ending: &str) -> Option<String> {
         let other = key::to_name(key, ending);
