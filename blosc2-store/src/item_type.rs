@@ -35,7 +35,7 @@ pub struct ItemType {
     /// With the type of the items and the fields, which are stored only here: a copy at each level would multiply the
     /// memory of a type by its depth.
     kind: ItemKind,
-    /// The options in the order in which Python writes them, each once; unknown options come last.
+    /// The options, each once: in the order in which they were read, or in which Python writes them.
     options: Vec<(String, Value)>,
 }
 
@@ -311,7 +311,6 @@ impl ItemType {
                 return Err(format!("a type with two entries `{name}`"));
             }
         }
-        this.sort();
         let missing = |what: &str| format!("a type without {what}");
         let Some(Value::Str(name)) = kind else { return Err(missing("a kind")) };
         this.kind = match &*name {

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{Error, ErrorKind, Result};
@@ -57,6 +58,13 @@ impl Claim {
     }
 }
 
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A child process that another thread is starting can have a copy of the descriptor.
+        let _ = self.lock.unlock();
+    }
+}
+
 /// Whether a file has other names (hard links), on systems that report it: a change would change them too.
 pub(crate) fn has_other_names(file: &File) -> bool {
     #[cfg(unix)]
@@ -77,6 +85,8 @@ pub(crate) struct Work {
     path: PathBuf,
     /// Taken before the folder is removed.
     lock: Option<File>,
+    /// The number of temporary names.
+    names: AtomicU64,
 }
 
 /// The name of the lock in the folder.
@@ -105,18 +115,24 @@ impl Work {
     }
 
     /// Creates the folder inside a store, if the folder above the store cannot contain it.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: the folder contains files of keys;
+    /// - the errors of [`beside`](Self::beside).
     pub(crate) fn inside(store: &Folder) -> Result<Self> {
-        Self::clean_inside(store);
-        Self::at(store.path().join(key::WORK))
+        let path = store.path().join(key::WORK);
+        if has_entries(store).map_err(|error| failed(error, &path))? {
+            let detail = "the folder for temporary files contains entries of the store";
+            return Err(Error::new(ErrorKind::AlreadyExists, CLAIM, detail).at(path));
+        }
+        Self::at(path)
     }
 
     /// Removes what a program that died has left inside a store, but no file that can be that of a key.
     pub(crate) fn clean_inside(store: &Folder) {
-        let Ok(folder) = store.folder(key::WORK) else { return };
-        let Ok(files) = folder.files() else { return };
-        let is_internal = |name: String| key::is_internal(&format!("{}/{name}", key::WORK));
-        if files.iter().all(|file| file.text().is_some_and(is_internal)) {
-            drop(Self::at(folder.path().to_owned()));
+        let path = store.path().join(key::WORK);
+        if path.symlink_metadata().is_ok() && has_entries(store).is_ok_and(|has| !has) {
+            drop(Self::at(path));
         }
     }
 
@@ -149,7 +165,13 @@ impl Work {
             let detail = "a file or link has the name of the folder for temporary files";
             return Err(io::Error::new(IoKind::NotADirectory, detail));
         }
-        let lock = Folder::open(path).and_then(|folder| folder.file(LOCK, Access::OpenOrCreate));
+        let folder = Folder::open(path)?;
+        // A program that died may have left an empty folder. Anything else without a lock is not ours.
+        if !is_new && !folder.has_file(LOCK) && fs::read_dir(path)?.next().is_some() {
+            let detail = "a folder that is not for temporary files has the name of such a folder";
+            return Err(io::Error::new(IoKind::AlreadyExists, detail));
+        }
+        let lock = folder.file(LOCK, Access::OpenOrCreate);
         let lock = lock.inspect_err(|_| {
             if is_new {
                 let _ = fs::remove_dir(path);
@@ -162,7 +184,7 @@ impl Work {
         if !is_at(&lock, &path.join(LOCK)) {
             return Err(IoKind::NotFound.into());
         }
-        let mut work = Self { path: path.to_owned(), lock: Some(lock) };
+        let mut work = Self { path: path.to_owned(), lock: Some(lock), names: AtomicU64::new(0) };
         if is_new {
             return Ok(work);
         }
@@ -179,6 +201,11 @@ impl Work {
         Folder::open(&self.path)
     }
 
+    /// A new name in the folder: tables and their store share it, and can be changed by several threads.
+    pub(crate) fn new_name(&self) -> String {
+        format!("new{}", self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Removes the folder: the lock last, while it is held.
     fn clear(&mut self) -> io::Result<()> {
         let Some(lock) = self.lock.take() else { return Ok(()) };
@@ -193,6 +220,8 @@ impl Work {
             }
         }
         fs::remove_file(self.path.join(LOCK))?;
+        // A child process that another thread is starting can have a copy of the descriptor.
+        let _ = lock.unlock();
         drop(lock);
         match fs::remove_dir(&self.path) {
             // Another one already uses the folder, or has removed it.
@@ -209,6 +238,16 @@ impl Drop for Work {
         // The next one removes what could not be removed.
         let _ = self.clear();
     }
+}
+
+/// Whether the folder for temporary files inside a store contains files that can be those of keys.
+fn has_entries(store: &Folder) -> io::Result<bool> {
+    let folder = match store.folder(key::WORK) {
+        Err(error) if error.kind() == IoKind::NotFound => return Ok(false),
+        folder => folder?,
+    };
+    let is_internal = |name: String| key::is_internal(&format!("{}/{name}", key::WORK));
+    Ok(!folder.files()?.iter().all(|file| file.text().is_some_and(is_internal)))
 }
 
 /// The path of the folder next to a store.

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use blosc2::{ErrorKind, NDArray, SChunk, Value};
-use blosc2_store::{EmbedStore, Members, Object, TreeStore};
+use blosc2_store::{ColumnKind, EmbedStore, Members, Object, Schema, TreeStore};
 
 use crate::common::measure::measure;
 use crate::common::run_python;
@@ -185,10 +186,13 @@ fn what_a_killed_program_has_left_is_not_listed_and_is_removed() {
     fs::copy(path.join("a.b2nd"), inside.join("a.b2nd")).unwrap();
     drop(TreeStore::open_rw(&path).unwrap());
     assert!(TreeStore::open(&path).unwrap().keys().eq(["/a", "/embed.b2e.b2work/a"]));
-    fs::remove_dir_all(&inside).unwrap();
 
     // The folder above the store cannot contain temporary files.
     fs::write(&beside, b"something else").unwrap();
+    let error = TreeStore::open_rw(&path).unwrap().insert("/b", array(&[2]).schunk()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert!(TreeStore::open(&path).unwrap().keys().eq(["/a", "/embed.b2e.b2work/a"]));
+    fs::remove_dir_all(&inside).unwrap();
     let mut store = TreeStore::open_rw(&path).unwrap();
     store.insert("/b", array(&[2]).schunk()).unwrap();
     drop(store.create_array("/c", |make| make.zeros::<u8>(&[10])).unwrap());
@@ -197,6 +201,78 @@ fn what_a_killed_program_has_left_is_not_listed_and_is_removed() {
     assert!(TreeStore::open(&path).unwrap().keys().eq(["/a", "/b", "/c"]));
     assert!(!inside.exists());
     assert_eq!(fs::read(&beside).unwrap(), b"something else");
+}
+
+#[test]
+fn a_folder_with_the_name_of_the_temporary_one_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.b2d", "a.b2z"] {
+        let path = folder.path().join(name);
+        let mut store = TreeStore::create(&path).unwrap();
+        store.insert("/a", array(&[1]).schunk()).unwrap();
+        store.finish().unwrap();
+        drop(store);
+        let other = folder.path().join(format!("{name}.b2work"));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("thesis"), b"precious").unwrap();
+        match TreeStore::open_rw(&path) {
+            // The folder inside the store is used.
+            Ok(mut store) => store.insert("/b", array(&[2]).schunk()).unwrap(),
+            Err(error) => {
+                assert_eq!((error.kind(), name), (ErrorKind::AlreadyExists, "a.b2z"), "{error}");
+            }
+        }
+        assert_eq!(fs::read(other.join("thesis")).unwrap(), b"precious");
+        assert!(TreeStore::open(&path).unwrap().contains("/a"));
+    }
+}
+
+#[test]
+fn tables_of_one_store_are_changed_by_several_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = TreeStore::create(folder.path().join("a.b2d")).unwrap();
+    let schema = Schema::new().column("n", ColumnKind::Int8);
+    let tables = [0, 1].map(|at| store.create_table(&format!("/t{at}"), &schema).unwrap());
+    thread::scope(|scope| {
+        for mut table in tables {
+            scope.spawn(move || {
+                for number in 0..40 {
+                    table.set_attribute("number", &number).unwrap();
+                }
+            });
+        }
+    });
+    for key in ["/t0", "/t1"] {
+        let Object::CTable(table) = store.get(key).unwrap() else { panic!("a table") };
+        assert_eq!(table.attributes().unwrap(), [("number".to_owned(), 39.into())]);
+    }
+}
+
+#[test]
+fn groups_can_look_like_files_of_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2d");
+    let mut store = TreeStore::create(&path).unwrap();
+    store.insert("/a", array(&[1]).schunk()).unwrap();
+    store.insert("/a.b2f/x", array(&[2]).schunk()).unwrap();
+    store.insert("/a", array(&[3]).schunk()).unwrap();
+    assert_eq!((read(&store, "/a"), read(&store, "/a.b2f/x")), (vec![3], vec![2]));
+    store.remove("/a").unwrap();
+    drop(store);
+    assert!(TreeStore::open(&path).unwrap().keys().eq(["/a.b2f/x"]));
+}
+
+#[test]
+fn a_zip_file_that_was_removed_meanwhile_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2z");
+    TreeStore::create(&path).unwrap().finish().unwrap();
+    let mut store = TreeStore::open_rw(&path).unwrap();
+    store.insert("/a", array(&[1]).schunk()).unwrap();
+    fs::remove_file(&path).unwrap();
+    // It would not have the permissions of the removed file.
+    assert_eq!(store.finish().unwrap_err().kind(), ErrorKind::Busy);
+    assert!(!path.exists());
 }
 
 #[cfg(unix)]

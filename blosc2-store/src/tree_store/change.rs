@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Value};
@@ -18,8 +18,6 @@ use crate::work::Work;
 
 pub(super) const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
-/// The name of a new file in the folder for temporary files.
-const NEW: &str = "new";
 
 impl TreeStore {
     /// Opens an entry for reading and changing.
@@ -133,17 +131,17 @@ impl TreeStore {
         let (folder, work) = self.changing()?;
         let path = folder.path().join(&name);
         let io = failed(CHANGE, &path);
-        let _temporary = Temporary(&work);
-        write(&work.path().join(NEW))?;
+        let temporary = Temporary::new(&work);
+        write(&temporary.path())?;
         let written = work.folder().map_err(&io)?;
-        if !written.has_file(NEW) {
+        if !written.has_file(&temporary.name) {
             let detail = format!(
                 "the array for `{key}` was created in another place: use the builder that was passed"
             );
             return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         }
         let old = self.leaves.get(key).cloned();
-        let file = written.file(NEW, Access::Change).map_err(&io)?;
+        let file = written.file(&temporary.name, Access::Change).map_err(&io)?;
         if let Some(replaced) = old.as_ref().and_then(|old| folder.metadata(old)) {
             // A private file stays private.
             file.set_permissions(replaced.permissions()).map_err(&io)?;
@@ -154,7 +152,7 @@ impl TreeStore {
         }
         drop(file);
         folder.create_folders(Path::new(&name).parent().unwrap_or(Path::new(""))).map_err(&io)?;
-        folder.put(&written, NEW, &name).map_err(&io)?;
+        folder.put(&written, &temporary.name, &name).map_err(&io)?;
         self.changed = true;
         // Only then may the old file be removed.
         self.sync_names(&name)?;
@@ -189,13 +187,20 @@ impl TreeStore {
         let folder = self.folder_for_changes()?;
         let names = ENDINGS.iter().map(|ending| key::to_name(key, ending));
         let is_of_key = |name: &String| key::of_name(name).is_some_and(|(found, _)| found == key);
-        let names = names.filter(is_of_key).chain(name.map(str::to_owned));
+        let others = names.filter(|other| is_of_key(other) && Some(&**other) != name);
         let mut any = false;
-        for name in names.filter(|name| Some(&**name) != kept) {
-            match folder.remove_file(&name) {
+        for other in name.map(str::to_owned).into_iter().chain(others) {
+            let path = folder.path().join(&other);
+            let failed = failed(CHANGE, &path);
+            // The name of a group can look like that of a file of the key.
+            let is_group = || Ok(folder.kind(&other)? == Some(Kind::Folder));
+            if Some(&*other) == kept || Some(&*other) != name && is_group().map_err(&failed)? {
+                continue;
+            }
+            match folder.remove_file(&other) {
                 Ok(()) => any = true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(failed(CHANGE, &folder.path().join(name))(error)),
+                Err(error) => return Err(failed(error)),
             }
         }
         Ok(any)
@@ -416,8 +421,9 @@ impl TreeStore {
                 };
                 // Other handles of this crate are excluded by the folder for temporary files, Python's are not.
                 let check = || match &*replaced {
-                    Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
-                        let detail = "another program has changed the file since it was opened";
+                    Some(stamp) if Stamp::of(target).ok().as_ref() != Some(stamp) => {
+                        let detail =
+                            "another program has changed or removed the file since it was opened";
                         Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(&*target))
                     }
                     _ => Ok(()),
@@ -491,12 +497,29 @@ impl TreeStore {
     }
 }
 
-/// Removes a temporary file if it is still there in the end.
-struct Temporary<'a>(&'a Work);
+/// A name in the folder for temporary files, and whatever has this name in the end is removed.
+struct Temporary<'a> {
+    work: &'a Work,
+    name: String,
+}
+
+impl<'a> Temporary<'a> {
+    fn new(work: &'a Work) -> Self {
+        Self { work, name: work.new_name() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.work.path().join(&self.name)
+    }
+}
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.0.path().join(NEW));
+        let path = self.path();
+        if fs::remove_file(&path).is_err() {
+            let _ = fs::remove_dir_all(&path);
+        }
+        let _ = fs::remove_file(self.work.path().join(format!("{}.b2lock", self.name)));
     }
 }
 
@@ -506,10 +529,11 @@ pub(super) fn unlink_copies(place: &Place, name: &str) -> Result<()> {
     let Some((folder, work)) = place.folder().zip(place.work_for(name)?) else { return Ok(()) };
     let path = folder.path().join(name);
     let io = failed(CHANGE, &path);
-    let _temporary = Temporary(&work);
+    let temporary = Temporary::new(&work);
     let new = work.folder().map_err(&io)?;
-    copy_file(&folder.file(name, Access::Read).map_err(&io)?, &new, NEW).map_err(&io)?;
-    folder.put(&new, NEW, name).map_err(&io)?;
+    let file = folder.file(name, Access::Read).map_err(&io)?;
+    copy_file(&file, &new, &temporary.name).map_err(&io)?;
+    folder.put(&new, &temporary.name, name).map_err(&io)?;
     if place.is_durable() {
         folder.sync(Path::new(name).parent().unwrap_or(Path::new(""))).map_err(&io)?;
     }
