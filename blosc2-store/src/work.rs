@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{Error, ErrorKind, Result};
+use same_file::Handle;
 
 use crate::folder::{Access, Folder};
 use crate::key;
@@ -39,7 +40,8 @@ impl Claim {
             let detail = "the lock file has several names (hard links)";
             return Err(Error::new(ErrorKind::Unsupported, CLAIM, detail).at(&path));
         }
-        if !lock_at_once(&lock).map_err(|error| failed(error, &path))? {
+        // A lock file that was replaced meanwhile does not exclude the others.
+        if !lock_at_once(&lock).map_err(|error| failed(error, &path))? || !is_at(&lock, &path) {
             return Err(busy().at(folder.path()));
         }
         Ok(Self { lock })
@@ -263,19 +265,10 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), IoKind::NotFound) || is_deleted
 }
 
-/// Whether `file` has this path, on systems that report it. On other systems, a file that is open is not removed.
+/// Whether `file` still has this path.
 fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        file.metadata().map(id).ok() == path.symlink_metadata().map(id).ok()
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = file;
-        path.exists()
-    }
+    let opened = file.try_clone().and_then(Handle::from_file);
+    opened.is_ok_and(|opened| Handle::from_path(path).is_ok_and(|found| found == opened))
 }
 
 /// Takes an exclusive lock, or returns `false` if somebody else has it.

@@ -105,6 +105,8 @@ pub struct OpenOptions {
     locking: bool,
     durable: bool,
     recover: bool,
+    /// Whether the caller holds the lock of the file.
+    locked_by_caller: bool,
     directory: bool,
     check: Option<Check>,
     offset: u64,
@@ -137,6 +139,7 @@ impl OpenOptions {
             locking: false,
             durable: false,
             recover: false,
+            locked_by_caller: false,
             directory: false,
             check: None,
             offset: 0,
@@ -465,14 +468,15 @@ impl OpenOptions {
     }
 
     /// Opens the frame in a file that was opened at `path`, which the super-chunk keeps for messages. The path is not
-    /// resolved again, except on systems where only the path identifies a file.
+    /// resolved again, except on systems where only the path identifies a file. The caller holds the lock of the file, if
+    /// it has one.
     ///
     /// For `blosc2-store`, which opens the files of a store without following links.
     #[doc(hidden)]
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
         if !cfg!(unix) {
             drop(file);
-            return self.open(path);
+            return Self { locked_by_caller: true, ..self.clone() }.open(path);
         }
         let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
         schunk.path = Some(path.to_owned());
@@ -846,8 +850,10 @@ impl OpenOptions {
             && !directory
             && (self.recover || self.locking && self.access() != Access::Read)
         {
-            let locked =
-                if self.locking { gate } else { gate.with_lock_if_there(&absolute, false)? };
+            let locked = match self.locking || self.locked_by_caller {
+                true => gate,
+                false => gate.with_lock_if_there(&absolute, false)?,
+            };
             return self.recover_file(path, &locked).map(|()| None).map_err(at);
         }
         let (mut schunk, report) = opened.map_err(at)?;
