@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use blosc2::{ErrorKind, NDArray};
 use blosc2_store::{BatchArray, CTable, ColumnKind, ColumnSpec, Data, Schema};
 
-/// A table in a directory with a column `id` of five rows, one of which is deleted, and a second column.
+/// A table in a directory with two columns and five rows. The first row is deleted.
 struct Table {
     _folder: tempfile::TempDir,
     path: PathBuf,
