@@ -381,6 +381,10 @@ impl CTable {
     /// the columns of a table in a directory have their rows at different places. Where this must not happen, append the
     /// rows to a new table instead, or use a zip file.
     ///
+    /// Cost: each column is read twice. Fixed-size items are written once for each run of valid rows, and a chunk is
+    /// compressed by each of these writes, so that a table with few valid rows between many deleted ones takes long. Other
+    /// columns are held in memory.
+    ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: the strings of a column take more than 1 GiB of memory and more than 256 times the
     ///   stored bytes;

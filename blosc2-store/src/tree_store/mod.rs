@@ -77,8 +77,10 @@ const READ: &str = "read from a store";
 /// # Several writers
 /// One handle at a time can change a store, among all threads and programs that use this crate: opening a second one for
 /// changing fails at once with [`Busy`](blosc2::ErrorKind::Busy). The store is free again when the handle is dropped or
-/// its program ends. Drop the objects that [`edit`](Self::edit) and [`create_array`](Self::create_array) return before the
-/// store: they do not keep it from being opened. Readers need no lock.
+/// its program ends. A table that was opened for changing keeps the store from being opened as well; the objects that
+/// [`edit`](Self::edit) and [`create_array`](Self::create_array) return for other entries do not, so drop them before the
+/// store. Readers need no lock. While a directory is open for changing, do not open its `embed.b2e` with
+/// [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call waits for the lock.
 ///
 /// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True` use
 ///   the same lock for each access: they wait until the store is closed here, and then find its changes. Opening fails with
