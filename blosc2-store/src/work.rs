@@ -259,10 +259,10 @@ fn path_beside(target: &Path) -> Option<PathBuf> {
     Some(target.with_file_name(name))
 }
 
-/// Whether an error can be the effect of another one that removes the folder at this moment.
+/// Whether an error can be the effect of another one that creates or removes the folder at this moment.
 fn is_passing(error: &io::Error) -> bool {
     let is_deleted = cfg!(windows) && error.kind() == IoKind::PermissionDenied;
-    matches!(error.kind(), IoKind::NotFound) || is_deleted
+    matches!(error.kind(), IoKind::NotFound | IoKind::AlreadyExists) || is_deleted
 }
 
 /// Whether `file` still has this path.

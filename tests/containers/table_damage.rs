@@ -70,6 +70,18 @@ fn compact_changes_no_column_if_one_cannot_be_read() {
 }
 
 #[test]
+fn ends_of_strings_outside_the_bytes_are_refused() {
+    for end in [-1i64, 1 << 46] {
+        let table = Table::new(ColumnKind::Utf8);
+        let mut offsets = NDArray::open_rw(table.file("_cols/text.b2nd")).unwrap();
+        offsets.write(5..6, &[end]).unwrap();
+        drop(offsets);
+        let row = || [("id", Data::items(&[5i64])), ("text", Data::texts([Some("x")]))];
+        table.refuses(ErrorKind::InvalidData, |table| table.append(row()));
+    }
+}
+
+#[test]
 fn items_that_differ_from_the_schema_are_not_changed() {
     let table = Table::new(ColumnKind::String { max_length: 4 });
     let longer = Table::new(ColumnKind::String { max_length: 9 });

@@ -46,9 +46,9 @@ impl Stored {
                 if offsets.shape()[0] <= rows + 1 {
                     return Ok(());
                 }
-                let used = offsets.item::<i64>([rows])?;
+                let used = check_end(offsets, bytes, offsets.item::<i64>([rows])?)?;
                 offsets.resize([rows + 1])?;
-                bytes.resize([used.max(1) as u64])
+                bytes.resize([used.max(1)])
             }
             Content::Batches(array) => truncate(array, rows),
             Content::Cells(array) => {
@@ -216,13 +216,17 @@ impl Stored {
             }
             Content::Batches(array) => {
                 let mut values = Vec::new();
-                let mut items = array.items().zip(0..).peekable();
+                let mut items = array.items().zip(0..);
                 for span in places() {
                     for row in span?.numbers() {
-                        while items.next_if(|(_, at)| *at < row).is_some() {}
-                        if let Some((value, _)) = items.next() {
-                            values.push(value?);
-                        }
+                        // Nothing is removed before each row was found.
+                        let found = items.find(|(value, at)| value.is_err() || *at == row);
+                        let missing = || format!("there is no row {row}");
+                        let Some((value, _)) = found else {
+                            let array = array.schunk();
+                            return Err(error(array, ErrorKind::InvalidData, WRITE, missing()));
+                        };
+                        values.push(value?);
                     }
                 }
                 drop(items);
@@ -265,6 +269,15 @@ impl Stored {
     }
 }
 
+/// Checks the end of strings. Returns it.
+fn check_end(offsets: &NDArray, bytes: &NDArray, end: i64) -> Result<u64> {
+    let len = bytes.shape()[0];
+    u64::try_from(end).ok().filter(|end| *end <= len).ok_or_else(|| {
+        let detail = format!("strings end at byte {end}, but there are {len} bytes");
+        error(offsets.schunk(), ErrorKind::InvalidData, WRITE, detail)
+    })
+}
+
 /// Writes strings from row `at` on; they are the last ones.
 pub(super) fn append_texts(
     offsets: &mut NDArray,
@@ -274,11 +287,7 @@ pub(super) fn append_texts(
     new: &[u8],
 ) -> Result<()> {
     let start = offsets.item::<i64>([at])?;
-    let used = start as u64 + new.len() as u64;
-    let invalid = |detail| Err(error(offsets.schunk(), ErrorKind::InvalidData, WRITE, detail));
-    if start < 0 || start as u64 > bytes.shape()[0] {
-        return invalid(format!("the strings end at byte {start} of {}", bytes.shape()[0]));
-    }
+    let used = check_end(offsets, bytes, start)? + new.len() as u64;
     // The bytes first: the strings exist once they have offsets. Python stores one byte if there are none.
     if bytes.shape()[0] < used.max(1) {
         bytes.resize([used.max(1)])?;
