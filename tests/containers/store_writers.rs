@@ -254,9 +254,11 @@ fn change(at: usize) -> (String, Option<Vec<i32>>) {
     if at % 4 == 3 { (key(at - 1), None) } else { (key(at), Some(vec![at as i32; 1 + at % 900])) }
 }
 
-/// Changes a store until it is killed, and writes the number of each complete change to a file.
-fn change_until_killed(path: &Path, log: &Path, first: usize) {
-    let mut log = File::options().append(true).create(true).open(log).unwrap();
+/// Changes a store in a folder until it is killed, and writes the number of each complete change to a file.
+fn change_until_killed(folder: &Path) {
+    let path = &folder.join(env::var(STORE).unwrap());
+    let first: usize = env::var(ROLE).unwrap().parse().unwrap();
+    let mut log = File::options().append(true).create(true).open(folder.join("log")).unwrap();
     writeln!(log, "{first}").unwrap();
     for at in first.. {
         let mut store = Store::open_rw(path).unwrap();
@@ -332,12 +334,7 @@ fn copy_all(from: &Path, to: &Path) {
 fn a_killed_writer_leaves_the_state_before_or_after() {
     let test = "store_writers::a_killed_writer_leaves_the_state_before_or_after";
     if let Some(folder) = own_process() {
-        let first = env::var(ROLE).unwrap().parse().unwrap();
-        return change_until_killed(
-            &folder.join(env::var(STORE).unwrap()),
-            &folder.join("log"),
-            first,
-        );
+        return change_until_killed(&folder);
     }
     for store in STORES {
         let folder = tempfile::tempdir().unwrap();
@@ -350,12 +347,7 @@ fn a_killed_writer_leaves_the_state_before_or_after() {
 fn python_reads_what_a_killed_writer_leaves() {
     let test = "store_writers::python_reads_what_a_killed_writer_leaves";
     if let Some(folder) = own_process() {
-        let first = env::var(ROLE).unwrap().parse().unwrap();
-        return change_until_killed(
-            &folder.join(env::var(STORE).unwrap()),
-            &folder.join("log"),
-            first,
-        );
+        return change_until_killed(&folder);
     }
     for store in STORES {
         let folder = tempfile::tempdir().unwrap();

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, BinaryType, ByteArrayType, Float16Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, LargeBinaryType, LargeUtf8Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type, Utf8Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericBinaryArray, GenericListArray,
-    GenericStringArray, OffsetSizeTrait, PrimitiveArray, StructArray, make_array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericByteArray, GenericListArray,
+    OffsetSizeTrait, PrimitiveArray, StructArray, make_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
@@ -222,10 +223,10 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
             let items = numbers::<Int64Type>(values, int, wrong)?;
             as_type(&items, data_type.clone())?
         }
-        DataType::Utf8 => texts::<i32>(values, wrong)?,
-        DataType::LargeUtf8 => texts::<i64>(values, wrong)?,
-        DataType::Binary => byte_strings::<i32>(values, wrong)?,
-        DataType::LargeBinary => byte_strings::<i64>(values, wrong)?,
+        DataType::Utf8 => strings::<Utf8Type>(values, Value::as_str, wrong)?,
+        DataType::LargeUtf8 => strings::<LargeUtf8Type>(values, Value::as_str, wrong)?,
+        DataType::Binary => strings::<BinaryType>(values, byte_string, wrong)?,
+        DataType::LargeBinary => strings::<LargeBinaryType>(values, byte_string, wrong)?,
         DataType::List(item) => lists_from::<i32>(item, values, nulls, wrong)?,
         DataType::LargeList(item) => lists_from::<i64>(item, values, nulls, wrong)?,
         DataType::FixedSizeList(item, 2) if complex_size(field).is_some() => {
@@ -287,30 +288,22 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-fn texts<O: OffsetSizeTrait>(
+/// An array of strings; `item` returns the string in a value.
+fn strings<T: ByteArrayType>(
     values: &[&Value],
+    item: impl for<'a> Fn(&'a Value) -> Option<&'a T::Native>,
     wrong: impl Fn(&Value) -> Fault,
 ) -> Result<ArrayRef, Fault> {
-    fits::<O>(values)?;
+    fits::<T::Offset>(values)?;
     let items = values.iter().map(|value| match value {
         Value::None => Ok(None),
-        Value::Str(item) => Ok(Some(item)),
-        other => Err(wrong(other)),
+        value => item(value).map(Some).ok_or_else(|| wrong(value)),
     });
-    Ok(Arc::new(items.collect::<Result<GenericStringArray<O>, _>>()?))
+    Ok(Arc::new(items.collect::<Result<GenericByteArray<T>, _>>()?))
 }
 
-fn byte_strings<O: OffsetSizeTrait>(
-    values: &[&Value],
-    wrong: impl Fn(&Value) -> Fault,
-) -> Result<ArrayRef, Fault> {
-    fits::<O>(values)?;
-    let items = values.iter().map(|value| match value {
-        Value::None => Ok(None),
-        Value::Bytes(item) => Ok(Some(item)),
-        other => Err(wrong(other)),
-    });
-    Ok(Arc::new(items.collect::<Result<GenericBinaryArray<O>, _>>()?))
+fn byte_string(value: &Value) -> Option<&[u8]> {
+    if let Value::Bytes(bytes) = value { Some(bytes) } else { None }
 }
 
 /// Checks that the offsets of strings in one array do not overflow.

@@ -441,8 +441,8 @@ impl CTable {
             None if rows == 0 => encode(&column, Data::values(Vec::new()), None)?,
             None => {
                 let one = encode(&column, default_of(&column, 1)?, None)?;
-                self.check_memory(live, one.nbytes())?;
-                one.repeated(rows)
+                self.check_memory(live, one.nbytes() + size_of::<usize>() as u64)?;
+                one.pick(&vec![0; rows], column.row_size())
             }
         };
         if encoded.rows != rows {
@@ -980,7 +980,7 @@ impl Column {
 }
 
 impl<'a> Encoded<'a> {
-    /// Some of the rows.
+    /// Some of the rows. A row can be picked several times.
     fn pick(&self, rows: &[usize], row_size: usize) -> Encoded<'a> {
         let content = match &self.content {
             Form::Items(bytes) => {

@@ -51,22 +51,6 @@ impl Encoded<'_> {
         };
         content + self.rows as u64
     }
-
-    /// One row, repeated.
-    pub(super) fn repeated(self, rows: usize) -> Self {
-        let content = match self.content {
-            Form::Items(bytes) => Form::Items(bytes.repeat(rows).into()),
-            Form::Texts { lengths, bytes } => {
-                Form::Texts { lengths: lengths.repeat(rows), bytes: bytes.repeat(rows) }
-            }
-            Form::Codes { codes, added } => Form::Codes { codes: codes.repeat(rows), added },
-            Form::Values(values) => {
-                let count = values.len() * rows;
-                Form::Values(values.into_iter().cycle().take(count).collect())
-            }
-        };
-        Self { rows, content, valid: self.valid.map(|valid| valid.repeat(rows)) }
-    }
 }
 
 type Fault = (ErrorKind, String);
