@@ -547,22 +547,7 @@ impl CTable {
                 schunk,
             )?;
         }
-        let mut old = std::mem::replace(&mut self.columns[index], renamed);
-        let materialized = self.others.clone();
-        for (key, list) in &mut self.others {
-            if let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) {
-                rename_entry(entries, name, new_name);
-            }
-        }
-        if let Err(error) = self.remove_index(name).and_then(|()| self.write_schema()) {
-            self.columns[index] = old;
-            self.others = materialized;
-            return Err(error);
-        }
-        self.number_columns();
-        let files = files_of(&old);
-        old.stored.take();
-        self.remove_files(&old.key, &files)
+        self.exchange(index, Some(renamed), |entries| rename_entry(entries, name, new_name))
     }
 
     /// Removes a column. Python: `drop_column`.
@@ -580,14 +565,35 @@ impl CTable {
         }
         self.check_free_of_others(name)?;
         self.open_column(index)?;
+        self.exchange(index, None, |entries| {
+            entries.retain(|entry| entry.get("name").and_then(Value::as_str) != Some(name));
+        })
+    }
+
+    /// Stores the schema with another column, or with one column less, and then removes the parts of the old column.
+    /// `change` changes the entries of the columns that Python computes and stores. If the schema is not stored, nothing
+    /// changes.
+    fn exchange(
+        &mut self,
+        index: usize,
+        new: Option<Column>,
+        change: impl Fn(&mut Vec<Value>),
+    ) -> Result<()> {
+        let is_replaced = new.is_some();
         let mut old = self.columns.remove(index);
+        if let Some(new) = new {
+            self.columns.insert(index, new);
+        }
         let others = self.others.clone();
         for (key, list) in &mut self.others {
             if let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) {
-                entries.retain(|entry| entry.get("name").and_then(Value::as_str) != Some(name));
+                change(entries);
             }
         }
-        if let Err(error) = self.remove_index(name).and_then(|()| self.write_schema()) {
+        if let Err(error) = self.remove_index(&old.name).and_then(|()| self.write_schema()) {
+            if is_replaced {
+                self.columns.remove(index);
+            }
             self.columns.insert(index, old);
             self.others = others;
             return Err(error);
@@ -595,12 +601,8 @@ impl CTable {
         self.number_columns();
         let files = files_of(&old);
         old.stored.take();
-        self.remove_files(&old.key, &files)
-    }
-
-    fn remove_files(&mut self, key: &str, files: &[(&'static str, &'static str)]) -> Result<()> {
         for (end, ending) in files {
-            self.parts.remove(&format!("{key}{end}"), ending)?;
+            self.parts.remove(&format!("{}{end}", old.key), ending)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Changes of tree stores.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -307,11 +308,7 @@ impl TreeStore {
         let mut objects = self.objects.clone();
         objects.retain(|each, _| !goes(each));
         if objects.len() < self.objects.len() {
-            let listed = objects.iter();
-            let listed = listed.map(|(key, is)| (Value::from(key.as_str()), is.clone()));
-            let listed = Value::Map(listed.collect());
-            self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
-            self.objects = objects;
+            self.register(objects)?;
         }
         // First, so that no embedded entry appears that a file with its key has replaced.
         self.embed.remove_all(goes)?;
@@ -329,6 +326,15 @@ impl TreeStore {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Stores the registry of tables and other objects.
+    pub(super) fn register(&mut self, objects: BTreeMap<String, Value>) -> Result<()> {
+        let listed = objects.iter().map(|(key, is)| (Value::from(key.as_str()), is.clone()));
+        let listed = Value::Map(listed.collect());
+        self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
+        self.objects = objects;
         Ok(())
     }
 

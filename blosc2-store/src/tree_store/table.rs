@@ -7,7 +7,7 @@ use blosc2::{ErrorKind, Result, SChunk, Value};
 
 use super::change::{CHANGE, unlink_copies};
 use super::place::Place;
-use super::{REGISTRY, TreeStore, failed, open_embed, open_member};
+use super::{TreeStore, failed, open_embed, open_member};
 use crate::ctable::{CTable, Leaves, Schema, new_parts};
 use crate::embed_store::EmbedStore;
 use crate::folder::Kind;
@@ -60,10 +60,7 @@ impl TreeStore {
         ]);
         let mut objects = self.objects.clone();
         objects.insert(key.to_owned(), entry);
-        let listed = objects.iter().map(|(key, is)| (Value::from(key.as_str()), is.clone()));
-        let listed = Value::Map(listed.collect());
-        self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
-        self.objects = objects;
+        self.register(objects)?;
         self.edit_table(key)
     }
 
