@@ -142,8 +142,8 @@ impl BatchArray {
         Self::new_in(OpenOptions::new().in_memory()?, None)
     }
 
-    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses, with
-    /// `items_per_block` items in each block.
+    /// Creates an array in an empty super-chunk, with `items_per_block` items in each block. The array uses the storage
+    /// and the compression parameters of the super-chunk.
     ///
     /// With `None`, the number is computed from the first batch and the compression level: the items that fit in 1 MiB
     /// of msgpack at levels 1 to 3, in 8 MiB at 4 to 6, in 16 MiB at 7 and 8, and all items of the batch at 0 and 9.
@@ -279,17 +279,12 @@ impl BatchArray {
     /// Checks the number of items of a batch that was read.
     pub(crate) fn check_len(&self, index: usize, len: u64) -> Result<()> {
         match self.known.starts.get().and_then(|starts| starts.get(index..)) {
-            Some([start, end, ..]) if end - start != len => {
-                let kept = end - start;
-                let detail =
-                    format!("batch {index} has {len} items, its metadata specifies {kept}");
-                Err(error(&self.schunk, ErrorKind::InvalidData, READ, detail))
-            }
+            Some([start, end, ..]) => check_len(&self.schunk, index, len, end - start),
             _ => Ok(()),
         }
     }
 
-    /// Returns a double-ended iterator over all batches, which reads each batch when it is reached.
+    /// Returns a double-ended iterator over all batches. It reads each batch when it is reached.
     pub fn batches(
         &self,
     ) -> impl DoubleEndedIterator<Item = Result<Vec<Value>>> + ExactSizeIterator + '_ {
@@ -316,7 +311,7 @@ impl BatchArray {
         })
     }
 
-    /// Returns an iterator over all items, which reads batch by batch. After an error it continues with the next batch.
+    /// Returns an iterator over all items. It reads batch by batch; after an error it continues with the next batch.
     pub fn items(&self) -> impl Iterator<Item = Result<Value>> + '_ {
         self.batches().flat_map(|batch| match batch {
             Ok(items) => items.into_iter().map(Ok).collect(),
@@ -342,7 +337,8 @@ impl BatchArray {
     ///   Python would read the block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
-        self.change(&Edit::Insert(index, Items::Values(&values_of(items)?)))
+        let items = values_of(items)?;
+        self.edit(|batches| batches.insert(index, Items::Values(&items)))
     }
 
     /// Replaces a batch.
@@ -362,7 +358,7 @@ impl BatchArray {
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, index: usize) -> Result<()> {
-        self.change(&Edit::Remove(index))
+        self.edit(|batches| batches.remove(index))
     }
 
     /// Counts the items of all batches, and stores the numbers in the file. If the array was opened for reading, it
@@ -383,15 +379,35 @@ impl BatchArray {
     }
 
     pub(crate) fn append_values(&mut self, items: &[Value]) -> Result<()> {
-        self.append_items(Items::Values(items))
+        self.edit(|batches| batches.append(Items::Values(items)))
     }
 
+    #[cfg(feature = "arrow")]
     pub(crate) fn append_items(&mut self, items: Items<'_>) -> Result<()> {
-        self.change(&Edit::Append(items))
+        self.edit(|batches| batches.append(items))
     }
 
     pub(crate) fn set_values(&mut self, index: usize, items: &[Value]) -> Result<()> {
-        self.change(&Edit::Set(index, Items::Values(items)))
+        self.edit(|batches| batches.set(index, Items::Values(items)))
+    }
+
+    /// Makes several changes in one transaction: all of them or, after an error, none.
+    pub(crate) fn edit(&mut self, work: impl FnOnce(&mut Batches<'_>) -> Result<()>) -> Result<()> {
+        let changed = self.schunk.transaction(|schunk| {
+            let mut batches = Batches::new(schunk)?;
+            let before = batches.lengths.clone();
+            work(&mut batches)?;
+            batches.finish(&before)
+        });
+        let (known, result) = match changed {
+            Ok(known) => (Ok(known), Ok(())),
+            // A failed edit may be stored nevertheless.
+            Err(error) => (Known::read(&self.schunk), Err(error)),
+        };
+        if let Ok(known) = known {
+            self.known = known;
+        }
+        result
     }
 
     /// The batch of an item, and the index of the item in it.
@@ -450,19 +466,6 @@ impl BatchArray {
         let starts = starts_of(&self.schunk, &lengths)?;
         Ok(self.known.starts.get_or_init(|| starts))
     }
-
-    fn change(&mut self, edit: &Edit<'_>) -> Result<()> {
-        let changed = self.schunk.transaction(|schunk| change(schunk, edit));
-        let (known, result) = match changed {
-            Ok(known) => (Ok(known), Ok(())),
-            // A failed edit may be stored nevertheless.
-            Err(error) => (Known::read(&self.schunk), Err(error)),
-        };
-        if let Ok(known) = known {
-            self.known = known;
-        }
-        result
-    }
 }
 
 impl Known {
@@ -492,67 +495,130 @@ impl Known {
     }
 }
 
-/// A change of the batches.
+/// The batches of an array during a transaction. Their lengths are stored once, at its end.
 #[derive(Debug)]
-enum Edit<'a> {
-    Append(Items<'a>),
-    Insert(usize, Items<'a>),
-    Set(usize, Items<'a>),
-    Remove(usize),
+pub(crate) struct Batches<'a> {
+    schunk: &'a mut SChunk,
+    items_per_block: Option<u64>,
+    format: Format,
+    /// The number of items of each batch.
+    lengths: Vec<u64>,
 }
 
-/// Changes the batches and the stored lengths, in a transaction.
-fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
-    let Known { mut items_per_block, starts, mut format } = Known::read(schunk)?;
-    let before = match starts.get() {
-        Some(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).collect(),
-        None => count(schunk, &format, max_counted(schunk))?,
-    };
-    let mut after = before.clone();
-    let nbatches = before.len();
-    match *edit {
-        Edit::Append(items) => after.push(items.len() as u64),
-        Edit::Insert(index, items) if index <= nbatches => after.insert(index, items.len() as u64),
-        Edit::Set(index, items) if index < nbatches => after[index] = items.len() as u64,
-        Edit::Remove(index) if index < nbatches => drop(after.remove(index)),
-        Edit::Insert(index, _) | Edit::Set(index, _) | Edit::Remove(index) => {
-            return Err(no_batch(schunk, WRITE, index));
-        }
+impl<'a> Batches<'a> {
+    fn new(schunk: &'a mut SChunk) -> Result<Self> {
+        let Known { items_per_block, starts, format } = Known::read(schunk)?;
+        let lengths = match starts.get() {
+            Some(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).collect(),
+            None => count(schunk, &format, max_counted(schunk))?,
+        };
+        Ok(Self { schunk, items_per_block, format, lengths })
     }
-    let starts = starts_of(schunk, &after)?;
-    let blocks = match *edit {
-        Edit::Append(items) | Edit::Insert(_, items) | Edit::Set(_, items) => {
-            let (blocks, per_block) = blocks(schunk, &mut format, items, items_per_block)?;
-            if nbatches == 0 {
-                #[cfg(feature = "arrow")]
-                if let Format::Arrow(Some(field)) = &format {
-                    keep_schema(schunk, field)?;
-                }
-                if items_per_block.is_none() {
-                    keep_in_tag(schunk, ITEMS_PER_BLOCK, per_block.into())?;
-                    items_per_block = Some(per_block);
+
+    fn finish(self, before: &[u64]) -> Result<Known> {
+        let starts = starts_of(self.schunk, &self.lengths)?;
+        if self.lengths != before {
+            keep_lengths(self.schunk, &self.lengths)?;
+        }
+        let Self { items_per_block, format, .. } = self;
+        Ok(Known { items_per_block, starts: starts.into(), format })
+    }
+
+    pub(crate) fn schunk(&self) -> &SChunk {
+        self.schunk
+    }
+
+    /// The number of items of each batch.
+    pub(crate) fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+
+    /// Reads the items of a batch.
+    pub(crate) fn batch(&self, index: usize) -> Result<Vec<Value>> {
+        let items = batch(self.schunk, &self.format, index)?;
+        check_len(self.schunk, index, items.len() as u64, self.lengths[index])?;
+        Ok(items)
+    }
+
+    pub(crate) fn append(&mut self, items: Items<'_>) -> Result<()> {
+        self.insert(self.lengths.len(), items)
+    }
+
+    fn insert(&mut self, index: usize, items: Items<'_>) -> Result<()> {
+        self.check(index, self.lengths.len() + 1)?;
+        let blocks = self.blocks(items)?;
+        let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+        match index == self.lengths.len() {
+            true => self.schunk.append_blocks(&blocks)?,
+            false => self.schunk.insert_blocks(index, &blocks)?,
+        };
+        self.lengths.insert(index, items.len() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn set(&mut self, index: usize, items: Items<'_>) -> Result<()> {
+        self.check(index, self.lengths.len())?;
+        let blocks = self.blocks(items)?;
+        let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+        if index + 1 == self.lengths.len() {
+            // C-Blosc2 cannot append a chunk after one that was replaced by a smaller one.
+            self.schunk.delete(index)?;
+            self.schunk.append_blocks(&blocks)?;
+        } else {
+            self.schunk.update_blocks(index, &blocks)?;
+        }
+        self.lengths[index] = items.len() as u64;
+        Ok(())
+    }
+
+    fn remove(&mut self, index: usize) -> Result<()> {
+        self.check(index, self.lengths.len())?;
+        self.schunk.delete(index)?;
+        self.lengths.remove(index);
+        Ok(())
+    }
+
+    /// Removes the items from `nitems` on.
+    pub(crate) fn truncate(&mut self, nitems: u64) -> Result<()> {
+        let mut start: u64 = self.lengths.iter().sum();
+        while let Some(&len) = self.lengths.last().filter(|_| start > nitems) {
+            let last = self.lengths.len() - 1;
+            start -= len;
+            match nitems.saturating_sub(start) {
+                0 => self.remove(last)?,
+                kept => {
+                    let items = self.batch(last)?;
+                    self.set(last, Items::Values(&items[..kept as usize]))?;
+                    return Ok(());
                 }
             }
-            blocks
         }
-        Edit::Remove(_) => Vec::new(),
-    };
-    let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-    match *edit {
-        Edit::Append(_) => drop(schunk.append_blocks(&blocks)?),
-        Edit::Insert(index, _) => drop(schunk.insert_blocks(index, &blocks)?),
-        // C-Blosc2 cannot append a chunk after one that was replaced by a smaller one.
-        Edit::Set(index, _) if index + 1 == nbatches => {
-            schunk.delete(index)?;
-            schunk.append_blocks(&blocks)?;
+        Ok(())
+    }
+
+    fn check(&self, index: usize, end: usize) -> Result<()> {
+        match index < end {
+            true => Ok(()),
+            false => Err(no_batch(self.schunk, WRITE, index)),
         }
-        Edit::Set(index, _) => schunk.update_blocks(index, &blocks)?,
-        Edit::Remove(index) => drop(schunk.delete(index)?),
     }
-    if after != before {
-        keep_lengths(schunk, &after)?;
+
+    /// Serializes the blocks of a batch. The first batch determines the items per block and the Arrow schema.
+    fn blocks(&mut self, items: Items<'_>) -> Result<Vec<Vec<u8>>> {
+        let Self { schunk, items_per_block, format, lengths } = self;
+        let (blocks, per_block) = blocks(schunk, format, items, *items_per_block)?;
+        if lengths.is_empty() {
+            #[cfg(feature = "arrow")]
+            if let Format::Arrow(Some(field)) = format {
+                keep_schema(schunk, field)?;
+            }
+            if items_per_block.is_none() {
+                keep_in_tag(schunk, ITEMS_PER_BLOCK, per_block.into())?;
+                *items_per_block = Some(per_block);
+            }
+        }
+        Ok(blocks)
     }
-    Ok(Known { items_per_block, starts: starts.into(), format })
 }
 
 /// Converts the items of a batch to values.
@@ -841,6 +907,14 @@ fn starts_of(schunk: &SChunk, lengths: &[u64]) -> Result<Vec<u64>> {
     starts.ok_or_else(|| {
         error(schunk, ErrorKind::InvalidData, READ, "there are more than 2^64 - 1 items")
     })
+}
+
+fn check_len(schunk: &SChunk, index: usize, found: u64, kept: u64) -> Result<()> {
+    if found == kept {
+        return Ok(());
+    }
+    let detail = format!("batch {index} has {found} items, its metadata specifies {kept}");
+    Err(error(schunk, ErrorKind::InvalidData, READ, detail))
 }
 
 fn no_batch(schunk: &SChunk, doing: &str, index: usize) -> Error {

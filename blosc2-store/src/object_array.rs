@@ -70,7 +70,8 @@ impl ObjectArray {
         Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).in_memory()?)
     }
 
-    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses.
+    /// Creates an array in an empty super-chunk. The array uses the storage and the compression parameters of the
+    /// super-chunk.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, OpenOptions};
@@ -142,7 +143,7 @@ impl ObjectArray {
     /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// Fails with the errors of [opening a container](crate#opening-a-container). The array is not changed then.
+    /// Fails with the errors of [opening a container](crate#opening-a-container). If it fails, the array is not changed.
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh().map(drop)
     }
@@ -166,7 +167,7 @@ impl ObjectArray {
         self.schunk.value(index)
     }
 
-    /// Returns a double-ended iterator over all values, which reads each value when it is reached.
+    /// Returns a double-ended iterator over all values. It reads each value when it is reached.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Value>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
@@ -205,6 +206,46 @@ impl ObjectArray {
     pub fn remove(&mut self, index: usize) -> Result<()> {
         self.schunk.delete(index).map(drop)
     }
+
+    /// Appends values in one transaction.
+    pub(crate) fn append_all(&mut self, values: &[Value]) -> Result<()> {
+        self.schunk.transaction(|schunk| {
+            values.iter().try_for_each(|value| schunk.append(&bytes_of(value)?).map(drop))
+        })
+    }
+
+    /// Replaces values in one transaction.
+    pub(crate) fn set_all<'a>(
+        &mut self,
+        mut values: impl Iterator<Item = (usize, &'a Value)>,
+    ) -> Result<()> {
+        self.schunk.transaction(|schunk| {
+            values.try_for_each(|(index, value)| schunk.update(index, &bytes_of(value)?))
+        })
+    }
+
+    /// Removes the values from `len` on, in one transaction.
+    pub(crate) fn truncate(&mut self, len: usize) -> Result<()> {
+        if len >= self.len() {
+            return Ok(());
+        }
+        self.schunk.transaction(|schunk| truncate(schunk, len))
+    }
+
+    /// Keeps the values with these ascending indices and removes all others, in one transaction.
+    pub(crate) fn retain(&mut self, kept: &[usize]) -> Result<()> {
+        let mut order = kept.to_vec();
+        let mut next = kept.iter().peekable();
+        order.extend((0..self.len()).filter(|index| next.next_if_eq(&index).is_none()));
+        self.schunk.transaction(|schunk| {
+            schunk.reorder(&order)?;
+            truncate(schunk, kept.len())
+        })
+    }
+}
+
+fn truncate(schunk: &mut SChunk, len: usize) -> Result<()> {
+    (len..schunk.nchunks()).rev().try_for_each(|index| schunk.delete(index).map(drop))
 }
 
 fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {

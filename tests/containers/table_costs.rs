@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::common::measure::measure;
-use blosc2::{CParams, ErrorKind, NDArray, SChunk};
-use blosc2_store::{CTable, EmbedStore};
+use blosc2::{CParams, ErrorKind, NDArray, SChunk, Value};
+use blosc2_store::{
+    BatchArray, CTable, ColumnKind, ColumnSpec, Data, EmbedStore, ItemKind, Schema,
+};
 
 /// Far above the cost on a slow machine without optimization, and far below that of the faults.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -114,6 +116,52 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
     let (found, _, held) = measure(|| table.valid_rows(..).unwrap());
     assert_eq!(found.unwrap(), [rows - 3, rows - 2, rows - 1]);
     assert!(held < 64 << 20, "reading held {held} bytes");
+}
+
+/// A table whose columns have very many rows after the last valid one, as an interrupted program leaves them.
+#[test]
+fn rows_after_the_last_valid_one_are_removed_at_once() {
+    let list = |storage: &str| {
+        let list = ColumnSpec::from(ColumnKind::List(ItemKind::Int8.into()));
+        list.with("storage", storage)
+    };
+    let schema = Schema::new().column("batches", list("batch")).column("cells", list("vl"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let row = || Data::values(vec![Value::List(vec![7.into()])]);
+    let mut table = CTable::create(&path, &schema).unwrap();
+    table.append([("batches", row()), ("cells", row())]).unwrap();
+    table.finish().unwrap();
+    drop(table);
+    let file = |name: &str| path.join("_cols").join(name).with_extension("b2b");
+
+    let mut batches = SChunk::open_rw(file("batches")).unwrap();
+    let mut cells = SChunk::open_rw(file("cells")).unwrap();
+    let (batch, cell) = (batches.chunk(0).unwrap(), cells.chunk(0).unwrap());
+    for (schunk, chunk) in [(&mut batches, batch), (&mut cells, cell)] {
+        schunk
+            .transaction(|schunk| {
+                (1..30_000).try_for_each(|_| schunk.append_chunk(&chunk).map(drop))
+            })
+            .unwrap();
+    }
+    drop((batches, cells));
+    BatchArray::open_rw(file("batches")).unwrap().recount().unwrap();
+
+    let (result, time, held) = measure(|| {
+        let mut table = CTable::open_rw(&path)?;
+        table.append([("batches", row()), ("cells", row())])?;
+        table.finish()
+    });
+    result.unwrap().unwrap();
+    assert!(time < MAX_TIME, "it took {time:?}");
+    assert!(held < MAX_MEMORY, "it held {held} bytes");
+    let table = CTable::open(&path).unwrap();
+    for column in ["batches", "cells"] {
+        assert_eq!(table.values(column, ..).unwrap(), vec![Value::List(vec![7.into()]); 2]);
+    }
+    assert_eq!(BatchArray::open(file("batches")).unwrap().nitems().unwrap(), 2);
+    assert_eq!(SChunk::open(file("cells")).unwrap().nchunks(), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blosc2::{ErrorKind, NDArray};
+use blosc2::{ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, ColumnKind, ColumnSpec, Data, Schema};
 
 /// A table in a directory with two columns and five rows. The first row is deleted.
@@ -14,7 +14,7 @@ struct Table {
 }
 
 impl Table {
-    fn new(kind: ColumnKind) -> Self {
+    fn new(kind: impl Into<ColumnSpec>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.b2d");
         let schema = Schema::new().column("id", ColumnKind::Int64).column("text", kind);
@@ -97,12 +97,43 @@ fn items_that_differ_from_the_schema_are_not_changed() {
     let mut open = table.open();
     let error = open.update("id", [0], Data::items(&[7i64])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert_eq!(open.values("id", ..).unwrap(), [1, 2, 3, 4].map(blosc2::Value::from));
+    assert_eq!(open.values("id", ..).unwrap(), [1, 2, 3, 4].map(Value::from));
+}
+
+#[test]
+fn masks_of_nulls_that_lack_rows_are_refused() {
+    let table = Table::new(ColumnSpec::from(ColumnKind::Utf8).nullable());
+    let mask = NDArray::from_slice(&[true; 3], [3]).unwrap();
+    fs::write(table.file("_cols/text.notnull.b2nd"), mask.to_cframe().unwrap()).unwrap();
+    let texts = || Data::texts([Some("x"), None]);
+    table.refuses(ErrorKind::InvalidData, |table| table.update("text", [0, 3], texts()));
+    table.refuses(ErrorKind::InvalidData, |table| table.compact());
+    let offsets = NDArray::open(table.file("_cols/text.b2nd")).unwrap();
+    assert_eq!(offsets.read_all::<i64>().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn batches_are_changed_together_or_not_at_all() {
+    let column = ColumnSpec::from(ColumnKind::VlString).with("batch_rows", 2);
+    let table = Table::new(column);
+    let file = table.file("_cols/text.b2b");
+    let old = |batch| BatchArray::open(&file).unwrap().batch(batch).unwrap();
+    assert_eq!(old(0), ["0", "1"].map(Value::from));
+    let mut schunk = SChunk::open_rw(&file).unwrap();
+    let one = Value::List(vec!["2".into()]).to_msgpack().unwrap();
+    schunk.update_blocks(1, &[&one]).unwrap();
+    drop(schunk);
+    let texts = || Data::texts([Some("x"), Some("y")]);
+    table.refuses(ErrorKind::InvalidData, |table| table.update("text", [0, 1], texts()));
+    assert_eq!(old(0), ["0", "1"].map(Value::from));
+    let mut open = table.open();
+    open.update("text", [0, 3], texts()).unwrap();
+    assert_eq!((old(0), old(2)), (vec!["0".into(), "x".into()], vec!["y".into()]));
 }
 
 #[test]
 fn new_columns_of_masks_with_very_many_rows_are_refused() {
-    let mask = || NDArray::builder().chunks([1 << 30]).blocks([1 << 20]);
+    let mask = || NDArray::builder().chunks([1 << 26]).blocks([1 << 20]);
     let rows: u64 = 1 << 40;
 
     let table = Table::new(ColumnKind::Utf8);

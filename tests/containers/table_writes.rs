@@ -327,6 +327,24 @@ fn rows_of_an_unfinished_append_are_removed() {
 }
 
 #[test]
+fn compact_moves_more_rows_than_it_holds() {
+    // 5,000 rows of 8 KiB, with a deleted row after every second one.
+    let (rows, len) = (5000, 1024);
+    let kind = ColumnKind::NDArray { shape: vec![len], dtype: "<i8".parse().unwrap() };
+    let schema = Schema::new().column("a", kind);
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let items: Vec<i64> = (0..rows * len as i64).collect();
+    table.append([("a", Data::items(&items))]).unwrap();
+    table.delete_rows((0..rows as u64).filter(|row| row % 3 == 2).collect::<Vec<_>>()).unwrap();
+    table.compact().unwrap();
+    let kept = items.chunks(len as usize).enumerate().filter(|(row, _)| row % 3 != 2);
+    let kept: Vec<i64> = kept.flat_map(|(_, row)| row).copied().collect();
+    assert_eq!(table.nrows() * len, kept.len() as u64);
+    assert_eq!(table.valid_rows(..).unwrap(), (0..table.nrows()).collect::<Vec<_>>());
+    assert!(table.read::<i64>("a", ..).unwrap() == kept);
+}
+
+#[test]
 fn structs_are_rows() {
     #[derive(Debug, Clone, PartialEq, Row)]
     struct Reading {

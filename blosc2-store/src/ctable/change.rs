@@ -182,8 +182,8 @@ impl CTable {
 
     /// Appends rows, given as one item of [`Data`] for each column. Python: `extend`.
     ///
-    /// A column without data gets its default, or null. A column that Python computes from others and stores gets the
-    /// same, and becomes [stale](Column::is_stale).
+    /// A column without data gets its default, or null. A column that Python computes from other columns and stores becomes
+    /// [stale](Column::is_stale); its new cells are zeros, empty, or null.
     ///
     /// The rows become valid by one atomic change, after all columns were written: if the call fails or the program
     /// dies, the table has its old rows. After the program died, the next change by this crate removes the remains.
@@ -297,9 +297,15 @@ impl CTable {
     /// # Errors
     /// If the data are invalid, nothing is changed.
     ///
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist;
-    /// - [`ErrorKind::InvalidArgument`]: the number of rows of `data` differs; or as in [`append`](Self::append);
-    /// - the errors of [`append`](Self::append) for one column.
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or a mask has another length than the table;
+    /// - [`ErrorKind::InvalidArgument`]: the number of rows of `data` differs; a value violates an option of the column
+    ///   (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of range; or a row is null, but the column is not
+    ///   nullable;
+    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::TypeMismatch`]: items have another dtype, or values another kind than the column;
+    /// - [`ErrorKind::Unsupported`]: the column is of an unknown kind, or serialized with Arrow;
+    /// - [`ErrorKind::InvalidData`]: the column is missing or damaged;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
         self.check_writable()?;
         let index = self.stored_index(name)?;
@@ -344,7 +350,7 @@ impl CTable {
     /// [`compact`](Self::compact).
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or a mask has another length than the table;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
         self.check_writable()?;
@@ -381,9 +387,8 @@ impl CTable {
     /// the columns of a table in a directory have their rows at different places. Where this must not happen, append the
     /// rows to a new table instead, or use a zip file.
     ///
-    /// Cost: each column is read twice. Fixed-size items are written once for each run of valid rows, and a chunk is
-    /// compressed by each of these writes, so that a table with few valid rows between many deleted ones takes long. Other
-    /// columns are held in memory.
+    /// Cost: each column is read twice. Fixed-size items are moved in parts of about 16 MiB, rows that are cells of their
+    /// own are moved without decompressing them. Other columns are held in memory.
     ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: the strings of a column take more than 1 GiB of memory and more than 256 times the
@@ -507,8 +512,7 @@ impl CTable {
 
     /// Renames a column. Python: `rename_column`.
     ///
-    /// The index of the column is removed. Python builds it again under the new name; `create_index` does so after
-    /// this call.
+    /// The index of the column is removed. Python's `create_index` builds it again under the new name.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such stored column;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use blosc2::dtype::Kind;
-use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
+use blosc2::{Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
 use super::part::{Budget, check_array, replace, row_bytes, row_items};
 use super::{OPEN, READ};
@@ -304,14 +304,14 @@ impl Span {
     }
 
     fn selection(&self, array: &NDArray) -> Result<Selection> {
-        self.check_inside(array, array.shape()[0])?;
+        self.check_inside(array.schunk(), array.shape()[0])?;
         Ok([self.rows.clone()].into())
     }
 
     /// Checks that a column has all rows.
-    pub(super) fn check_inside(&self, array: &NDArray, len: u64) -> Result<()> {
+    pub(super) fn check_inside(&self, schunk: &SChunk, len: u64) -> Result<()> {
         check_rows(&self.rows, len)
-            .map_err(|detail| error(array.schunk(), ErrorKind::InvalidData, READ, detail))
+            .map_err(|detail| error(schunk, ErrorKind::InvalidData, READ, detail))
     }
 
     /// The indices of the live rows.

@@ -367,7 +367,7 @@ pub(super) fn read_texts(
     texts: &mut Texts,
 ) -> Result<()> {
     let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
-    span.check_inside(offsets, offsets.shape()[0].saturating_sub(1))?;
+    span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
     let places = rows.start..rows.end + 1;
     let ends = offsets.read::<i64>([places])?;

@@ -1,15 +1,18 @@
 //! Writing columns, for each kind of storage.
 
+use std::sync::OnceLock;
+
 use blosc2::{ErrorKind, NDArray, Result, Value};
 
 use super::column::{Content, Stored};
 use super::encode::{Encoded, Form, WRITE};
-use super::live::{LiveRows, Span};
+use super::live::{AT_ONCE, LiveRows, Span};
 use super::part::{replace, row_bytes};
 use super::read::{Texts, read_texts};
 use super::spec::BATCH_ROWS;
+use crate::BatchArray;
+use crate::batch_array::{Batches, Items};
 use crate::tag::error;
-use crate::{BatchArray, ObjectArray};
 
 impl Stored {
     /// The arrays with a row for each place of the table, and the mark of new rows.
@@ -38,7 +41,7 @@ impl Stored {
         })
     }
 
-    /// Removes the rows from `rows` on, if the storage has no places for rows that do not exist.
+    /// Removes the rows from `rows` on. Storage that keeps places for rows that do not exist is not changed.
     pub(super) fn truncate(&mut self, rows: u64) -> Result<()> {
         match &mut self.content {
             Content::Items(_) | Content::Codes { .. } => Ok(()),
@@ -50,13 +53,11 @@ impl Stored {
                 offsets.resize([rows + 1])?;
                 bytes.resize([used.max(1)])
             }
-            Content::Batches(array) => truncate(array, rows),
-            Content::Cells(array) => {
-                while array.len() as u64 > rows {
-                    array.remove(array.len() - 1)?;
-                }
-                Ok(())
+            Content::Batches(array) if array.nitems()? > rows => {
+                array.edit(|batches| batches.truncate(rows))
             }
+            Content::Batches(_) => Ok(()),
+            Content::Cells(array) => array.truncate(usize::try_from(rows).unwrap_or(usize::MAX)),
         }
     }
 
@@ -72,6 +73,9 @@ impl Stored {
             Content::Batches(array) => (array.nitems()?, array.schunk()),
             Content::Cells(array) => (array.len() as u64, array.schunk()),
         };
+        let marks = self.marks.as_ref().map(|marks| (marks.shape()[0], marks.schunk()));
+        let shortest = [(len, schunk)].into_iter().chain(marks).min_by_key(|(len, _)| *len);
+        let (len, schunk) = shortest.expect("a column has a part with rows");
         if len >= rows {
             return Ok(());
         }
@@ -86,23 +90,28 @@ impl Stored {
         encoded: &Encoded<'_>,
         batch_rows: Option<u64>,
     ) -> Result<()> {
-        self.truncate(at)?;
+        if !matches!(self.content, Content::Batches(_)) {
+            self.truncate(at)?;
+        }
         let end = at + encoded.rows as u64;
         match (&mut self.content, &encoded.content) {
             (Content::Items(array), Form::Items(bytes)) => {
                 array.bytes_mut().write(at..end, bytes)?;
             }
             (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
-                add_words(texts, decoded.get_mut(), added)?;
+                add_words(texts, decoded, added)?;
                 codes.write(at..end, new)?;
             }
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
                 append_texts(offsets, bytes, at, lengths, new)?;
             }
             (Content::Batches(array), Form::Values(values)) => {
-                append_batches(array, values, batch_rows)?;
+                array.edit(|batches| {
+                    batches.truncate(at)?;
+                    append_batches(batches, values, batch_rows)
+                })?;
             }
-            (Content::Cells(array), Form::Values(values)) => append_cells(array, values)?,
+            (Content::Cells(array), Form::Values(values)) => array.append_all(values)?,
             _ => unreachable!("the form was made for this column"),
         }
         if let Some(marks) = &mut self.marks {
@@ -124,7 +133,7 @@ impl Stored {
                 array.transaction(|array| replace(array, places, bytes))?;
             }
             (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
-                add_words(texts, decoded.get_mut(), added)?;
+                add_words(texts, decoded, added)?;
                 let new: Vec<u8> = new.iter().flat_map(|code| code.to_ne_bytes()).collect();
                 codes.transaction(|codes| replace(codes, places, &new))?;
             }
@@ -151,29 +160,10 @@ impl Stored {
                 append_texts(offsets, bytes, first, &all_lengths, &all)?;
             }
             (Content::Batches(array), Form::Values(values)) => {
-                let mut rest = places.iter().zip(values).peekable();
-                while let Some(&(&place, _)) = rest.peek() {
-                    let (batch, inner) = array.locate(place)?;
-                    let start = place - inner;
-                    let mut items = array.batch(batch)?;
-                    let end = start + items.len() as u64;
-                    if end <= place {
-                        let detail = format!(
-                            "batch {batch} has {} rows, but row {place} has index {inner} in it",
-                            items.len()
-                        );
-                        return Err(error(array.schunk(), ErrorKind::InvalidData, WRITE, detail));
-                    }
-                    while let Some((place, value)) = rest.next_if(|(place, _)| **place < end) {
-                        items[(place - start) as usize] = value.clone();
-                    }
-                    array.set_values(batch, &items)?;
-                }
+                array.edit(|batches| replace_in_batches(batches, places, values))?;
             }
             (Content::Cells(array), Form::Values(values)) => {
-                for (place, value) in places.iter().zip(values) {
-                    array.set(*place as usize, value)?;
-                }
+                array.set_all(places.iter().map(|place| *place as usize).zip(values))?;
             }
             _ => unreachable!("the form was made for this column"),
         }
@@ -192,13 +182,17 @@ impl Stored {
         for (array, _) in self.arrays() {
             let row = row_bytes(array);
             let mut at = 0;
+            let mut bytes = Vec::new();
+            // Rows are written only to places that were read before.
             for span in live.spans(0..live.len(), Some(array)).of(u64::MAX) {
-                let bytes = span?.read_bytes(array, row)?;
-                let end = at + (bytes.len() / row.max(1)) as u64;
-                // Never beyond rows that were read.
-                array.bytes_mut().write(at..end, &bytes)?;
-                at = end;
+                bytes.append(&mut span?.read_bytes(array, row)?);
+                // Each write compresses its last chunk, so there must not be one for each span.
+                if bytes.len() >= AT_ONCE {
+                    at = write_rows(array, at, &bytes)?;
+                    bytes.clear();
+                }
             }
+            write_rows(array, at, &bytes)?;
         }
         let places = || live.spans(0..live.len(), None).of(u64::MAX);
         match &mut self.content {
@@ -230,22 +224,19 @@ impl Stored {
                     }
                 }
                 drop(items);
-                truncate(array, 0)?;
-                append_batches(array, &values, batch_rows)
+                array.edit(|batches| {
+                    batches.truncate(0)?;
+                    append_batches(batches, &values, batch_rows)
+                })
             }
             Content::Cells(array) => {
-                let mut next = 0;
+                let mut kept = Vec::new();
                 for span in places() {
-                    for row in span?.numbers() {
-                        let value = array.get(row as usize)?;
-                        array.set(next, &value)?;
-                        next += 1;
-                    }
+                    let span = span?;
+                    span.check_inside(array.schunk(), array.len() as u64)?;
+                    kept.extend(span.numbers().map(|row| row as usize));
                 }
-                while array.len() > next {
-                    array.remove(array.len() - 1)?;
-                }
-                Ok(())
+                array.retain(&kept)
             }
         }
     }
@@ -315,54 +306,73 @@ pub(super) fn append_texts(
     }
 }
 
-fn truncate(array: &mut BatchArray, rows: u64) -> Result<()> {
-    while array.nitems()? > rows {
-        let last = array.len() - 1;
-        let start = array.nitems()? - array.batch_len(last)?;
-        match rows.saturating_sub(start) {
-            0 => array.remove(last)?,
-            kept => {
-                let mut items = array.batch(last)?;
-                items.truncate(kept as usize);
-                array.set_values(last, &items)?;
-            }
-        }
-    }
-    Ok(())
+/// Writes rows from place `at` on. Returns the place after them.
+fn write_rows(array: &mut NDArray, at: u64, bytes: &[u8]) -> Result<u64> {
+    let end = at + (bytes.len() / row_bytes(array).max(1)) as u64;
+    array.bytes_mut().write(at..end, bytes)?;
+    Ok(end)
 }
 
 /// Appends rows in batches, after filling the last batch.
-fn append_batches(array: &mut BatchArray, values: &[Value], batch_rows: Option<u64>) -> Result<()> {
+fn append_batches(
+    batches: &mut Batches<'_>,
+    values: &[Value],
+    batch_rows: Option<u64>,
+) -> Result<()> {
     let most = batch_rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX).max(1);
     let mut rest = values;
-    if let (Some(last), false, Some(_)) = (array.len().checked_sub(1), rest.is_empty(), batch_rows)
-    {
-        let len = usize::try_from(array.batch_len(last)?).unwrap_or(usize::MAX);
+    let last = batches.lengths().iter().enumerate().next_back();
+    if let (Some((last, &len)), false, Some(_)) = (last, rest.is_empty(), batch_rows) {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
         if let Some(room) = most.checked_sub(len).filter(|room| *room > 0) {
             let (these, after) = rest.split_at(room.min(rest.len()));
-            let mut items = array.batch(last)?;
+            let mut items = batches.batch(last)?;
             items.extend_from_slice(these);
-            array.set_values(last, &items)?;
+            batches.set(last, Items::Values(&items))?;
             rest = after;
         }
     }
-    rest.chunks(most).try_for_each(|batch| array.append_values(batch))
+    rest.chunks(most).try_for_each(|batch| batches.append(Items::Values(batch)))
 }
 
-fn append_cells(array: &mut ObjectArray, values: &[Value]) -> Result<()> {
-    values.iter().try_for_each(|value| array.append(value))
+/// Replaces rows at ascending places.
+fn replace_in_batches(batches: &mut Batches<'_>, places: &[u64], values: &[Value]) -> Result<()> {
+    let mut rest = places.iter().zip(values).peekable();
+    let mut end = 0;
+    for batch in 0..batches.lengths().len() {
+        let Some(&(&next, _)) = rest.peek() else { return Ok(()) };
+        let start = end;
+        end += batches.lengths()[batch];
+        if next >= end {
+            continue;
+        }
+        let mut items = batches.batch(batch)?;
+        while let Some((place, value)) = rest.next_if(|(place, _)| **place < end) {
+            items[(place - start) as usize] = value.clone();
+        }
+        batches.set(batch, Items::Values(&items))?;
+    }
+    match rest.next() {
+        None => Ok(()),
+        Some((place, _)) => {
+            let detail = format!("there is no row {place}, the column has {end} rows");
+            Err(error(batches.schunk(), ErrorKind::InvalidData, WRITE, detail))
+        }
+    }
 }
 
 /// Adds strings to a dictionary, before a code refers to them.
 fn add_words(
     texts: &mut BatchArray,
-    decoded: Option<&mut Vec<String>>,
+    decoded: &mut OnceLock<Vec<String>>,
     added: &[String],
 ) -> Result<()> {
     let values: Vec<Value> = added.iter().map(|text| text.as_str().into()).collect();
-    append_batches(texts, &values, Some(BATCH_ROWS))?;
-    if let Some(decoded) = decoded {
-        decoded.extend_from_slice(added);
+    let result = texts.edit(|batches| append_batches(batches, &values, Some(BATCH_ROWS)));
+    match (&result, decoded.get_mut()) {
+        (Ok(()), Some(decoded)) => decoded.extend_from_slice(added),
+        // A failed change may be stored nevertheless.
+        _ => drop(decoded.take()),
     }
-    Ok(())
+    result
 }
