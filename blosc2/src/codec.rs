@@ -35,7 +35,7 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 #[non_exhaustive]
 #[doc(alias("compcode", "compname"))]
 pub enum Codec {
-    /// BloscLZ, a fast codec of the Blosc project for data that is easy to compress.
+    /// BloscLZ, the codec of the Blosc project: fast, for data that is easy to compress.
     BloscLz,
     /// LZ4, the fastest codec.
     Lz4,

@@ -258,7 +258,7 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// A unit of [`DateTime64`] and [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
+/// The unit of a [`DateTime64`] or [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
 /// module implement it.
 ///
 /// ```

@@ -83,8 +83,8 @@ pub enum Value {
     /// A tuple. python-blosc2 encodes it as a msgpack array whose first item is the string `__tuple__`.
     Tuple(Vec<Self>),
     /// A dictionary; the pairs keep their order. If a key occurs more than once, its last value applies. A map that is
-    /// read can have keys of any kind; a map that is written needs keys that are strings or bytes, since python-blosc2
-    /// reads no others.
+    /// read can have keys of any kind. A map that is written can only have strings or bytes as keys, since
+    /// python-blosc2 reads no others.
     Map(Vec<(Self, Self)>),
     /// A complex number.
     Complex {
@@ -117,7 +117,7 @@ pub enum Value {
 impl Value {
     /// Parses one value in msgpack.
     ///
-    /// The value needs memory of at most 64 times the length of `bytes`, in addition to the content of strings and
+    /// The value takes at most 64 times the length of `bytes` of memory, in addition to the content of strings and
     /// bytes.
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
-    /// Converts a value of any serializable type. Structs become maps, tuples become lists, and 128-bit integers become
-    /// 16 bytes, in big-endian order.
+    /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
+    /// integers become 16 bytes in big-endian order.
     ///
     /// A [`Value`] inside `value` is not changed. To write a Python tuple, use a [`Value::Tuple`].
     ///
