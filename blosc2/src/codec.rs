@@ -203,8 +203,7 @@ impl Codec {
     ///
     /// # Safety
     /// The plugin that is loaded for this codec, now or later, has to take a pointer to a `T` for its parameters. It
-    /// can receive the same pointer on several threads at once; if it modifies the `T`, it has to do so without data
-    /// races.
+    /// can receive the same pointer on several threads at once; if it modifies the `T`, it must not cause data races.
     ///
     /// ```no_run
     /// # #[cfg(feature = "dynamic-plugins")] {

@@ -8,7 +8,7 @@
 //! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` for `U` = [`Nanoseconds`] | `np.datetime64` |
 //! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` for `U` = [`Nanoseconds`] | `np.timedelta64` |
 //!
-//! They can be the types of array items and of struct fields:
+//! They can be the item types of arrays and the types of struct fields:
 //! ```
 //! use blosc2::elements::{DateTime64, FixedStr, Seconds};
 //! use blosc2::{Element, NDArray};

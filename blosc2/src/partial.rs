@@ -140,7 +140,7 @@ impl PartialRead {
         advanced
     }
 
-    /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]. Other
+    /// Returns the chunk, after it is complete. Decompress only the requested ranges, by [`Decompressor::items`]. Other
     /// parts of the data may be missing: decompressing them fails or returns wrong data.
     ///
     /// [`Decompressor::items`]: crate::Decompressor::items

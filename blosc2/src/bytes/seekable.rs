@@ -15,7 +15,8 @@ const ZEROS: [u8; 4096] = [0; 4096];
 /// sufficient: wrap the `Seekable` in [`ReadOnly`](crate::storage::ReadOnly).
 ///
 /// Reads of several threads run one after the other, because the inner value has only one position.
-/// [`sync`](Storage::sync) calls `flush`. The length cannot be set, because these traits have no method for it. Therefore
+/// [`sync`](Storage::sync) calls `flush`. The length cannot be set, because these traits have no method for it.
+/// Therefore
 /// - unused bytes remain after a frame that has become shorter;
 /// - a change is not rolled back if the program dies in the middle of it;
 /// - existing content cannot be [replaced](crate::OpenOptions::replace): this fails with [`ErrorKind::Unsupported`].

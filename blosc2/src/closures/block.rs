@@ -93,9 +93,9 @@ impl<'a> FilterBlock<'a> {
     /// Returns the output as items.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and an earlier write
-    ///   has set its byte to a value other than 0 and 1.
+    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`; the block is not aligned for
+    ///   `T`; `T` has padding, which would leave uninitialized bytes; or `T` contains a `bool` whose byte was set to a
+    ///   value other than 0 and 1 by an earlier write.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {

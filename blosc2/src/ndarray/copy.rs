@@ -407,8 +407,8 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number type or `bool`: the types to which [`NDArrayBuilder::cast`] converts items, and the types of the items that
-/// [`NDArrayBuilder::eye`] creates. This trait is sealed.
+/// A number type or `bool`: an item type to which [`NDArrayBuilder::cast`] converts, and with which
+/// [`NDArrayBuilder::eye`] creates an array. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///

@@ -563,8 +563,8 @@ impl NDArray {
     /// The size includes the cache's own overhead. The default is 0: no cache.
     ///
     /// A change by a handle of this program empties the cache. With [locking](OpenOptions::locking), a change by
-    /// another process that locks the file does too. After a change by a process that does not lock the file, reads can
-    /// return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
+    /// another process that locks the file empties it too. After a change by a process that does not lock the file,
+    /// reads can return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }

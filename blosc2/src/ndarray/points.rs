@@ -22,8 +22,8 @@ impl NDArray {
     /// of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points with slices of
     /// other axes, see [`NDArrayView::read_points`].
     ///
-    /// Each block is decompressed once, whatever the order of the points. The call needs 32 bytes of temporary memory
-    /// for each item. A selection of whole rows by a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
+    /// Each block is decompressed once, in any order of the points. The call needs 32 bytes of temporary memory for
+    /// each item. A selection of whole rows by a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
     /// [`Selection`](crate::Selection).
     ///
     /// ```

@@ -212,7 +212,7 @@ impl SChunk {
     /// Reads the items at these indices. The indices can be in any order and with repetitions. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed at most once, whatever the order of the indices.
+    /// Each block is decompressed at most once, in any order of the indices.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

@@ -89,8 +89,9 @@ const MAKE: &str = "create a super-chunk";
 /// - by [`repair`](crate::repair::repair) or the command `blosc2 repair`, which also rebuild damaged files.
 ///
 /// Recovery reads the journal, or the whole file if there is no journal; opening any other file takes no extra time.
-/// Until the file is recovered, opening it fails with [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh)
-/// and the reads of a handle that is open for reading with locking. That handle can read again after the recovery.
+/// Until the file is recovered, these calls fail with [`ErrorKind::Unfinished`]: opening the file,
+/// [`refresh`](SChunk::refresh), and the reads of a handle that is open for reading with locking. After the recovery,
+/// that handle can read again.
 ///
 /// Recovery is not possible if the overwritten bytes are lost. This can happen after a power failure, unless the writer
 /// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states that

@@ -106,7 +106,7 @@ pub struct Rebuilt {
 ///   for writing with [`locking`](crate::OpenOptions::locking) does the same without a check of all chunks; see
 ///   [crash recovery](crate::OpenOptions#crash-recovery).
 /// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
-///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
+///   frame, which is renamed with the suffix `.damaged`. Lost chunks are left out, not replaced by other data. An array
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
 /// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as

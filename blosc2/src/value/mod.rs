@@ -192,15 +192,20 @@ impl Value {
 
     /// Converts the value to any deserializable type.
     ///
-    /// Tuples and sets are deserialized as sequences, complex numbers as pairs, NumPy arrays as nested sequences, their
-    /// structured items as maps, dates as integers, frames as bytes, references as the value that they contain, and
-    /// other extensions as pairs of their type and their bytes. Bytes can also be deserialized as a sequence. A
-    /// [`Value`] inside `T` receives its part of the value unchanged.
+    /// Values of these kinds are deserialized as other types:
+    /// - tuples and sets: sequences;
+    /// - complex numbers: pairs;
+    /// - NumPy arrays: nested sequences, with structured items as maps, and dates and times as integers;
+    /// - frames: bytes;
+    /// - references: the value that they contain;
+    /// - other extensions: pairs of their type and their bytes.
+    ///
+    /// Bytes can also be deserialized as a sequence. A [`Value`] inside `T` receives its part of the value unchanged.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
-    ///   more than 64 bits or of strings that are not Unicode, or contains an array whose nested sequences and items
-    ///   far outnumber the bytes of its data, such as one of the shape `[2^40, 0]`.
+    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`; it contains an array of floats of
+    ///   more than 64 bits, or of strings that are not Unicode; or it contains an array with far more nested sequences
+    ///   and items than bytes of data, such as an array of the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

@@ -59,7 +59,7 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
 /// parameter `O` selects the form of the results: [`Whole`], [`Axes`] or [`StoredAxes`].
 ///
-/// Dtypes of results and the rules for NaN are those of NumPy, see [`Numeric`].
+/// The dtypes of results and the rules for NaN are those of NumPy; see [`Numeric`].
 ///
 /// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
 /// and rounded at the end. Therefore the result depends neither on the number of threads nor on the shapes of chunks
@@ -260,7 +260,7 @@ impl<S: Source, O> LazyExpr<S, O> {
         self
     }
 
-    /// Returns the shape of the expression: that of the operands after broadcasting.
+    /// Returns the shape of the expression: the shape of the operands after broadcasting.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of its item
