@@ -26,8 +26,8 @@ pub enum Check {
     ///
     /// For a frame, checks what opening reads: the header, the metalayers, the trailer, and an index of up to 2,048
     /// chunks. A longer index is checked block by block when chunks are read. Opening a file of 100 chunks and reading
-    /// one item takes as long as in C (16 µs); with more chunks it takes less time than in C. This is the default for
-    /// files, directories and custom storage backends.
+    /// one item takes about as long as in C (16 µs); with more chunks it takes less time than in C. This is the default
+    /// for files, directories and custom storage backends.
     Header,
     /// Also checks that the block table and the dictionary are inside the chunk. This is the default for chunks.
     ///

@@ -11,8 +11,8 @@ use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
 /// A compressed chunk, whose bytes have been validated.
 ///
-/// A chunk is a header and data that is divided into blocks, which are compressed separately. A special chunk, such as
-/// one of zeros, has a header only, or a header and one value.
+/// A chunk consists of a header and of data, which is divided into blocks that are compressed separately. A special
+/// chunk, such as a chunk of zeros, consists of a header, and of one value if this value is repeated.
 ///
 /// `Chunk` owns its bytes and [`ChunkRef`] borrows them; both have the same methods. Some C functions call a chunk a
 /// `cbuffer`.
@@ -55,7 +55,7 @@ pub type ChunkRef<'a> = Chunk<&'a [u8]>;
 
 /// The containers that can hold the bytes of a [`Chunk`]: `Vec<u8>` and `&[u8]`.
 ///
-/// The trait is sealed: validation holds only while the container returns the same bytes each time.
+/// The trait is sealed: a chunk stays valid only if the container returns the same bytes each time.
 ///
 /// ```
 /// use blosc2::{CParams, Chunk, ChunkBytes};
@@ -100,7 +100,7 @@ mod sealed {
     }
 }
 
-/// The kind of a special chunk, which holds no compressed data.
+/// The kind of a special chunk, which contains no compressed data.
 ///
 /// ```
 /// use blosc2::{CParams, Chunk, Special};
@@ -209,7 +209,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.bytes.bytes()
     }
 
-    /// Returns the bytes of the chunk, in their container: `Vec<u8>` or `&[u8]`.
+    /// Returns the bytes of the chunk, as the `Vec<u8>` or `&[u8]` that contains them.
     pub fn into_bytes(self) -> B {
         self.bytes
     }

@@ -35,7 +35,7 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 #[non_exhaustive]
 #[doc(alias("compcode", "compname"))]
 pub enum Codec {
-    /// BloscLZ, a fast codec of the Blosc project for data that is easy to compress.
+    /// BloscLZ, the codec of the Blosc project: fast, for data that is easy to compress.
     BloscLz,
     /// LZ4, the fastest codec.
     Lz4,
@@ -203,8 +203,7 @@ impl Codec {
     ///
     /// # Safety
     /// The plugin that is loaded for this codec, now or later, has to take a pointer to a `T` for its parameters. It
-    /// can receive the same pointer on several threads at once; if it modifies the `T`, it has to do so without data
-    /// races.
+    /// can receive the same pointer on several threads at once; if it modifies the `T`, it must not cause data races.
     ///
     /// ```no_run
     /// # #[cfg(feature = "dynamic-plugins")] {

@@ -59,7 +59,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// Compresses buffers to chunks, with the same parameters for each. C: a `blosc2_context` for compression.
 ///
 /// A compressor reuses its memory from one buffer to the next. It compresses one buffer at a time, on
-/// [`CParams::threads`] threads. It can be sent to another thread.
+/// [`CParams::threads`] threads. It is `Send`.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Compressor};
@@ -74,11 +74,11 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 ///
 /// # Errors
 /// The methods that compress fail with:
-/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one, the codec or a filter
-///   works in arrays only, or a filter needs whole items and the length of the data is not a multiple of the typesize;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the process was forked after C-Blosc2 had
-///   started threads and the parameters request more than one thread, or an installed library (feature `system`) cannot
-///   compress correctly with these parameters;
+/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one; the codec or a filter
+///   works only in arrays; or a filter needs whole items, and the length of the data is not a multiple of the typesize;
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; more than one thread is requested, and the
+///   process was forked after C-Blosc2 had started threads; or an installed library (feature `system`) cannot compress
+///   correctly with these parameters;
 /// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
 /// - [`ErrorKind::Callback`]: the prefilter, or a user-defined codec, filter or tuner, failed or panicked;
@@ -122,12 +122,11 @@ impl Clone for Compressor {
 impl Compressor {
     /// Creates a compressor with these parameters.
     ///
-    /// Without a typesize in `params`, the checks that depend on the typesize are made by the first call that
-    /// compresses.
+    /// If `params` sets no typesize, the first call that compresses makes the checks that depend on the typesize.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, no tuner is registered with the id of
-    ///   [`CParams::tuner`], an installed library (feature `system`) cannot compress correctly with these parameters,
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; no tuner is registered with the id of
+    ///   [`CParams::tuner`]; an installed library (feature `system`) cannot compress correctly with these parameters;
     ///   or an environment variable is set that overrides the parameters of an installed library;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
@@ -149,8 +148,8 @@ impl Compressor {
     ///   compressor, on several blocks at the same time. It runs on the caller's thread for variable-length blocks,
     ///   with [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`). The threads of
     ///   a compressor with a prefilter are not shared with other compressors, so create it once and reuse it.
-    /// - Calls: the closure is called at least once for each block, and again for a block that is compressed again. It
-    ///   is also called for data that is then stored uncompressed.
+    /// - Calls: the closure is called at least once for each block, and several times if a block is compressed several
+    ///   times. It is also called for data that is then stored uncompressed.
     /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size if it is not set. With
     ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`), it has to be set.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.

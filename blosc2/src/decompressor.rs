@@ -17,8 +17,8 @@ use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
 ///
-/// `T` can be any type whose size divides the number of decompressed bytes: a chunk does not record the type of its
-/// items. Chunks of Blosc1 can be decompressed too. To decompress a part of a chunk, use [`Chunk::items`]; to
+/// `T` can be any type whose size divides the number of decompressed bytes, because a chunk does not record the type of
+/// its items. Chunks of Blosc1 can be decompressed too. To decompress a part of a chunk, use [`Chunk::items`]; to
 /// decompress many chunks, use a [`Decompressor`].
 ///
 /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
@@ -41,7 +41,7 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// Decompresses chunks, with the same parameters for each. C: a `blosc2_context` for decompression.
 ///
 /// A decompressor reuses its memory from one chunk to the next. It decompresses one chunk at a time, on
-/// [`DParams::threads`] threads. It can be sent to another thread.
+/// [`DParams::threads`] threads. It is `Send`.
 ///
 /// ```
 /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -60,9 +60,9 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// # Errors
 /// The methods that decompress fail with:
 /// - [`ErrorKind::InvalidData`]: the chunk is damaged;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the codec or a filter needs the shape of the
-///   array or the typesize of the super-chunk that contains the chunk, the process was forked after C-Blosc2 had
-///   started threads and the parameters request more than one thread, or an installed library (feature `system`) cannot
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; the codec or a filter needs the shape of the
+///   array, or the typesize of the super-chunk, that contains the chunk; more than one thread is requested, and the
+///   process was forked after C-Blosc2 had started threads; or an installed library (feature `system`) cannot
 ///   decompress the chunk correctly;
 /// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
@@ -253,10 +253,10 @@ impl Decompressor {
     /// the first block. All blocks are decompressed if the decompressor has a postfilter and the chunk has
     /// variable-length blocks. With an installed library (feature `system`), more blocks may be decompressed.
     ///
-    /// The blocks are decompressed on the caller's thread, with three exceptions, which can use all
-    /// [threads](DParams::threads): the range is the whole chunk; all blocks are decompressed for a postfilter; or the
-    /// size of the data is not a multiple of the typesize of the chunk, and the range contains bytes after the last
-    /// whole item of this typesize.
+    /// The blocks are decompressed on the caller's thread, except in three cases, in which all
+    /// [threads](DParams::threads) can be used: the range is the whole chunk; all blocks are decompressed for a
+    /// postfilter; or the size of the data is not a multiple of the typesize of the chunk, and the range contains bytes
+    /// after the last whole item.
     ///
     /// C: `blosc2_getitem_ctx`.
     ///
@@ -297,8 +297,9 @@ impl Decompressor {
         })
     }
 
-    /// Decompresses the blocks whose flag in `wanted` is true. `wanted` has one flag for each block; `target` has the
-    /// length of the whole data, and each block is written to its offset there. Other bytes of `target` are unchanged.
+    /// Decompresses the blocks whose flag in `wanted` is `true`. `wanted` has one flag for each block. `target` has the
+    /// length of the whole data; each block is written to `target` at its offset in the data. The other bytes of
+    /// `target` are unchanged.
     ///
     /// C: `blosc2_set_maskout`, whose mask has the opposite meaning: it is true for the blocks to skip.
     ///

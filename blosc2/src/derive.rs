@@ -1,7 +1,7 @@
 //! The derive macro `Element`, of the crate `blosc2-derive`.
 
-/// Derives `Element` for a struct, so that it can be a type of array items. The dtype is a structure with the names,
-/// types and offsets of the fields.
+/// Derives `Element` for a struct, so that it can be the item type of an array. The dtype is a structure with the
+/// names, types and offsets of the fields.
 ///
 /// The struct must be `Copy` and `repr(C)`, optionally with `packed` or `align`, and each field must be an `Element`. A
 /// struct with one field can be `repr(transparent)` instead; its dtype is that of the field. Padding is written as
@@ -65,8 +65,8 @@
 /// an aligned array, it stores the padding as additional fields, such as `f1`. This crate still reads such arrays as
 /// the same struct.
 ///
-/// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte; formatting,
-/// comparisons and method calls borrow their operands. Copy the fields first:
+/// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte. Formatting,
+/// comparisons and method calls borrow their operands, so copy the fields first:
 /// ```
 /// use blosc2::Element;
 /// use blosc2::elements::FixedStr;
@@ -107,7 +107,7 @@
 /// struct Name { text: &'static str }
 /// ```
 /// Enums and unions, and structs of size 0. A struct whose fields all have size 0 fails to compile only where it is
-/// used as a type of items:
+/// used as an item type:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]

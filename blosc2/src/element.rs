@@ -15,7 +15,8 @@ use crate::{Dtype, Error, ErrorKind, Result};
     note = "items can be numbers, bools, arrays of these, and structs with `#[derive(Element)]`; for text use \
             `elements::FixedStr`, for `usize` use `u64`"
 )]
-/// A Rust type of array items: its values are stored as plain bytes, and a NumPy dtype describes them.
+/// A Rust type that can be the item type of an array: its values are stored as plain bytes, and a NumPy dtype describes
+/// them.
 ///
 /// | type | dtype |
 /// |---|---|
@@ -48,7 +49,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// ```
 ///
 /// # Safety
-/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where `LAYOUT` describes bytes, any byte values must be
+/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where `LAYOUT` describes bytes, every byte value must be
 /// valid; where it describes a bool, 0 and 1 must be valid. [`dtype`](Element::dtype) must describe the same layout:
 /// the same size, kinds and offsets. All bytes must be initialized, except those that `LAYOUT` describes as padding.
 pub unsafe trait Element: Copy + Send + Sync + 'static {

@@ -8,7 +8,7 @@
 //! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` for `U` = [`Nanoseconds`] | `np.datetime64` |
 //! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` for `U` = [`Nanoseconds`] | `np.timedelta64` |
 //!
-//! They can be the types of array items and of struct fields:
+//! They can be the item types of arrays and the types of struct fields:
 //! ```
 //! use blosc2::elements::{DateTime64, FixedStr, Seconds};
 //! use blosc2::{Element, NDArray};
@@ -258,7 +258,7 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// A unit of [`DateTime64`] and [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
+/// The unit of a [`DateTime64`] or [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
 /// module implement it.
 ///
 /// ```

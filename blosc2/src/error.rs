@@ -41,13 +41,14 @@ pub enum ErrorKind {
     InvalidArgument,
     /// An index or a range is outside the data.
     OutOfBounds,
-    /// The type of the items differs from that of the stored items; or the data cannot be viewed as items of the
-    /// requested type, or converted to it.
+    /// The requested item type differs from the stored one; or the data cannot be viewed as items of the requested
+    /// type, or converted to it.
     TypeMismatch,
     /// This build does not have the codec, the filter or the feature; or this crate does not support the operation for
     /// this kind of file, chunk or data.
     Unsupported,
-    /// The bytes do not follow the format, or do not decode to the size that they declare.
+    /// The bytes do not follow the format, do not decode to the size that they declare, or differ from their checksum;
+    /// or an earlier change of the file failed and could not be rolled back.
     InvalidData,
     /// A frame is in the middle of a change: its writer was stopped, or is still writing. See
     /// [crash recovery](crate::OpenOptions#crash-recovery).
@@ -62,8 +63,8 @@ pub enum ErrorKind {
     /// The path already exists and is not overwritten; or the code, the id or the name of a user-defined codec,
     /// filter or tuner is already registered.
     AlreadyExists,
-    /// The operation changes data that was opened for reading only; or it changes or removes existing data that was
-    /// opened for appending.
+    /// The operation changes a file or storage that was opened only for reading; or it changes or removes existing data
+    /// of one that was opened for appending.
     ReadOnly,
     /// Another handle or program prevents this access to the file, or the access could deadlock with a closure that
     /// the program has passed to this crate. See
@@ -86,8 +87,8 @@ pub enum ErrorKind {
 ///
 /// `Display` writes the whole message as one line. `Debug` writes the kind and the message; a `main` function that
 /// returns a [`Result`] prints this form. The message includes the message of the cause, which
-/// [`get_ref`](Self::get_ref) returns. [`source`](StdError::source) therefore skips this cause and returns the source
-/// of the cause, so that an error report prints no message twice.
+/// [`get_ref`](Self::get_ref) returns. Therefore [`source`](StdError::source) returns the source of the cause, not the
+/// cause: an error report then prints no message twice.
 ///
 /// ```
 /// use blosc2::{ErrorKind, SChunk};

@@ -40,10 +40,10 @@ pub enum Filter {
     ShuffleBytes(u8),
     /// Bit shuffle: groups the lowest bits of all items, then the second bits, and so on.
     Bitshuffle,
-    /// Replaces each word by its exclusive or (XOR) with another word: in the first block of a chunk and in
-    /// variable-length blocks with the previous word, in all other blocks with the word at the same offset in the first
-    /// block. A word is an item of 1, 2, 4 or 8 bytes. Items of other sizes are divided into words of 8 bytes, or of
-    /// 1 byte if their size is not a multiple of 8. Delta has to be the first filter.
+    /// Replaces each word by its exclusive or (XOR) with another word. In the first block of a chunk and in
+    /// variable-length blocks, this is the previous word. In all other blocks, it is the word at the same offset in the
+    /// first block. A word is an item of 1, 2, 4 or 8 bytes. Items of other sizes are divided into words of 8 bytes, or
+    /// of 1 byte if their size is not a multiple of 8. Delta has to be the first filter.
     Delta,
     /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep,
     /// a negative one the number of bits to clear. Lossy.

@@ -5,30 +5,43 @@
 //!   [super-chunks](guide::super_chunks), [files and locking](guide::files), [threads](guide::threads),
 //!   [performance](guide::performance), complete [examples](guide::examples).
 //! - How do I ...? The [FAQ](guide::faq).
-//! - Equivalents of known calls: [from Python](guide::from_python), [from C](guide::from_c). The search of this
+//! - Equivalents of the calls of [python-blosc2](guide::from_python) and [C-Blosc2](guide::from_c). The search of this
 //!   documentation also finds the C and Python names.
 //!
-//! # What there is
+//! # Overview
 //! | task | types |
 //! |---|---|
 //! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; further types: module [`mod@array`] |
-//! | compute with arrays: reductions, elementwise operations, selection | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
+//! | compute with arrays: reductions, elementwise operations, selection by predicates | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
 //! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
 //! | set codec, filters, level and threads | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
 //! | stream data of any length | [`FrameWriter`], [`FrameReader`] |
-//! | choose the type of items | [`Element`], [`elements`], [`Dtype`] |
+//! | choose the item type | [`Element`], [`elements`], [`Dtype`] |
 //! | read and write Python's metadata | `Value` (feature `msgpack`) |
 //! | store frames in a custom backend or a memory-mapped file | [`storage`] |
 //! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
 //! | repair damaged files | [`repair`] |
 //! | define codecs, filters and tuners | [`user_defined`], [`guide::user_defined`] |
-//! | list the codecs and the version of the C library | [`library`] |
+//! | query the version and the codecs of the C library | [`library`] |
 //! | shuffle or bitshuffle a buffer without compression | [`raw`] |
 //!
 //! Python's containers (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in
 //! `blosc2-format`.
+//!
+//! # Terms
+//! | term | meaning |
+//! |---|---|
+//! | item | a value of a fixed size in bytes, the typesize (NumPy: `itemsize`) |
+//! | chunk | compressed items, with a header that describes them |
+//! | block | a part of a chunk; the smallest part that can be decompressed |
+//! | special chunk | a chunk of zeros, NaN, one repeated value or uninitialized items, which stores no compressed data |
+//! | super-chunk | a sequence of chunks with metadata |
+//! | array | a super-chunk with a shape, a chunk shape, a block shape and a dtype |
+//! | metalayer | named metadata of a super-chunk, of fixed length (`meta`) or variable length (`vlmeta`) |
+//! | frame | the format that stores a super-chunk: in one file or buffer (contiguous), or in a directory with one file for each chunk (sparse) |
+//! | handle | an [`SChunk`] or [`NDArray`] through which a program accesses a frame |
 //!
 //! # Features
 //! | feature | default | what it adds |
@@ -36,7 +49,7 @@
 //! | `zstd` | yes | the Zstandard codec, Python's default |
 //! | `zlib` | yes | the zlib codec |
 //! | `derive` | no | `#[derive(Element)]` for structs |
-//! | `msgpack` | no | values in metalayers and chunks, encoded as in Python: `Value`; `get_value` and `set_value` for serde types |
+//! | `msgpack` | no | values in metalayers and chunks, encoded as in Python: `Value`, and `get_value` and `set_value` for types that implement the traits of serde |
 //! | `ndarray` | no | reads and writes of arrays and views of the crate `ndarray`; `s![...]` as a selection |
 //! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |
 //! | `half`, `num-complex` | no | `f16` and complex numbers as items |
@@ -90,8 +103,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: types for the chunks, blocks, rows and fields of an [`NDArray`], for its items as bytes, for shapes,
-/// indices, arithmetic and cache sizes.
+/// Types that methods of [`NDArray`] and [`NDArrayBuilder`] accept or return: chunks, blocks, rows, fields, items as
+/// bytes, shapes, indices, number types and cache sizes.
 ///
 /// User-defined codecs and filters, prefilters and postfilters receive a [`Geometry`](array::Geometry): the shapes of
 /// the array to which a chunk belongs.
@@ -105,8 +118,8 @@ pub mod array {
 }
 
 /// Computations on arrays: reductions, elementwise operations and selection by a predicate, block by block and on
-/// several threads. Starts with [`NDArray::lazy`] or [`zip`](compute::zip); [`LazyExpr`](compute::LazyExpr) describes
-/// the rules.
+/// several threads. A computation starts with [`NDArray::lazy`] or [`zip`](compute::zip);
+/// [`LazyExpr`](compute::LazyExpr) describes the rules.
 pub mod compute {
     pub use crate::ndarray::compute::{
         Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,
@@ -126,7 +139,7 @@ pub mod repair {
     pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
 }
 
-/// Storage: the traits of custom storage backends, types that implement them, and partial reads of single chunks.
+/// Custom storage: the traits of storage backends, types that implement them, and partial reads of single chunks.
 pub mod storage {
     pub use blosc2_format::ReadAt;
     pub use blosc2_format::directory::{Folder, FolderMut};
@@ -136,7 +149,7 @@ pub mod storage {
     pub use crate::schunk::temporary_prefix;
 }
 
-/// Super-chunks: the types that methods of [`SChunk`] return, for metalayers, items, streams and chunks.
+/// Types that methods of [`SChunk`] return: metalayers, items, streams and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
         ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, SChunkInfo,

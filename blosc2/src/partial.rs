@@ -53,9 +53,9 @@ pub(crate) fn fetch(
 /// other formats, on servers or in databases.
 ///
 /// It performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous code, until
-/// the chunk is complete. At most three rounds are needed: the first one reads the table of blocks, the second one the
-/// blocks. A third round reads the whole chunk, if its blocks overlap, which no writer produces. The result is a chunk
-/// that contains only the needed blocks. C: a lazy chunk.
+/// the chunk is complete. This takes at most three rounds. The first round reads the table of blocks, the second one
+/// the blocks. A third round, which reads the whole chunk, is needed only if blocks overlap; no known writer creates
+/// such chunks. The result is a chunk that contains only the needed blocks. C: a lazy chunk.
 ///
 /// ```
 /// use blosc2::storage::PartialRead;
@@ -95,8 +95,8 @@ impl PartialRead {
     ///
     /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are
     /// read too. The header is untrusted input: the caller has to compare its sizes with the expected ones, for example
-    /// the compressed size with [`compress_bound`](crate::compress_bound). The memory that is allocated can have the
-    /// compressed size, and 80 bytes for each block.
+    /// the compressed size with [`compress_bound`](crate::compress_bound). Up to the compressed size plus 80 bytes for
+    /// each block are allocated.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each
@@ -109,17 +109,17 @@ impl PartialRead {
         Steps::new(header, ranges, (head, known), gap).map(Self)
     }
 
-    /// Returns whether everything is read.
+    /// Returns whether all needed parts of the chunk are read.
     pub fn is_complete(&self) -> bool {
         self.0.is_complete()
     }
 
-    /// Returns the parts of the chunk to read now, in ascending order.
+    /// Returns the ranges of the chunk to read next, in bytes and in ascending order.
     pub fn missing(&self) -> impl Iterator<Item = Range<u64>> {
         self.0.missing.iter().map(|(_, part)| part.start as u64..part.end as u64)
     }
 
-    /// Returns the parts to read now: the offset of each part in the chunk, and the memory for its bytes.
+    /// Returns the parts to read next: the offset of each part in the chunk, and the buffer for its bytes.
     pub fn parts(&mut self) -> Vec<(u64, &mut [u8])> {
         self.0.parts()
     }
@@ -140,7 +140,7 @@ impl PartialRead {
         advanced
     }
 
-    /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]. Other
+    /// Returns the chunk, after it is complete. Decompress only the requested ranges, by [`Decompressor::items`]. Other
     /// parts of the data may be missing: decompressing them fails or returns wrong data.
     ///
     /// [`Decompressor::items`]: crate::Decompressor::items

@@ -34,8 +34,8 @@ pub enum SplitMode {
     /// Split depending on the codec, the level, the filters and the sizes of items and blocks. The default of this
     /// crate and of Python.
     Auto,
-    /// Split for the best forward compatibility, according to C-Blosc2. Release 3.3.2 splits as with `Auto`. The
-    /// default of C.
+    /// The default of C, which C-Blosc2 documents as the best for forward compatibility. Release 3.3.2 splits as with
+    /// `Auto`.
     ForwardCompat,
 }
 
@@ -96,7 +96,7 @@ impl Threads {
     /// One thread, which is the caller's.
     pub const ONE: Self = Self(1);
 
-    /// Returns `count` threads, limited to the range 1 to 256.
+    /// Returns `count` threads. The number is clamped to the range 1 to 256.
     pub fn new(count: usize) -> Self {
         Self(count.clamp(1, 256) as i16)
     }
@@ -137,9 +137,10 @@ impl Default for Threads {
 
 /// Parameters of compression. C: `blosc2_cparams`. Python: `CParams`.
 ///
-/// The defaults are Zstandard at level 5, shuffle, automatic split and block size, the typesize of the data, and one
-/// thread. Python's `CParams` has the same defaults, except for a typesize of 8 and several threads. Without the
-/// feature `zstd`, the codec has to be set. The values are checked when they are used, not when they are set.
+/// The defaults are Zstandard at level 5, shuffle, automatic split and block size, the size of the item type as
+/// typesize, and one thread. Python's `CParams` has the same defaults, except for a typesize of 8 and several threads.
+/// The default codec needs the feature `zstd`: without it, set another codec. The values are checked when they are
+/// used, not when they are set.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Filter};
@@ -210,66 +211,68 @@ impl CParams {
         Self::default()
     }
 
-    /// Sets the codec.
+    /// Sets the codec. Default: [`Codec::Zstd`].
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
     }
 
-    /// Sets the parameter of the codec.
+    /// Sets the parameter of the codec; see [`Codec`] for its meaning. Default: 0.
     pub fn codec_meta(mut self, meta: u8) -> Self {
         self.codec_meta = meta;
         self
     }
 
-    /// Sets the compression level, 0 (no compression) to 9.
+    /// Sets the compression level, 0 (no compression) to 9. Higher levels usually compress better and take longer.
+    /// Default: 5.
     #[doc(alias = "clevel")]
     pub fn level(mut self, level: u8) -> Self {
         self.level = level;
         self
     }
 
-    /// Sets the size of an item in bytes.
+    /// Sets the size of an item in bytes. Default: the size of the type of the compressed items.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = Some(typesize);
         self
     }
 
-    /// Sets the size of a block in bytes.
+    /// Sets the size of a block in bytes. Default: an automatic size. Arrays have a block shape instead.
     pub fn blocksize(mut self, blocksize: usize) -> Self {
         self.blocksize = Some(blocksize);
         self
     }
 
-    /// Sets the rule for splitting blocks into streams.
+    /// Sets the rule for splitting blocks into streams. Default: [`SplitMode::Auto`].
     pub fn split(mut self, split: SplitMode) -> Self {
         self.split = split;
         self
     }
 
-    /// Sets the filters, at most 6, in the order in which they are applied.
+    /// Sets the filters, at most 6, in the order in which they are applied. Default: [`Filter::Shuffle`]. An empty
+    /// slice means no filters.
     pub fn filters(mut self, filters: &[Filter]) -> Self {
         self.filters = filters.to_vec();
         self
     }
 
-    /// Sets whether each chunk contains a dictionary trained on its data.
+    /// Sets whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). Off by default.
     #[doc(alias = "use_dict")]
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
     }
 
-    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. `threads` is an integer, as
-    /// for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. Default: 1. `threads` is an
+    /// integer, as for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
         self
     }
 
-    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. This is for single chunks, as in
-    /// Zarr and HDF5; in super-chunks and arrays it is an error.
+    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. Off by default. This option is for
+    /// single chunks, as in Zarr and HDF5; in super-chunks and arrays it is an error.
     ///
     /// Blosc1 supports the codecs BloscLZ, LZ4, LZ4HC, zlib and Zstandard without a parameter, typesizes up to 255, at
     /// most one filter, which is shuffle or bitshuffle, and no dictionaries. Compression with other parameters fails
@@ -294,7 +297,7 @@ impl CParams {
         self
     }
 
-    /// Sets the tuner, which chooses these parameters again for each chunk.
+    /// Sets the tuner, which chooses these parameters again for each chunk. Default: no tuner.
     pub fn tuner(mut self, tuner: Tuner) -> Self {
         self.tuner = Some(tuner);
         self
@@ -359,8 +362,8 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. `threads` is an integer, as
-    /// for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. Default: 1. `threads` is an
+    /// integer, as for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

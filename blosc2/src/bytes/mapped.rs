@@ -12,12 +12,12 @@ use super::token::Token;
 use super::{Storage, read_only, types};
 use crate::{Error, Result};
 
-/// A [`Storage`] of a memory-mapped file: the system reads its pages on access, and chunks are decompressed directly
-/// from them, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
+/// A [`Storage`] of a memory-mapped file: the operating system reads the pages of the file on access, and chunks are
+/// decompressed directly from these pages, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
 ///
 /// It is efficient for small chunks of a file in the page cache, and for reads at many places of a large file. When the
-/// length of the file changes, the map is resized; on Linux this creates no new mapping. The option
-/// `initial_mapping_size` of C is therefore not needed.
+/// length of the file changes, the mapping is resized; on Linux this needs no new mapping. Therefore there is no
+/// equivalent of the C option `initial_mapping_size`.
 ///
 /// ```
 /// use blosc2::storage::MappedFile;
@@ -78,7 +78,7 @@ impl MappedFile {
         Ok(Self(Mode::Read(map().map_err(|error| not_mapped(path, error))?)))
     }
 
-    /// Maps a file for reading and writing; writes go to the file. Python: `mmap_mode="r+"`.
+    /// Maps a file for reading and writing. Writes change the file. Python: `mmap_mode="r+"`.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).
@@ -114,7 +114,7 @@ impl MappedFile {
         unsafe { Self::map_rw(path.as_ref(), true) }
     }
 
-    /// Maps a file for reading and writing; writes stay in memory and do not change the file. Python: `mmap_mode="c"`.
+    /// Maps a file for reading and writing. Writes stay in memory and do not change the file. Python: `mmap_mode="c"`.
     ///
     /// Changing the length copies the whole content to memory.
     ///

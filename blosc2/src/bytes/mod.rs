@@ -32,18 +32,19 @@ use blosc2_format::ReadAt;
 
 /// A storage backend: a byte sequence with random access that stores a contiguous frame. C: `blosc2_io_cb`.
 ///
-/// [`ReadAt`] reads the bytes. Reads may run on several threads at once. A read must return the bytes of all completed
-/// writes. A read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a storage.
+/// The methods of [`ReadAt`] read the bytes. Reads may run on several threads at once. A read must return the bytes of
+/// all completed writes. A read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a
+/// storage.
 ///
-/// [`File`](std::fs::File), `Vec<u8>`, and, wrapped in [`Seekable`], every `Read + Write + Seek` type are storages. A
-/// file that was opened in append mode does not work: the operating system then ignores the offset of a write and
-/// writes at the end.
+/// [`File`](std::fs::File) and `Vec<u8>` implement this trait. [`Seekable`] implements it for any `Read + Write + Seek`
+/// type, [`MappedFile`] for a memory-mapped file. A file that was opened in append mode does not work: the operating
+/// system ignores the offset of a write and writes at the end.
 ///
 /// A storage with a high latency should implement [`ReadAt::request_cost`] and [`ReadAt::read_ranges_at`]. Reads then
 /// request the parts of many chunks at once, and request the next ones while they decompress.
 ///
-/// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) works, and
-/// the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of
+/// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) is supported,
+/// and the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of
 /// writes between two calls of [`sync`](Self::sync) does not matter.
 ///
 /// ```

@@ -11,13 +11,15 @@ use crate::{Error, ErrorKind};
 /// Zeros are written in pieces of this size.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// A [`Storage`] of any type that implements `Read + Write + Seek`. For [`ReadAt`], `Read + Seek` is sufficient.
+/// A [`Storage`] of any type that implements `Read + Write + Seek`. To open a frame for reading, `Read + Seek` is
+/// sufficient: wrap the `Seekable` in [`ReadOnly`](crate::storage::ReadOnly).
 ///
-/// Reads of several threads run one after the other, because the inner value has only one position. The length cannot
-/// be set, because the traits have no method for it. Therefore unused bytes remain after a frame that has become
-/// shorter, and a change is not rolled back if the program dies in the middle of it. For the same reason existing
-/// content cannot be [replaced](crate::OpenOptions::replace): this fails with [`ErrorKind::Unsupported`].
-/// [`sync`](Storage::sync) calls `flush`.
+/// Reads of several threads run one after the other, because the inner value has only one position.
+/// [`sync`](Storage::sync) calls `flush`. The length cannot be set, because these traits have no method for it.
+/// Therefore
+/// - unused bytes remain after a frame that has become shorter;
+/// - a change is not rolled back if the program dies in the middle of it;
+/// - existing content cannot be [replaced](crate::OpenOptions::replace): this fails with [`ErrorKind::Unsupported`].
 ///
 /// ```
 /// use std::io::Cursor;

@@ -13,10 +13,10 @@ const VIEW: &str = "view a block";
 
 /// A block that a user-defined filter transforms: its input and its output.
 ///
-/// Input and output have the same length. The length is a multiple of the typesize, except in the last block if the
-/// length of the data is not a multiple. Variable-length blocks, and blocks of untrusted input, can have any length.
-/// Input and output are aligned for every primitive [`Element`]. The output is zeroed before the filter runs. A
-/// [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
+/// Input and output have the same length. The length is a multiple of the typesize, with three exceptions: the last
+/// block of data whose length is not a multiple of the typesize, variable-length blocks, and blocks of untrusted input
+/// can have any length. Input and output are aligned for every primitive [`Element`]. The output is zeroed before the
+/// filter runs. A [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
 ///
 /// C: the arguments of `blosc2_filter_forward_cb`.
 ///
@@ -93,9 +93,9 @@ impl<'a> FilterBlock<'a> {
     /// Returns the output as items.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and an earlier write
-    ///   has set its byte to a value other than 0 and 1.
+    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`; the block is not aligned for
+    ///   `T`; `T` has padding, which would leave uninitialized bytes; or `T` contains a `bool` whose byte was set to a
+    ///   value other than 0 and 1 by an earlier write.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
@@ -125,8 +125,8 @@ impl<'a> FilterBlock<'a> {
         self.facts.blocksize
     }
 
-    /// Returns the index of the chunk in its super-chunk. During compression, this is the index that the chunk will
-    /// have. C: `nchunk`.
+    /// Returns the index of the chunk in its super-chunk; during compression, the index that the chunk will have. C:
+    /// `nchunk`.
     ///
     /// Returns `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
     /// [`Decompressor`](crate::Decompressor). C passes -1.

@@ -65,8 +65,8 @@ pub trait UserCodec: Send + Sync + 'static {
     /// if the result does not fit: the input is then stored uncompressed.
     ///
     /// `output` is zeroed before the call, and never longer than `input`. If the result is as long as the input, the
-    /// input is stored uncompressed too. The method is not called for an input that is one repeated byte, which is
-    /// stored without a codec, except in variable-length blocks.
+    /// input is stored uncompressed too. Except in variable-length blocks, the method is not called for an input that
+    /// consists of one repeated byte: such an input is stored without a codec.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];

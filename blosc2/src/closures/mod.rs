@@ -26,7 +26,7 @@ pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
 /// The error of a closure, or of a user-defined codec, filter or tuner. Any error type that is `Send`, `Sync` and
-/// `'static` converts to it with `?` or `into`, and so does a message (`&str` or `String`).
+/// `'static`, and any message (`&str` or `String`), converts to it with `?` or `into`.
 ///
 /// A panic in a closure is caught and also becomes an error, unless the program is compiled with `panic = "abort"`.
 ///

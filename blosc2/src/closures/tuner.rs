@@ -13,8 +13,8 @@ const DOING: &str = "tune the compression";
 /// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
 ///
 /// Each [`Compressor`](crate::Compressor), [`FrameWriter`](crate::FrameWriter), [`SChunk`](crate::SChunk) and
-/// [`NDArray`](crate::NDArray) has a separate instance. Super-chunks and arrays can replace it by a new one when their
-/// parameters, prefilter or shape change, and when they re-read their file.
+/// [`NDArray`](crate::NDArray) has a separate instance. A super-chunk or an array can replace its instance by a new one
+/// when its parameters, prefilter or shape change, and when it re-reads its file.
 ///
 /// The methods run on the thread that compresses the chunk: [`next`](Self::next) before a chunk is compressed,
 /// [`measured`](Self::measured) after it. If one of them fails or panics, the instance stays in use: its methods are
@@ -50,8 +50,8 @@ const DOING: &str = "tune the compression";
 pub trait UserTuner: Send + 'static {
     /// Chooses the parameters for the next chunk, by changing `params`. The changes also apply to later chunks.
     ///
-    /// [`CParams::typesize`], [`CParams::blosc1`] and [`CParams::tuner`] have to stay the same; in an array also
-    /// [`CParams::blocksize`]. If one of them is changed, or a parameter is invalid, compression fails with
+    /// [`CParams::typesize`], [`CParams::blosc1`], [`CParams::tuner`] and, in an array, [`CParams::blocksize`] must not
+    /// be changed. If one of them is changed, or a parameter is invalid, compression fails with
     /// [`ErrorKind::Callback`].
     ///
     /// # Errors
@@ -101,7 +101,7 @@ pub struct TunerInput<'a> {
     pub data: &'a [&'a [u8]],
     /// The size of an item in bytes.
     pub typesize: usize,
-    /// The number of chunks for which this instance has chosen parameters before.
+    /// The number of chunks for which this instance has already chosen parameters.
     pub index: usize,
 }
 

@@ -12,16 +12,16 @@ use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Appends items along an axis: collects them in memory, and writes them when they fill the chunks at the end of the
-/// axis.
+/// Appends items along an axis. It collects the items in memory, and writes them when they fill the chunks at the end
+/// of the axis.
 ///
 /// Each call of [`NDArray::append`] recompresses the last chunk if it is not full; an appender compresses each chunk
-/// once. Use one appender for many appends. A new appender for each row costs as much as [`NDArray::append`] for each
-/// row. With chunks of many rows, this can cost several hundred times as much as one appender for all rows.
+/// once. Use one appender for many appends: a new appender for each row takes as long as [`NDArray::append`] for each
+/// row. With chunks of many rows, this can take several hundred times as long as one appender for all rows.
 ///
 /// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
-/// flush recompresses the last chunk if it is not full. If the old chunk is at the end of the data of a contiguous
-/// file, as it is after appends along axis 0, the new one overwrites it even if it is longer, so that frequent flushes
+/// flush recompresses the last chunk if it is not full. After appends along axis 0, this chunk is at the end of the
+/// data of a contiguous file. The new chunk then overwrites the old one even if it is longer, so that frequent flushes
 /// leave no gaps.
 ///
 /// Collected items are written when they fill chunks, by [`flush`](Self::flush), [`sync`](Self::sync) and
@@ -146,10 +146,10 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.filled
     }
 
-    /// Appends items in C order. The length of `items` is a multiple of the number of items at one index of the axis
-    /// (for axis 0, of a row).
+    /// Appends items in C order. The length of `items` must be a multiple of the number of items at one index of the
+    /// axis (for axis 0, the number of items in a row).
     ///
-    /// After an error none of `items` is appended or collected, so that the call can be repeated.
+    /// After an error none of `items` is appended or collected, and the call can be repeated.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -159,8 +159,8 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.append_bytes(&bytes)
     }
 
-    /// Appends the bytes of items of any dtype, in the byte order of the array. The length of `bytes` is a multiple of
-    /// the size in bytes of the items at one index of the axis.
+    /// Appends the bytes of items of any dtype, in the byte order of the array. The length of `bytes` must be a
+    /// multiple of the size in bytes of the items at one index of the axis.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`].
@@ -232,7 +232,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(())
     }
 
-    /// Writes the collected items. After an error they stay collected, and the call can be repeated.
+    /// Writes the collected items. After an error the items stay collected, and the call can be repeated.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).

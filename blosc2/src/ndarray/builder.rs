@@ -63,12 +63,12 @@ pub(super) const MAKE: &str = "create an array";
 /// # Errors of creation
 /// The methods that create an array fail with these errors:
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes or a
-///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
-///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
-///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
-///   fixed-length metalayers have the same name, or a name is not valid or reserved (`b2nd`, `caterva`);
-///   [`replace`](Self::replace) is set, and what exists at the path of [`file`](Self::file) is not a regular file, or
-///   the custom [`folder`](Self::folder) contains a frame;
+///   negative size; the chunk or block shape has a different number of dimensions than the shape, or a size of 0 on an
+///   axis with items; a block is larger than a chunk; a parameter is out of range; the codec or a filter does not
+///   support the number of dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length
+///   metalayers, two fixed-length metalayers have the same name, or a name is invalid or reserved (`b2nd`, `caterva`);
+///   [`replace`](Self::replace) is set, and the path of [`file`](Self::file) exists but is not a regular file, or the
+///   custom [`folder`](Self::folder) contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
@@ -77,8 +77,8 @@ pub(super) const MAKE: &str = "create an array";
 ///   backend contains data, or the custom folder contains a frame; the path of [`directory`](Self::directory) exists;
 ///   or a clone of the builder has already used the custom storage backend or folder;
 /// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
-/// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open for writing, or has the
-///   custom storage backend open, if that is a file;
+/// - [`ErrorKind::Busy`]: another handle of this program has the file that would be replaced open for writing; or the
+///   custom storage backend is a file that another handle of this program has open;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked, or a custom storage backend
 ///   panicked;
@@ -157,9 +157,9 @@ impl NDArrayBuilder {
     /// the dtype and the block shape.
     ///
     /// The default is [`CParams::default`], with two exceptions. For Unicode text (such as `<U10`) the default filter
-    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. For whole arrays,
-    /// [`copy`](Self::copy) uses the parameters of the source, and [`concatenate`](Self::concatenate) those of the
-    /// first source.
+    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. A [`copy`](Self::copy)
+    /// of a whole array uses the parameters of the source, and [`concatenate`](Self::concatenate) uses those of the
+    /// first source if that is a whole array.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -175,7 +175,7 @@ impl NDArrayBuilder {
     /// `dtype_format`.
     ///
     /// Set it only for methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes). Methods that
-    /// take a type of items store text in NumPy's notation, but also store this format. [`copy`](Self::copy),
+    /// take an item type always store the text in NumPy's notation, together with this format. [`copy`](Self::copy),
     /// [`concatenate`](Self::concatenate) and [`stack`](Self::stack) use the format of the (first) source instead. Text
     /// in another format than 0 is not parsed: [`NDArray::dtype`] returns `None`, items can be read only as bytes, and
     /// Python refuses to open the array.
@@ -195,14 +195,13 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets a closure that is called after each chunk of the new array, with the number of chunks that are complete and
-    /// the number of all chunks.
+    /// Sets a closure that is called after each chunk of the new array, with the number of completed chunks and the
+    /// total number of chunks.
     ///
-    /// The methods that create an array chunk by chunk call it: [`copy`](Self::copy), [`cast`](Self::cast),
+    /// Only the methods that create an array chunk by chunk call it: [`copy`](Self::copy), [`cast`](Self::cast),
     /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`stack`](Self::stack), [`from_fn`](Self::from_fn) and
-    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). The other methods do not call it. It is
-    /// called on the thread that creates the array. If it returns an error, creation stops and fails with
-    /// [`ErrorKind::Callback`]; at a path, no file or directory remains.
+    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). It is called on the thread that creates the
+    /// array. If it returns an error, creation stops and fails with [`ErrorKind::Callback`], and the path is unchanged.
     ///
     /// ```
     /// use blosc2::{ErrorKind, NDArray};
@@ -276,7 +275,7 @@ impl NDArrayBuilder {
         Ok(self.vlmeta(name, to_content(name, value)?))
     }
 
-    /// Sets the path of a new contiguous file, in which the array is created. Python: `urlpath=path`.
+    /// Sets the path of a new contiguous file in which the array is created. Python: `urlpath=path`.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::File(path.as_ref().to_owned());
         self
@@ -289,8 +288,9 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets that the array is created in memory as a contiguous frame, which [`SChunk::into_cframe`] returns without a
-    /// copy. C and Python: `contiguous=True` without a path.
+    /// Creates the array in memory as a contiguous frame, whose bytes [`SChunk::into_cframe`] returns without a copy.
+    /// By default, an array in memory stores each chunk in a separate allocation. C and Python: `contiguous=True`
+    /// without a path.
     pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;
         self
@@ -317,19 +317,20 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
+    /// Sets whether an existing file is replaced. Off by default: creation fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the old or the new file, whose permissions are the
-    /// same. If the path is a symbolic link, its target is replaced. A custom storage backend is emptied before the
-    /// array is created. Directories and custom [folders](Self::folder) are not replaced.
+    /// The replacement is atomic: at any time the path refers to the complete old file or the complete new file. The
+    /// new file gets the permissions of the old one. If the path is a symbolic link, its target is replaced. A custom
+    /// storage backend is emptied before the array is created. Directories and custom [folders](Self::folder) are not
+    /// replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Sets whether the array in its new file or directory is opened with locking, so that several processes can change
-    /// it; see [`OpenOptions::locking`]. Off by default. No effect in memory.
+    /// Sets whether the returned array locks its file or directory during each access, so that several processes can
+    /// change it; see [`OpenOptions::locking`]. Off by default. No effect in memory.
     pub fn locking(mut self, locking: bool) -> Self {
         self.options = self.options.locking(locking);
         self
@@ -366,7 +367,8 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the maximum size in bytes of the result of one read of the array; see [`OpenOptions::max_read`].
+    /// Sets the maximum size in bytes of the result of one read of the array; see [`OpenOptions::max_read`], which also
+    /// states the default.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
@@ -484,11 +486,11 @@ impl NDArrayBuilder {
         order.make_of(Source::new(bytes, &places))
     }
 
-    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which
-    /// ignores surplus items.
+    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which ignores items beyond the
+    /// shape.
     ///
-    /// Items are collected in memory until they fill all chunks that have the same coordinate along the first axis.
-    /// These chunks are then compressed together.
+    /// Items are collected in memory until they fill a row of chunks: all chunks that have the same coordinate along
+    /// the first axis. These chunks are then compressed together.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
@@ -655,13 +657,13 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array of any dtype; `fill` writes the bytes of the items of one chunk at a time. Neither the items nor
-    /// the compressed chunks are held in memory as a whole if the array is created in a file or directory.
+    /// Creates an array of any dtype; `fill` writes the bytes of the items of one chunk at a time. If the array is
+    /// created in a file or directory, only some chunks are in memory at a time.
     ///
-    /// `dtype` and `typesize` are those of [`from_bytes`](Self::from_bytes). `fill` is called once for each chunk, with
-    /// the range of indices along each axis, clipped to the shape, and a zeroed buffer for the items in these ranges in
-    /// C order. It is called on the threads of [`CParams::threads`](crate::CParams::threads): by default on one
-    /// thread, with the chunks in C order. If it panics, the panic propagates to the caller.
+    /// `dtype` and `typesize` are those of [`from_bytes`](Self::from_bytes). `fill` is called once for each chunk. It
+    /// receives the range of indices along each axis, clipped to the shape, and a zeroed buffer for the items in these
+    /// ranges in C order. It is called on the threads of [`CParams::threads`](crate::CParams::threads): by default on
+    /// one thread, with the chunks in C order. If it panics, the panic propagates to the caller.
     ///
     /// ```
     /// use blosc2::{NDArray, Selection};

@@ -58,8 +58,8 @@ impl NDArray {
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): an index or a bound of the selection is outside the
     ///   array;
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the selection has more axes than the array,
-    ///   a range that ends before it starts, a step of 0, or a boolean mask of another length than its axis.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the selection has more axes than the array;
+    ///   a range ends before it starts; a step is 0; or a boolean mask does not have the length of its axis.
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;

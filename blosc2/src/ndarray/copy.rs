@@ -147,15 +147,15 @@ impl NDArrayBuilder {
     /// Creates a copy of an array or a view. C: `b2nd_copy`. Python: `copy`; for a [transposed](NDArrayView::permute)
     /// view `permute_dims`.
     ///
-    /// A copy of a whole array also copies the metalayers. It uses the compression parameters of the source if the
-    /// builder sets none, and the chunk and block shapes of the source if the builder sets neither. If the builder sets
-    /// only one of the shapes, the other is automatic.
+    /// A copy of a whole array has the metalayers of the source. It also has the compression parameters of the source
+    /// unless the builder sets some, and the chunk and block shapes of the source unless the builder sets one of them.
+    /// If the builder sets only one of the shapes, the other is automatic.
     ///
-    /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the copy has the same chunk and
-    /// block shapes, and a chunk of the copy contains exactly the items of this chunk, at the same positions. Lossy
-    /// codecs and filters then lose no further precision. A chunk is always recompressed if [`cparams`](Self::cparams)
-    /// are set, if the source has a prefilter or a postfilter, or if the chunk uses user-defined codecs or filters,
-    /// which may depend on the index of the chunk.
+    /// Without [`cparams`](Self::cparams), a compressed chunk is copied unchanged if the copy has the same chunk and
+    /// block shapes, and a chunk of the copy contains exactly the items of this chunk, at the same positions. A chunk
+    /// that is copied unchanged loses no further precision to lossy codecs and filters. A chunk is always recompressed
+    /// if [`cparams`](Self::cparams) are set, if the source has a prefilter or a postfilter, or if the chunk uses
+    /// user-defined codecs or filters, which may depend on the index of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
@@ -187,10 +187,11 @@ impl NDArrayBuilder {
     /// `copy`, it does not use the compression parameters of the source.
     ///
     /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). It must return the same
-    /// result for the same item, since it may be called only once for many equal items. If the function tries to
-    /// change the file of the source, that change fails with [`ErrorKind::Busy`].
+    /// result for the same item, since it may be called only once for many equal items. If the function tries to change
+    /// the file of the source, the change fails with [`ErrorKind::Busy`].
     ///
-    /// [`LazyExpr`](crate::compute::LazyExpr) computes items from several arrays, and without creating an array.
+    /// [`LazyExpr`](crate::compute::LazyExpr) also computes items from several arrays, and can return them without
+    /// creating an array.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
@@ -258,13 +259,13 @@ impl NDArrayBuilder {
     /// `concat`.
     ///
     /// The sources have the same dtype, and the same shape except along that axis. If the first source is a whole
-    /// array, the result copies its metalayers, and uses its compression parameters and its chunk and block shapes
-    /// unless the builder sets them, as in [`copy`](Self::copy). If the first array is small, set
-    /// [`chunks`](Self::chunks): otherwise the result has chunks as small as those of that array.
+    /// array, the result has its metalayers, and, unless the builder sets them, its compression parameters and its
+    /// chunk and block shapes, as in [`copy`](Self::copy). If the first array is small, set [`chunks`](Self::chunks):
+    /// otherwise the result has chunks as small as those of that array.
     ///
-    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. The chunks of an array after
-    /// the first source can meet them only if the sizes of the preceding sources along the axis add up to a multiple of
-    /// the chunk size.
+    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. The chunks of the second and later
+    /// sources can meet these conditions only if the sizes of the preceding sources along the axis add up to a multiple
+    /// of the chunk size.
     ///
     /// [`NDArray::append_array`] appends to an existing array.
     ///
@@ -406,8 +407,8 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number type or `bool`: the types to which [`NDArrayBuilder::cast`] converts items, and the types of the items that
-/// [`NDArrayBuilder::eye`] creates. This trait is sealed.
+/// A number type or `bool`: an item type to which [`NDArrayBuilder::cast`] converts, and with which
+/// [`NDArrayBuilder::eye`] creates an array. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///

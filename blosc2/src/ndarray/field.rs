@@ -15,8 +15,7 @@ use crate::{Dtype, ErrorKind, Result};
 impl NDArray {
     /// Returns a view of one field of an array of structures. NumPy and Python: `array["name"]`.
     ///
-    /// A read of the field decompresses the blocks that hold the selected items, and copies only the bytes of the
-    /// field.
+    /// A read of the field decompresses whole blocks, but copies only the bytes of the field.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -272,8 +271,8 @@ impl<'a> NDArrayField<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, a range that ends before it starts,
-    ///   a step of 0, or a boolean mask of another length than its axis;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
+    ///   step is 0; or a boolean mask does not have the length of its axis;
     /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
     ///   [`expand_dims`](NDArrayView::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {

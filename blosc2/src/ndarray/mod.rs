@@ -99,9 +99,9 @@ const NUMPY_FORMAT: u8 = 0;
 /// # Errors of reads
 /// The methods that read items fail with these errors:
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
-///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
-///   the length of the caller's buffer is not the number of selected items;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array; a range ends before it starts; a step
+///   is 0; a boolean mask does not have the length of its axis; an index does not have one integer for each axis; the
+///   length of the caller's buffer is not the number of selected items;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk is corrupted; the file was replaced by an array with another chunk or block
@@ -126,17 +126,17 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with [`OpenOptions::append`], which does not
 ///   allow changes of an array;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
-///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
-///   the number of items does not match the selection or the axis; items are appended to or inserted into one axis,
-///   and another handle or process has changed the size of a different axis; other data follows the frame in its file;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array; a range ends before it starts; a step
+///   is 0; a boolean mask does not have the length of its axis; an index does not have one integer for each axis; the
+///   number of items does not match the selection or the axis; items are appended or inserted along one axis, but
+///   another handle or process has changed the size of another axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted; the file was replaced by an array with
 ///   another chunk or block shape; or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; the change covers only a part
-///   of a chunk, and a prefilter or a postfilter is set; or the shape is to be changed, and the metalayer `b2nd`
-///   was written by a version before C-Blosc2 2.7;
+/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; a prefilter or a postfilter
+///   is set, and the change covers only a part of a chunk; or the method changes the shape, and a version before
+///   C-Blosc2 2.7 wrote the metalayer `b2nd`;
 /// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store; or the temporary
 ///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
@@ -383,8 +383,8 @@ impl NDArray {
 
     /// Returns the dtype of the items. Python: `dtype`.
     ///
-    /// `None` if the file stores no dtype (as legacy files do), one that this crate cannot parse, or one in a
-    /// [format](Self::dtype_format) other than NumPy's. [`dtype_str`](Self::dtype_str) returns the stored text.
+    /// `None` if the file stores no dtype (as legacy files do), if this crate cannot parse the dtype, or if its
+    /// [format](Self::dtype_format) is not NumPy's. [`dtype_str`](Self::dtype_str) returns the stored text.
     ///
     /// A file can store a wrong dtype: two sample files of C-Blosc2 store `|u1` for items of 4 bytes. The size of an
     /// item is [`typesize`](Self::typesize).
@@ -480,7 +480,7 @@ impl NDArray {
     }
 
     /// Sets the decompression parameters of later reads. Each read distributes its chunks, or the blocks of a chunk,
-    /// over [`DParams::threads`].
+    /// over the number of threads that [`DParams::threads`] sets.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         let params = params.borrow();
         self.readers.threads = params.threads;
@@ -493,7 +493,8 @@ impl NDArray {
         self.schunk.cparams()
     }
 
-    /// Sets the compression parameters of new chunks. Each write distributes its chunks over [`CParams::threads`].
+    /// Sets the compression parameters of new chunks. Each write distributes its chunks over the number of threads that
+    /// [`CParams::threads`] sets.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::set_cparams`].
@@ -555,21 +556,22 @@ impl NDArray {
         self.schunk.set_postfilter(postfilter);
     }
 
-    /// Sets the size in bytes of the cache of decoded blocks. When it is full, the least recently used blocks are
-    /// dropped.
+    /// Sets the size in bytes of the cache of decoded blocks. When the cache is full, the least recently used blocks
+    /// are dropped.
     ///
     /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
     /// The size includes the cache's own overhead. The default is 0: no cache.
     ///
     /// A change by a handle of this program empties the cache. With [locking](OpenOptions::locking), a change by
-    /// another process that locks the file does too. After a change by a process that does not lock the file, reads can
-    /// return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
+    /// another process that locks the file empties it too. After a change by a process that does not lock the file,
+    /// reads can return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
-    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default: such items
-    /// can then be read and written only as [`bytes`](Self::bytes), or converted by [`NDArrayBuilder::cast`].
+    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default. Without
+    /// conversion, such items can be read and written only as [`bytes`](Self::bytes); [`NDArrayBuilder::cast`] creates
+    /// a copy in native byte order.
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
     }
@@ -601,10 +603,11 @@ impl NDArray {
         )
     }
 
-    /// Calls `work` and stores all changes that it makes in one commit: all of them or, after an error, a panic or a
-    /// crash, none. [`SChunk::transaction`] describes the cost in time and memory.
+    /// Calls `work` and stores all changes that it makes in one commit. After an error, a panic or a crash, none of
+    /// them is stored. [`SChunk::transaction`] describes the cost in time and memory.
     ///
-    /// A chunk that several writes change is compressed by each of them. [`Appender`] avoids this for rows.
+    /// If several writes change the same chunk, each of them compresses it. An [`Appender`] compresses each chunk of
+    /// appended rows only once.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -696,10 +699,10 @@ impl NDArray {
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed the array. C:
     /// `b2nd_refresh`. Without locking, some changes by other processes are not detected; see [`SChunk::refresh`].
     ///
-    /// Without this call, reads return current items after changes by handles of this program and, with
-    /// [locking](OpenOptions::locking), by other processes that lock the file; see [`SChunk::refresh`]. But the indices
-    /// of selections refer to the shape that this handle last read. The handle re-reads the shape in this method, in
-    /// methods that change the array, and, with locking, in [`locked`](Self::locked).
+    /// Reads return current items even without this call, if the change was made by a handle of this program or, with
+    /// [locking](OpenOptions::locking), by another process that locks the file. But the indices of selections refer to
+    /// the shape that this handle last read. The handle re-reads the shape in this method, in methods that change the
+    /// array, and, with locking, in [`locked`](Self::locked).
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).

@@ -7,9 +7,9 @@
 /// The CPU cache sizes from which automatic chunk and block shapes are computed. Set by
 /// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
 ///
-/// The default is constant: 32 KiB, 1 MiB and 32 MiB, the sizes of common x86-64 servers. Blocks have at least 256 KiB
-/// and chunks 8 MiB then, if the items of the array are smaller and fill them. Larger blocks compress better, because
-/// each block is compressed separately; but a read of a single item decompresses a whole block.
+/// The default is constant: 32 KiB, 1 MiB and 32 MiB, the sizes of common x86-64 servers. With these sizes, the blocks
+/// of a large array have about 256 KiB and the chunks about 8 MiB. Larger blocks compress better, because each block is
+/// compressed separately; but a read of a single item decompresses a whole block.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -37,8 +37,8 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// Returns the cache sizes of this machine that Linux reports in `/sys`, where Python also looks first. `None` on
-    /// other systems, and if the size of the level 1 or level 2 cache is not reported.
+    /// Returns the cache sizes of this machine that Linux reports in `/sys`. `None` on other systems, and if the size
+    /// of the level 1 or level 2 cache is not reported. Python reads `/sys` too, before it tries other sources.
     pub fn detect() -> Option<Self> {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let mut sizes = [None; 3];

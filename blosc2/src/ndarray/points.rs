@@ -22,9 +22,9 @@ impl NDArray {
     /// of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points with slices of
     /// other axes, see [`NDArrayView::read_points`].
     ///
-    /// Each block is decompressed once, whatever the order of the points. The call needs 32 bytes of temporary memory
-    /// for each item. To read whole rows, select them by a list of their indices, as in `array.read(([3, 0, 7],))`,
-    /// which needs less memory; see [`Selection`](crate::Selection).
+    /// Each block is decompressed once, in any order of the points. The call needs 32 bytes of temporary memory for
+    /// each item. A selection of whole rows by a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
+    /// [`Selection`](crate::Selection).
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -13,7 +13,7 @@ impl NDArray {
     /// Returns an iterator over the rows. A row is the items at one index of the first axis, in C order.
     ///
     /// The rows that share chunks are read together and held in memory, so that each block is decompressed once. If a
-    /// read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads) in place of the row, and
+    /// read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads) instead of the row, and
     /// ends. An array without axes has one row of one item.
     ///
     /// ```

@@ -52,7 +52,7 @@ pub enum AxisSelection {
         step: i64,
     },
     /// `count` indices, starting at `start` and spaced by `step`: the values that a range with `step_by` or `rev`
-    /// yields. Each negative value counts from the end of the axis.
+    /// yields. Each negative index counts from the end of the axis.
     Steps {
         /// The first index.
         start: i64,
@@ -281,8 +281,8 @@ impl From<&Self> for AxisSelection {
     }
 }
 
-/// A selection of items of an array: one [`AxisSelection`] for each axis. Axes after the last one given are selected in
-/// full.
+/// A selection of items of an array: one [`AxisSelection`] for each axis. If there are fewer of them than axes, the
+/// last axes are selected in full.
 ///
 /// | Rust | selection along an axis | Python |
 /// |---|---|---|
@@ -333,12 +333,12 @@ impl From<&Self> for AxisSelection {
 pub struct Selection(Few<AxisSelection>);
 
 impl Selection {
-    /// Selects all items of an array of any number of dimensions.
+    /// Returns the selection of all items, for an array of any number of dimensions.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Returns the selection along each axis. Axes after the last one are selected in full.
+    /// Returns the selection along each axis. If there are fewer of them than axes, the last axes are selected in full.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }

@@ -55,13 +55,12 @@ impl NDArray {
         })
     }
 
-    /// Changes the shape of the array at a position. Along each axis, it inserts items before index `start[axis]` if
-    /// the axis grows, and removes items starting at that index if the axis shrinks. New items are zeros. C:
-    /// `b2nd_resize` with a `start`. Unlike in C, any position is allowed.
+    /// Changes the shape of the array at a position. If an axis grows, items are inserted before index `start[axis]`;
+    /// if it shrinks, items are removed from that index on. New items are zeros. C: `b2nd_resize` with a `start`.
+    /// Unlike in C, any position is allowed.
     ///
-    /// A chunk is not recompressed if it neither gains nor loses items and all of them keep their positions in the
-    /// chunk. If `start` and the change of size are multiples of the chunk shape along each axis, no chunk is
-    /// recompressed.
+    /// A chunk is recompressed only if it gains or loses items, or if items move within it. If `start` and the change
+    /// of size are multiples of the chunk shape along each axis, no chunk is recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -97,8 +96,9 @@ impl NDArray {
         })
     }
 
-    /// Appends items in C order at the end of an axis. The length of `items` is a multiple of the number of items at
-    /// one index of the axis (for axis 0, of a row). C: `b2nd_append`. Python: `append`, for one-dimensional arrays.
+    /// Appends items in C order at the end of an axis. The length of `items` must be a multiple of the number of items
+    /// at one index of the axis (for axis 0, the number of items in a row). C: `b2nd_append`. Python: `append`, for
+    /// one-dimensional arrays.
     ///
     /// If the last chunks along the axis are not full, they are recompressed. For many small appends use an
     /// [`appender`](Self::appender), which compresses each chunk once.
@@ -117,9 +117,9 @@ impl NDArray {
     ///
     /// The other array must have the same dtype, and the same shape except along that axis. If the old size along the
     /// axis is a multiple of the chunk size, compressed chunks of the other array that meet the conditions of
-    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are copied unchanged, regardless of the compression
-    /// parameters of this array. All other new chunks, and old chunks that gain items, are compressed with the
-    /// parameters of this array. Metalayers are not copied.
+    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are copied unchanged, even if the arrays have different
+    /// compression parameters. All other new chunks, and old chunks that gain items, are compressed with the parameters
+    /// of this array. Metalayers are not copied.
     ///
     /// The compressed new chunks are held in memory until all of them are written.
     ///
@@ -177,13 +177,14 @@ impl NDArray {
 
     /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. Unlike in C, any index is allowed.
     ///
-    /// The items are in C order. The length of `items` is a multiple of the number of items at one index of the axis
-    /// (for axis 0, of a row). A negative `at` counts from the end, as in NumPy's `insert`: -1 is before the last
-    /// index.
+    /// The items are in C order. The length of `items` must be a multiple of the number of items at one index of the
+    /// axis (for axis 0, the number of items in a row). A negative `at` counts from the end, as in NumPy's `insert`: -1
+    /// inserts before the last index.
     ///
     /// Existing chunks before index `at` are not recompressed. If the number of inserted indices is a multiple of the
-    /// chunk size along the axis, only the chunks that contain index `at` are recompressed, and none if `at` is also a
-    /// multiple of the chunk size. Otherwise all chunks from index `at` on are recompressed.
+    /// chunk size along the axis, only the chunks that contain index `at` are recompressed. If `at` is a multiple of
+    /// the chunk size too, no chunk is recompressed. In all other cases, all chunks from index `at` on are
+    /// recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -213,9 +214,9 @@ impl NDArray {
     /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. Unlike in C, any range is
     /// allowed.
     ///
-    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. If only the length
-    /// of the range is a multiple of the chunk size along the axis, only the chunks that contain the start of the range
-    /// are recompressed. Otherwise all remaining chunks from the start of the range on are recompressed.
+    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. If the length of
+    /// the range is a multiple of the chunk size along the axis, but its start is not, only the chunks that contain the
+    /// start are recompressed. Otherwise all remaining chunks from the start of the range on are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -307,8 +307,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, a range that ends before it starts,
-    ///   a step of 0, or a boolean mask of another length than its axis;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
+    ///   step is 0; or a boolean mask does not have the length of its axis;
     /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
     ///   [`expand_dims`](Self::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {

@@ -26,8 +26,8 @@ impl SChunk {
     /// Python: `SChunk.append_data`.
     ///
     /// Reading is faster if all chunks have the same size, except for a shorter last one. A chunk that is longer than
-    /// the [chunk size](Self::chunksize), or that follows a chunk that is shorter than this size, makes the chunk sizes
-    /// variable: the first access to an item then reads the headers of all chunks.
+    /// the [chunk size](Self::chunksize), or that follows a shorter chunk, makes the chunk sizes variable. The first
+    /// access to an item by each handle then reads the headers of all chunks.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -50,9 +50,9 @@ impl SChunk {
     /// differ.
     ///
     /// A special chunk of zeros, NaN or uninitialized items is normally recorded in the index only and takes no other
-    /// space. It is stored as a small chunk instead if the chunks have different sizes, if its own size is not a
-    /// multiple of the typesize of the super-chunk, or, for NaN, if the block size of the super-chunk is less than the
-    /// typesize.
+    /// space. In three cases it is stored as a small chunk instead: the chunks have different sizes; its own size is
+    /// not a multiple of the typesize of the super-chunk; or, for NaN, the block size of the super-chunk is less than
+    /// the typesize.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -70,8 +70,8 @@ impl SChunk {
     /// Compresses each of `blocks` to one variable-length block, and appends them as one chunk. Returns the number of
     /// chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`.
     ///
-    /// Either all chunks of a super-chunk have variable-length blocks, or none. [`block`](Self::block) decompresses one
-    /// block only, which suits strings and documents; from a file it reads the whole compressed chunk.
+    /// Either all chunks of a super-chunk have variable-length blocks, or none. This suits strings and documents,
+    /// because [`block`](Self::block) decompresses only one block. From a file it reads the whole compressed chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with

@@ -19,7 +19,7 @@ impl SChunk {
     /// Computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and the metalayers, or
     /// removes them if `on` is `false`.
     ///
-    /// The method reads the current content completely. It neither decompresses the content nor compares it with
+    /// To compute them, the method reads the whole content. It neither decompresses the content nor compares it with
     /// existing checksums, so it also accepts the changes of a program that writes no checksums. If such a program has
     /// changed the metadata, the frame can be opened only with
     /// [`verify_checksums(false)`](crate::OpenOptions::verify_checksums).

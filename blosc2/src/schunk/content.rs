@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 const WRITE: &str = "write the content of a super-chunk";
 
 impl SChunk {
-    /// Returns a reader of the decompressed content.
+    /// Returns a reader of the decompressed content, which implements `Read`, `BufRead` and `Seek`.
     ///
     /// ```
     /// use std::io::{BufRead, Write};
@@ -32,7 +32,7 @@ impl SChunk {
     /// chunk size, the writer uses that size instead.
     ///
     /// If the last chunk is shorter, it is filled first. With [locking](crate::OpenOptions::locking), other handles may
-    /// append chunks while the writer exists; its buffered data is then stored after them.
+    /// append chunks while the writer exists; the buffered data of the writer is then stored after these chunks.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -174,8 +174,8 @@ impl Seek for SChunkReader<'_> {
 
 /// A writer that appends to the content of a [`SChunk`]. Created by [`SChunk::writer`].
 ///
-/// [`finish`](Self::finish) and `flush` write the last, incomplete chunk. Dropping the writer does so too, but ignores
-/// errors.
+/// [`finish`](Self::finish) and `flush` write the last, incomplete chunk. Dropping the writer writes it too, but
+/// ignores errors.
 ///
 /// ```
 /// use std::io::Write;

@@ -50,12 +50,11 @@ impl SChunk {
     }
 
     /// Returns the compression parameters of new chunks: those of [`set_cparams`](Self::set_cparams) or
-    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including threads and tuner, otherwise those of the
-    /// header. The typesize is that of the items. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including threads and tuner, or, if none were set, those
+    /// of the header. The typesize is that of the items. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
     ///
-    /// Existing chunks may have been compressed with other parameters. If there is a tuner, it starts from the returned
-    /// parameters and chooses those of each new chunk. [`chunk_info`](Self::chunk_info) returns the parameters of one
-    /// chunk.
+    /// If there is a tuner, it starts from the returned parameters and chooses the parameters of each new chunk.
+    /// Existing chunks may have been compressed with other parameters, which [`chunk_info`](Self::chunk_info) returns.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {
@@ -69,9 +68,9 @@ impl SChunk {
     }
 
     /// Sets a closure that changes the data of new chunks before they are compressed; see
-    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The closure receives the index of the chunk
-    /// and the byte offset of the block in the data of the super-chunk. Python: the decorators `SChunk.prefilter` and
-    /// `SChunk.filler`.
+    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The argument of the closure contains the
+    /// index of the chunk and the byte offset of the block in the data of the super-chunk. Python: the decorators
+    /// `SChunk.prefilter` and `SChunk.filler`.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -123,9 +122,10 @@ impl SChunk {
     }
 
     /// Sets a closure that changes the data of chunks after they are decompressed; see
-    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure receives the index of the
-    /// chunk and the byte offset of the block in the data of the super-chunk. If chunks have different sizes, the first
-    /// read after this call reads the headers of all chunks. Python: the decorator `SChunk.postfilter`.
+    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The argument of the closure contains
+    /// the index of the chunk and the byte offset of the block in the data of the super-chunk. If chunks have different
+    /// sizes, the first read after this call reads the headers of all chunks. Python: the decorator
+    /// `SChunk.postfilter`.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>

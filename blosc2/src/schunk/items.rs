@@ -26,9 +26,9 @@ impl SChunk {
     /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
     /// Only the blocks that contain the items are decompressed; the filter delta also needs the first block of each
-    /// chunk. From a file only these blocks are read, or the whole compressed chunk if it has up to 64 KiB or if more
-    /// than three quarters of its data are requested. A chunk with variable-length blocks is read and decompressed as a
-    /// whole.
+    /// chunk. From a file only these blocks are read; the whole compressed chunk is read if it has up to 64 KiB or if
+    /// more than three quarters of its data are requested. A chunk with variable-length blocks is read and decompressed
+    /// as a whole.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -107,8 +107,8 @@ impl SChunk {
         Ok(pieces.finish())
     }
 
-    /// Overwrites items, starting at the index `start`; items past the end are appended. C:
-    /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
+    /// Overwrites items from index `start` on; items past the end are appended. C: `blosc2_schunk_set_slice_buffer`.
+    /// Python: `schunk[start:stop] = items`.
     ///
     /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Items past the end fill
     /// up the last chunk first, then new chunks of the same size. After an error, no item is written.
@@ -209,10 +209,10 @@ impl SChunk {
         Ok(())
     }
 
-    /// Reads the items at these indices, which can be in any order and occur several times. C:
+    /// Reads the items at these indices. The indices can be in any order and with repetitions. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed at most once, whatever the order of the indices.
+    /// Each block is decompressed at most once, in any order of the indices.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

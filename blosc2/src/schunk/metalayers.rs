@@ -120,7 +120,7 @@ impl Metalayers<'_> {
     /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode the content as msgpack.
     ///
     /// # Errors
-    /// Fixed-length metalayers cause no error. For a variable-length one:
+    /// For a variable-length metalayer (a fixed-length one causes no error):
     /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
     /// - [`ErrorKind::TooLarge`]: the content takes more memory than
@@ -157,8 +157,8 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Allows the next calls to change metalayers with reserved names: `b2nd` and `caterva`, which define the shape of
-    /// an array, and the names with which Python marks other objects stored as super-chunks (see
+    /// Returns write access that can also change metalayers with reserved names: `b2nd` and `caterva`, which define the
+    /// shape of an array, and the names with which Python marks other objects stored as super-chunks (see
     /// [`SChunk::python_object`]).
     ///
     /// The content is not checked.
@@ -167,11 +167,12 @@ impl MetalayersMut<'_> {
         self
     }
 
-    /// Sets the compression parameters of the contents that the next calls write. C: the parameter `cparams` of
+    /// Returns write access that compresses contents with these parameters. C: the parameter `cparams` of
     /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// By default, contents are compressed as in Python: Zstandard, level 5, shuffle, typesize 1. A build without
-    /// Zstandard uses BloscLZ. Fixed-length metalayers are not compressed and accept no parameters.
+    /// By default, the contents of variable-length metalayers are compressed as in Python: Zstandard, level 5, shuffle,
+    /// typesize 1. A build without Zstandard uses BloscLZ. Fixed-length metalayers are not compressed and accept no
+    /// parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -189,8 +190,8 @@ impl MetalayersMut<'_> {
         self
     }
 
-    /// Returns whether the name is reserved, so that only [`with_reserved`](Self::with_reserved) allows changes of the
-    /// metalayer.
+    /// Returns whether the name is reserved. Only [`with_reserved`](Self::with_reserved) allows changes of metalayers
+    /// with such names.
     pub fn is_reserved(name: &str) -> bool {
         RESERVED.contains(&name)
     }

@@ -68,14 +68,14 @@ pub use whole::SaveOptions;
 /// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
 ///
 /// Usually all chunks have the same size, except for a shorter last one. A super-chunk may also have variable-length
-/// chunks, which have different sizes. In both cases items can be read across the boundaries of chunks.
+/// chunks. In both cases items can be read across chunk boundaries.
 ///
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
 /// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
 /// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
 /// changes](#errors-of-changes). A [transaction](Self::transaction) makes several changes atomic as a whole.
 ///
-/// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
+/// The functions of this type create and open super-chunks with the default options. [`OpenOptions`] has all options.
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -392,8 +392,8 @@ impl SChunk {
 
     /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
     ///
-    /// Returns 0 if there are no compressed bytes: without chunks, and if all chunks are recorded in the index only
-    /// (zeros, NaN, uninitialized).
+    /// Returns 0 if there are no compressed bytes: if there are no chunks, or if all chunks are recorded in the index
+    /// only (zeros, NaN, uninitialized).
     pub fn cratio(&self) -> f64 {
         match self.cbytes() {
             0 => 0.0,
@@ -402,8 +402,8 @@ impl SChunk {
     }
 
     /// Returns the location of each chunk: in a contiguous frame, its byte offset from the end of the frame header; in
-    /// a directory, the number in the name of its file; in memory without a frame, an internal number. `None` stands
-    /// for a special chunk that is recorded in the index only. C: `blosc2_frame_get_offsets`.
+    /// a directory, the number in the name of its file; in memory without a frame, an internal number. The location of
+    /// a special chunk that is recorded in the index only is `None`. C: `blosc2_frame_get_offsets`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).
@@ -447,8 +447,8 @@ impl SChunk {
         CARRIERS.into_iter().find(|carrier| names.contains(carrier))
     }
 
-    /// Writes all changes to disk. Without this call the operating system decides when changes reach the disk, except
-    /// with [`OpenOptions::durable`].
+    /// Syncs all changes to disk. Without this call, and without [`OpenOptions::durable`], the operating system decides
+    /// when changes reach the disk.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the file cannot be synced.
@@ -457,8 +457,8 @@ impl SChunk {
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
-    /// Returns whether the chunks belong to an array: whether there is the metalayer `b2nd`, or `caterva` of older
-    /// versions. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
+    /// Returns whether the chunks belong to an array: whether there is a metalayer `b2nd`, or `caterva`, its name in
+    /// older versions. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
     pub fn is_array(&self) -> bool {
         array_meta(self.look().outline.metalayers()).is_some()
     }

@@ -45,8 +45,9 @@ const MAKE: &str = "create a super-chunk";
 /// ```
 ///
 /// # Access to a file by several handles
-/// A file is identified by what was opened (on Unix by device and inode), not by its path. Different paths and links to
-/// one file, and a [`File`] passed to [`open_storage`](Self::open_storage), therefore count as the same file.
+/// On Unix, a file is identified by its device and inode, not by its path. Therefore different paths and links to one
+/// file, and a [`File`] passed to [`open_storage`](Self::open_storage), count as the same file. A handle is an
+/// [`SChunk`] or an [`NDArray`](crate::NDArray) that has the file open.
 /// - Within a program, either one handle may change a file, or any number of handles that all use
 ///   [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a handle of
 ///   the program has the file open for writing, replacing the file and appending a frame to it also fail with `Busy`.
@@ -58,14 +59,14 @@ const MAKE: &str = "create a super-chunk";
 ///   replaced the file locked it, reads fail with `NotFound` too. Do not replace a directory while it is open.
 /// - User closures (codecs, filters, tuners, prefilters, postfilters, the closures of [expressions](crate::compute),
 ///   and those of [`locked`](SChunk::locked) and [`transaction`](SChunk::transaction)) run during a read or a change of
-///   the file. During a read they may read the same file. A call in a closure must not wait for the access in which the
-///   closure runs: this would be a deadlock, so the call fails with [`ErrorKind::Busy`] within a second. Calls on other
+///   the file. During a read they may read the same file. A call in a closure that would have to wait for the access in
+///   which the closure runs would deadlock. Such a call fails with [`ErrorKind::Busy`] within a second. Calls on other
 ///   threads that wait for the same file also fail with `Busy` if the closure makes no progress for about 0.7 seconds.
 ///   A codec or filter makes progress with each chunk, a closure of an expression with every 4,096 items, and the
 ///   closure of `locked` or `transaction` with each call on its handle.
 /// - Two programs would deadlock if each held a lock and waited, in a closure, for the lock of the other one.
-///   Therefore, while a closure of this program runs during an access with locking, no access of this program with
-///   locking waits longer than about 0.7 seconds for another program that holds the lock: it fails with `Busy`.
+///   Therefore, while a closure of this program runs during an access with locking, any access of this program with
+///   locking fails with `Busy` after it has waited about 0.7 seconds for the lock of another program.
 ///
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
@@ -74,10 +75,10 @@ const MAKE: &str = "create a super-chunk";
 /// as the same file.
 ///
 /// # Crash recovery
-/// If a program dies (`kill -9`, a crash), all changes that had returned are stored. In a directory, the change in
-/// progress is either complete or has no effect. A contiguous file may be left unfinished: its header contains a mark,
-/// and a journal of the overwritten bytes follows the frame. No reader opens such a file: this crate fails with
-/// [`ErrorKind::Unfinished`], and C-Blosc2 reports an invalid frame.
+/// If a program dies (`kill -9`, a crash), all changes whose method calls had returned are stored. In a directory, the
+/// change in progress is either complete or has no effect. A contiguous file may be left unfinished: its header
+/// contains a mark, and a journal of the overwritten bytes follows the frame. No reader opens such a file: this crate
+/// fails with [`ErrorKind::Unfinished`], and C-Blosc2 reports an invalid frame.
 ///
 /// Recovery rolls the file back to the state before the change. If the change was complete except for the removal of
 /// the mark, it removes the mark. The file is recovered
@@ -88,8 +89,9 @@ const MAKE: &str = "create a super-chunk";
 /// - by [`repair`](crate::repair::repair) or the command `blosc2 repair`, which also rebuild damaged files.
 ///
 /// Recovery reads the journal, or the whole file if there is no journal; opening any other file takes no extra time.
-/// Until the file is recovered, opening it fails with [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh)
-/// and the reads of a handle that is open for reading with locking. That handle can read again after the recovery.
+/// Until the file is recovered, these calls fail with [`ErrorKind::Unfinished`]: opening the file,
+/// [`refresh`](SChunk::refresh), and the reads of a handle that is open for reading with locking. After the recovery,
+/// that handle can read again.
 ///
 /// Recovery is not possible if the overwritten bytes are lost. This can happen after a power failure, unless the writer
 /// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states that
@@ -161,7 +163,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the frame is opened for reading and appending; existing data cannot be changed or removed, and
+    /// Sets whether the frame is opened for reading and appending. Existing data cannot be changed or removed, and
     /// metalayers cannot be added. Off by default.
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
@@ -182,9 +184,9 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether a new frame is created that replaces an existing file, whose permissions it gets. An existing
-    /// directory, device or named pipe is an error. If the path is a symbolic link, its target is replaced. Off by
-    /// default. Python: `mode="w"`.
+    /// Sets whether a new frame is created, which replaces an existing file. The new file gets the permissions of the
+    /// old one. An existing directory, device or named pipe is an error. If the path is a symbolic link, its target is
+    /// replaced. Off by default. Python: `mode="w"`.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -214,9 +216,9 @@ impl OpenOptions {
 
     /// Sets whether each step of a change is synced to disk before the next one. Off by default.
     ///
-    /// Without it, a change that has returned survives the death of the program; with it, a change also survives a
-    /// power failure. Each change then takes milliseconds longer. In both cases a program that dies in the middle of a
-    /// change may leave the file unfinished; see [crash recovery](Self#crash-recovery).
+    /// Without this option, a completed change survives the death of the program. With it, a completed change also
+    /// survives a power failure, and each change takes milliseconds longer. In both cases a program that dies in the
+    /// middle of a change may leave the file unfinished; see [crash recovery](Self#crash-recovery).
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
@@ -256,8 +258,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets how much is checked when a frame is opened. Default: [`Check::Header`], and [`Check::Structure`] for frames
-    /// in memory ([`from_cframe`](Self::from_cframe) and similar methods).
+    /// Sets how much is checked when a frame is opened. The default is [`Check::Structure`] for frames in memory
+    /// ([`from_cframe`](Self::from_cframe) and similar methods), and [`Check::Header`] for all other frames.
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
@@ -280,7 +282,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the decompression parameters. Python: `dparams`.
+    /// Sets the decompression parameters. Default: [`DParams::default`]. Python: `dparams`.
     pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
         self.dparams = params.borrow().clone();
         self
@@ -322,8 +324,8 @@ impl OpenOptions {
     /// opened, and to new ones in files and directories. There is no default limit for a new super-chunk in memory, in
     /// a custom storage backend or in a [custom folder](crate::storage::FolderMut).
     ///
-    /// A buffer that the caller provides does not count. For an iterator, the limit applies to each step and not to the
-    /// sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
+    /// A buffer that the caller provides does not count. For an iterator, the limit applies to each of its reads, not
+    /// to their sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
@@ -350,18 +352,18 @@ impl OpenOptions {
     /// the chunk again, until the handle re-reads the metadata because another handle has changed the frame.
     ///
     /// Cost: the first read of a chunk reads the whole compressed chunk from the storage, even if only a part of the
-    /// data is needed. If several threads read parts of the chunk at the same time, each of them may read all of it.
-    /// The checksums have 4 bytes for each chunk. Opening the frame reads all of them, and each change writes all of
-    /// them, which takes some milliseconds for 1,000,000 chunks. A [transaction](SChunk::transaction) writes them once.
+    /// data is needed. Several threads that read parts of the chunk at the same time may each read all of it. The
+    /// checksums have 4 bytes for each chunk. Opening the frame reads all of them, and each change writes all of them,
+    /// which takes some milliseconds for 1,000,000 chunks. A [transaction](SChunk::transaction) writes them once.
     ///
     /// Copies by [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] have
     /// checksums if the original has them. Any other new super-chunk or array has them if this option is set.
     ///
-    /// A program that does not know checksums, such as Python, can read and change the frame, but does not update them.
-    /// After such a change, this crate still opens the frame if the length of the frame or the number of chunks has
-    /// changed; reads of the changed chunks fail. If only metadata has changed, and neither of these two numbers,
-    /// opening fails. Opening a copy that Python has made can also fail, because Python copies the old checksums. To
-    /// accept the changes, use the command `blosc2 checksums`, or open the frame with
+    /// A program that does not know checksums, such as Python, can read and change the frame, but does not update the
+    /// checksums. If such a change alters the length of the frame or the number of chunks, this crate recognizes it:
+    /// opening succeeds, and reads of the changed chunks fail. If it alters the metadata, but neither of these two
+    /// numbers, opening fails. Opening a copy that Python has made can also fail, because Python copies the old
+    /// checksums. To accept the changes, use the command `blosc2 checksums`, or open the frame with
     /// [`verify_checksums(false)`](Self::verify_checksums) and call [`SChunk::set_checksums`].
     ///
     /// This option has no effect on existing frames: [`SChunk::set_checksums`] adds checksums to them, or removes them.

@@ -78,12 +78,13 @@ pub enum Repaired {
 pub struct Rebuilt {
     /// The number of chunks of the new frame.
     pub nchunks: usize,
-    /// The original indices of the lost chunks. In the new frame, the chunks after a lost one have lower indices.
+    /// The original indices of the lost chunks. In the new frame, the chunks after a lost chunk have lower indices than
+    /// before.
     ///
-    /// `None` if the index of the frame is lost; it is then unknown which chunks are missing. The chunks have the order
-    /// in which they are stored in the file, which is the original order if all were appended. Old versions of replaced
-    /// or deleted chunks may be among them, and special chunks that only the index stores (zeros, NaN, uninitialized)
-    /// are missing.
+    /// `None` if the index of the frame is lost; it is then unknown which chunks are missing. The new frame contains
+    /// the chunks in the order in which they are stored in the file, which is the original order if all were appended.
+    /// It may contain old versions of replaced or deleted chunks. It lacks special chunks that only the index stores
+    /// (zeros, NaN, uninitialized).
     pub lost: Option<Vec<usize>>,
     /// The names of the fixed-length metalayers; `None` if the part of the header that lists them is lost.
     pub meta: Option<Vec<String>>,
@@ -105,12 +106,12 @@ pub struct Rebuilt {
 ///   for writing with [`locking`](crate::OpenOptions::locking) does the same without a check of all chunks; see
 ///   [crash recovery](crate::OpenOptions#crash-recovery).
 /// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
-///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
+///   frame, which is renamed with the suffix `.damaged`. Lost chunks are left out, not replaced by other data. An array
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
 /// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as
-/// damaged. But if the length of the frame or the number of chunks shows that a program that writes no checksums has
-/// changed the frame, the checksums are ignored. If such a program has changed chunks in place, they count as damaged,
+/// damaged. A program that writes no checksums may have changed the frame. If the length of the frame or the number of
+/// chunks shows this, the checksums are ignored. Otherwise the chunks that it has changed in place count as damaged,
 /// unless [`SChunk::set_checksums`](crate::SChunk::set_checksums) is called first. Without checksums, a chunk that can
 /// be decompressed counts as intact, even if its data is wrong.
 ///

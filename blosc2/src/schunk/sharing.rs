@@ -46,8 +46,8 @@ impl SChunk {
     /// changes. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
     ///
     /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program, and
-    /// with [locking](crate::OpenOptions::locking) also after a change by another program. In these cases a call is
-    /// needed only to update sizes, counts and metalayers.
+    /// with [locking](crate::OpenOptions::locking) also after a change by another program that locks the file. In these
+    /// cases a call is needed only to update sizes, counts and metalayers.
     ///
     /// Without locking, a call makes the changes of another program visible, if that program is not writing at the same
     /// time. The call then returns `false` for two kinds of changes, although reads return the new data:
@@ -92,8 +92,8 @@ impl SChunk {
         Ok(!is_same || before.1 != now)
     }
 
-    /// Calls `work` and holds the lock of the file during the call, so that no other handle reads or changes the file.
-    /// C: `blosc2_schunk_lock`. Python: `holding_lock`.
+    /// Calls `work` and holds the lock of the file during the call, so that no other handle reads or changes the file
+    /// in the meantime. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
     /// Without [`OpenOptions::locking`](crate::OpenOptions::locking), no lock is held: the method only calls `work`.
     ///

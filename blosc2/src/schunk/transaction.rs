@@ -10,8 +10,8 @@ use crate::{ErrorKind, Result};
 const DOING: &str = "change a frame in a transaction";
 
 impl SChunk {
-    /// Calls `work` and stores all changes that it makes in one commit: all of them or, after an error, a panic or a
-    /// crash, none.
+    /// Calls `work` and stores all changes that it makes in one commit. After an error, a panic or a crash, none of
+    /// them is stored.
     ///
     /// Outside of a transaction, each change that adds, removes or moves a chunk writes the index of the frame, whose
     /// size is proportional to the number of chunks. A transaction writes the index once. Appending 1,000 small chunks
@@ -45,13 +45,13 @@ impl SChunk {
     /// programs read the old content until the commit. With [`OpenOptions::locking`](crate::OpenOptions::locking), the
     /// lock of the file is held until `work` returns, as by [`locked`](Self::locked).
     ///
-    /// A change that fails within `work` is not part of the transaction. If `work` does not return its error, the other
-    /// changes are stored. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are not
-    /// rolled back.
+    /// A change that fails within `work` is not part of the transaction. If `work` handles its error and returns `Ok`,
+    /// the other changes are stored. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are
+    /// not rolled back.
     ///
-    /// The new compressed chunks stay in memory until the commit. The commit to a contiguous file can copy them, and
-    /// then takes twice this memory. Therefore split large amounts of data into several transactions, for example of 64
-    /// MiB.
+    /// The new compressed chunks stay in memory until the commit. A commit to a contiguous file can need twice this
+    /// memory, because it can copy them. Therefore split large amounts of data into several transactions, for example
+    /// of 64 MiB.
     ///
     /// # Errors
     /// Fails with the errors of `work`, the [errors of changes](Self#errors-of-changes), the errors of

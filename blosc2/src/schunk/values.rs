@@ -8,7 +8,8 @@ const READ: &str = "read a value";
 
 /// Values in chunks, encoded as msgpack. Needs the feature `msgpack`.
 impl SChunk {
-    /// Returns the content of a chunk as a value of any type. Python's `ObjectArray` stores one value in each chunk.
+    /// Returns the content of a chunk, decoded from msgpack, as a value of any type. Python's `ObjectArray` stores one
+    /// value in each chunk.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, Value};

@@ -75,16 +75,15 @@ impl SaveOptions {
 
     /// Sets the parameters with which the chunks are recompressed. By default the chunks are copied unchanged.
     ///
-    /// The block size of an array is kept: if the parameters set another typesize or block size, saving an array fails.
-    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
+    /// The typesize and the block size of an array are kept: if the parameters set other values, saving the array
+    /// fails. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
     }
 
-    /// Sets a closure that is called after each chunk, with the number of chunks that are saved and the number of all
-    /// chunks. If it returns an error, saving stops and fails with [`ErrorKind::Callback`]; at a path, no file or
-    /// directory remains.
+    /// Sets a closure that is called after each chunk, with the number of saved chunks and the total number of chunks.
+    /// If it returns an error, saving stops and fails with [`ErrorKind::Callback`], and the path is unchanged.
     ///
     /// It is not called if all chunks are equal special chunks and are not recompressed: they are saved in one step.
     pub fn progress<E: Into<BoxError>>(
@@ -143,7 +142,7 @@ impl SChunk {
     }
 
     /// Saves the super-chunk to a custom storage backend, with options. The storage must be empty, unless
-    /// [`SaveOptions::replace`] is set; its content is then discarded, also if saving fails.
+    /// [`SaveOptions::replace`] is set. With this option the content of the storage is discarded, even if saving fails.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, SaveOptions};
@@ -247,7 +246,7 @@ impl SChunk {
     /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
     /// `blosc2_schunk_frame_len`.
     ///
-    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), it is the
+    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), the size is the
     /// length of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies
     /// no chunk. C returns an estimate in this case.
     ///

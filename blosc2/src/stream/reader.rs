@@ -24,10 +24,10 @@ const PIECE: u64 = 1 << 16;
 /// It reads frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter), with chunks of one
 /// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format cause an error.
 ///
-/// The reader keeps in memory the index of the frame, one compressed chunk, and the decompressed data of this chunk. Of
-/// stored (uncompressed) chunks and special chunks, it decompresses only 64 KiB at once. If the buffer of a read has
-/// room for a whole chunk, the chunk is decompressed directly into it. In untrusted input even a short frame may
-/// contain chunks with a decompressed size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; call
+/// The reader keeps in memory the index of the frame, one compressed chunk, and the decompressed data of this chunk.
+/// Stored (uncompressed) chunks and special chunks are read in parts of 64 KiB. If the buffer of a read has room for a
+/// whole chunk, the chunk is decompressed directly into the buffer. In untrusted input even a short frame may contain
+/// chunks with a decompressed size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; call
 /// [`chunksize`](Self::chunksize) to check the size before reading.
 ///
 /// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of

@@ -24,8 +24,8 @@ const DOING: &str = "write a frame";
 ///
 /// If a chunk cannot be compressed or written, all further calls fail, because the data of that chunk is missing.
 ///
-/// The length of the data need not be a multiple of the typesize. If it is not, the last chunk is compressed without
-/// the filters that need whole items (delta, trunc_prec and int_trunc), and without a tuner.
+/// If the length of the data is not a multiple of the typesize, the last chunk is compressed without a tuner and
+/// without the filters that need whole items (delta, trunc_prec and int_trunc).
 ///
 /// ```
 /// use std::io::{Cursor, Read, Write};

@@ -83,8 +83,8 @@ pub enum Value {
     /// A tuple. python-blosc2 encodes it as a msgpack array whose first item is the string `__tuple__`.
     Tuple(Vec<Self>),
     /// A dictionary; the pairs keep their order. If a key occurs more than once, its last value applies. A map that is
-    /// read can have keys of any kind; a map that is written needs keys that are strings or bytes, since python-blosc2
-    /// reads no others.
+    /// read can have keys of any kind. A map that is written can only have strings or bytes as keys, since
+    /// python-blosc2 reads no others.
     Map(Vec<(Self, Self)>),
     /// A complex number.
     Complex {
@@ -117,7 +117,7 @@ pub enum Value {
 impl Value {
     /// Parses one value in msgpack.
     ///
-    /// The value needs memory of at most 64 times the length of `bytes`, in addition to the content of strings and
+    /// The value takes at most 64 times the length of `bytes` of memory, in addition to the content of strings and
     /// bytes.
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
-    /// Converts a value of any serializable type. Structs become maps, tuples become lists, and 128-bit integers become
-    /// 16 bytes, in big-endian order.
+    /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
+    /// integers become 16 bytes in big-endian order.
     ///
     /// A [`Value`] inside `value` is not changed. To write a Python tuple, use a [`Value::Tuple`].
     ///
@@ -192,15 +192,20 @@ impl Value {
 
     /// Converts the value to any deserializable type.
     ///
-    /// Tuples and sets are deserialized as sequences, complex numbers as pairs, NumPy arrays as nested sequences, their
-    /// structured items as maps, dates as integers, frames as bytes, references as the value that they contain, and
-    /// other extensions as pairs of their type and their bytes. Bytes can also be deserialized as a sequence. A
-    /// [`Value`] inside `T` receives its part of the value unchanged.
+    /// Values of these kinds are deserialized as other types:
+    /// - tuples and sets: sequences;
+    /// - complex numbers: pairs;
+    /// - NumPy arrays: nested sequences, with structured items as maps, and dates and times as integers;
+    /// - frames: bytes;
+    /// - references: the value that they contain;
+    /// - other extensions: pairs of their type and their bytes.
+    ///
+    /// Bytes can also be deserialized as a sequence. A [`Value`] inside `T` receives its part of the value unchanged.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
-    ///   more than 64 bits or of strings that are not Unicode, or contains an array whose nested sequences and items
-    ///   far outnumber the bytes of its data, such as one of the shape `[2^40, 0]`.
+    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`; it contains an array of floats of
+    ///   more than 64 bits, or of strings that are not Unicode; or it contains an array with far more nested sequences
+    ///   and items than bytes of data, such as an array of the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

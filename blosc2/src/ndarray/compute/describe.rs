@@ -17,25 +17,25 @@ pub struct Description<T> {
     pub count: u64,
     /// The number of items that are NaN.
     pub nan_count: u64,
-    /// The smallest item.
+    /// The smallest item; `None` if there are no items.
     pub min: Option<T>,
-    /// The largest item.
+    /// The largest item; `None` if there are no items.
     pub max: Option<T>,
     /// The arithmetic mean; NaN if there are no items.
     pub mean: f64,
     /// The standard deviation (`ddof` is 0); NaN if there are no items.
     pub std: f64,
-    /// The number of items in each bin of the histogram.
+    /// The number of items in each bin of the histogram; empty without edges.
     pub histogram: Vec<u64>,
 }
 
 impl<S: Source<Item: Real>> LazyExpr<S> {
-    /// Computes statistics in one pass: the numbers of items and of NaN, the minimum, the maximum, the mean, the
+    /// Computes statistics in one pass: the number of items, the number of NaN, the minimum, the maximum, the mean, the
     /// standard deviation, and a histogram.
     ///
     /// `edges` are the ascending edges of the bins of the histogram; without edges there is no histogram. A bin
     /// includes its lower edge, and the last one also its upper edge, as in NumPy's `histogram`. Items outside all bins
-    /// are not counted. To compare items with the edges, they are converted to `f64`, which rounds large 64-bit
+    /// are not counted. Items are converted to `f64` before they are compared with the edges, which rounds large 64-bit
     /// integers.
     ///
     /// ```

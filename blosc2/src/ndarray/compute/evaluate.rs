@@ -20,8 +20,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
-    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or exceed the limit
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of each of the arrays;
+    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or exceed
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
     #[doc(alias = "compute")]
     pub fn read(&self) -> Result<Vec<S::Item>> {
@@ -98,12 +98,12 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         })
     }
 
-    /// Creates an array of the items. Python: `compute`.
+    /// Computes all items and stores them in a new array. Python: `compute`.
     ///
-    /// If the builder sets neither a chunk nor a block shape, the array has those of the first operand that is a whole
-    /// array of the same shape. If there is no such operand, the shapes are automatic. Metalayers are not copied. The
-    /// items are computed and compressed by as many threads as [`CParams::threads`](crate::CParams::threads) of the
-    /// builder sets.
+    /// If the builder sets neither a chunk shape nor a block shape, the array has the chunk and block shapes of the
+    /// first operand that is a whole array of the same shape. If there is no such operand, the shapes are automatic.
+    /// Metalayers are not copied. [`CParams::threads`](crate::CParams::threads) of the builder sets the number of
+    /// threads that compute and compress the items.
     ///
     /// ```
     /// use blosc2::NDArray;

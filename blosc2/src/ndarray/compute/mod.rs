@@ -36,10 +36,10 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// A lazily evaluated expression: items that are computed from the items of arrays, block by block, when a method
 /// reads, stores or reduces them. Python: `LazyExpr`.
 ///
-/// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] one of several operands, and
-/// [`map`](Self::map) applies a closure to each item. Nothing is read until a method returns a [`Result`]; then each
-/// thread holds a few blocks in memory, and never a whole operand. A chunk that stores only a repeated value (zeros,
-/// NaN, a value) is not decompressed, and closures may be called only once for many equal items: they must return the
+/// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] combines several operands, and
+/// [`map`](Self::map) applies a closure to each item. Only methods that return a [`Result`] read items. Each thread
+/// then holds a few blocks in memory, and never a whole operand. A chunk that stores only a repeated value (zeros, NaN
+/// or another value) is not decompressed. A closure may be called only once for many equal items, so it must return the
 /// same result for the same item.
 ///
 /// ```
@@ -59,23 +59,23 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
 /// parameter `O` selects the form of the results: [`Whole`], [`Axes`] or [`StoredAxes`].
 ///
-/// Dtypes of results and the rules for NaN are those of NumPy, see [`Numeric`].
+/// The dtypes of results and the rules for NaN are those of NumPy; see [`Numeric`].
 ///
 /// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
-/// and rounded at the end. So the result depends neither on the number of threads nor on the shapes of chunks and
-/// blocks, and is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
+/// and rounded at the end. Therefore the result depends neither on the number of threads nor on the shapes of chunks
+/// and blocks, and is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
 ///
 /// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles
 /// (boxes of some blocks), and the tiles into pieces (boxes of some tiles of a chunk). The items of a tile are combined
-/// in C order, then the tiles of a piece, then the pieces. The division depends on the shape, the chunks and the blocks
-/// of the arrays, but not on the number of threads, and so does the result. With other chunk and block shapes, a
+/// in C order, then the tiles of a piece, then the pieces. This order, and with it the result, depends on the shape,
+/// the chunks and the blocks of the arrays, but not on the number of threads. With other chunk and block shapes, a
 /// product of floating-point items can differ in its last bit.
 ///
 /// # Threads
 /// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is
 /// [`DParams::threads`](crate::DParams::threads) of the first array. If an expression is an operand of another one, the
-/// setting of the operand has no effect. If an array is created, [`CParams::threads`](crate::CParams::threads) of the
-/// builder sets the number of threads instead.
+/// setting of the operand has no effect. If the result is a new array, [`CParams::threads`](crate::CParams::threads) of
+/// its builder sets the number of threads instead.
 ///
 /// # Errors of evaluation
 /// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
@@ -83,8 +83,8 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of the item type;
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
 ///   there is no such axis;
-/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or exceed the
-///   limit [`OpenOptions::max_read`](crate::OpenOptions::max_read) of each of the arrays;
+/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or exceed
+///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
 /// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
 /// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression in a way that would
 ///   deadlock.
@@ -98,8 +98,8 @@ pub struct LazyExpr<S, O = Whole> {
 }
 
 impl NDArray {
-    /// Returns the lazily evaluated expression of the items, for reductions and computations; see
-    /// [`LazyExpr`]. Nothing is read.
+    /// Returns a lazily evaluated expression of the items, for reductions and elementwise operations; see [`LazyExpr`].
+    /// No items are read.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -118,14 +118,14 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// Returns the lazily evaluated expression of the items of the view; see [`NDArray::lazy`].
+    /// Returns a lazily evaluated expression of the items of the view; see [`NDArray::lazy`].
     pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }
 }
 
 impl<'a> NDArrayField<'a> {
-    /// Returns the lazily evaluated expression of the field of all items; see [`NDArray::lazy`].
+    /// Returns a lazily evaluated expression of this field of all items; see [`NDArray::lazy`].
     pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }
@@ -136,12 +136,12 @@ impl<S: Source> LazyExpr<S> {
         Self { source, output: Whole, threads: None }
     }
 
-    /// Returns the expression of the items of an operand, such as an array or [`InMemory`].
+    /// Returns an expression of the items of an operand, such as an array or [`InMemory`].
     pub fn of<T>(operand: impl Operand<T, Source = S>) -> Self {
         Self::new(operand.into_source())
     }
 
-    /// Returns the expression of the results of a closure for each item. Python: an expression such as `a * 2 + 1`.
+    /// Returns an expression that applies a closure to each item. Python: an expression such as `a * 2 + 1`.
     ///
     /// The closure runs on several threads. It must return the same result for the same item, since it may be called
     /// only once for many equal items.
@@ -152,7 +152,7 @@ impl<S: Source> LazyExpr<S> {
         self.with(Always(item))
     }
 
-    /// Returns the expression of the results of a closure that can fail. If it fails, the evaluation stops and fails
+    /// Returns an expression that applies a closure that can fail. If the closure fails, the evaluation stops and fails
     /// with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
     ///
     /// ```
@@ -178,7 +178,8 @@ impl<S: Source> LazyExpr<S> {
         LazyExpr { source: Map { source, function }, output, threads }
     }
 
-    /// Returns the selection of the items for which a predicate is true. Python: `a[a > 5]`.
+    /// Selects the items for which a predicate is true. The methods of [`Select`] read, count or locate these items.
+    /// Python: `a[a > 5]`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -252,13 +253,14 @@ impl<S: Source> LazyExpr<S, Axes> {
 }
 
 impl<S: Source, O> LazyExpr<S, O> {
-    /// Sets the number of threads that evaluate the expression. By default it is that of the first array.
+    /// Sets the number of threads that evaluate the expression. Default: [`DParams::threads`](crate::DParams::threads)
+    /// of the first array.
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = Some(threads.into());
         self
     }
 
-    /// Returns the shape of the expression: that of the operands after broadcasting.
+    /// Returns the shape of the expression: the shape of the operands after broadcasting.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of its item
@@ -269,11 +271,11 @@ impl<S: Source, O> LazyExpr<S, O> {
         self.source.shape()
     }
 
-    /// Combines the items by closures: `fold` adds an item to a value that starts with `start`; `combine` joins the
-    /// values of two consecutive groups of items.
+    /// Combines the items by closures: for each group of items, `fold` adds the items one by one to a value that is
+    /// initially `start`; `combine` joins the values of two consecutive groups.
     ///
-    /// `combine` must be associative. Each group of items starts with `start`, so combining `start` with another value
-    /// must return that value. `start` is the result if there are no items.
+    /// `combine` must be associative, and combining `start` with another value must return that value. If there are no
+    /// items, the result is `start`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -316,7 +318,7 @@ impl<S: Source, O> LazyExpr<S, O> {
 }
 
 impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
-    /// Computes the sum: 0 if there are no items. The sum of floating-point items is exact, rounded once; that of
+    /// Computes the sum: 0 if there are no items. A sum of floating-point items is exact, and rounded once. A sum of
     /// integers wraps around in `i64` or `u64`. NumPy: `sum`.
     ///
     /// # Errors
@@ -330,9 +332,9 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
     ///
-    /// The product of `f16`, `f32` and `f64` items is computed with 106 bits and an unbounded exponent: no part of it
-    /// overflows or underflows, and rounding can change the last bit of the result only. That of complex items is
-    /// computed in `f64`. That of integers wraps around in `i64` or `u64`.
+    /// A product of `f16`, `f32` or `f64` items is computed with 106 bits and an unbounded exponent: no intermediate
+    /// result overflows or underflows, and rounding can change only the last bit of the result. A product of complex
+    /// items is computed in `f64`. A product of integers wraps around in `i64` or `u64`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -386,8 +388,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         })
     }
 
-    /// Computes the smallest item; NaN if one item is NaN. Of zeros of both signs it is the negative one; complex items
-    /// are compared by the real part, then by the imaginary part. NumPy: `min`.
+    /// Computes the smallest item; NaN if one item is NaN. Negative zero is smaller than zero. Complex items are
+    /// compared by the real part, then by the imaginary part. NumPy: `min`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -399,8 +401,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Extreme<_, false>, _, false>(|least, _| least.finish())
     }
 
-    /// Computes the largest item; NaN if one item is NaN. Of zeros of both signs it is the positive one; complex items
-    /// are compared by the real part, then by the imaginary part. NumPy: `max`.
+    /// Computes the largest item; NaN if one item is NaN. Negative zero is smaller than zero. Complex items are
+    /// compared by the real part, then by the imaginary part. NumPy: `max`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -511,9 +513,9 @@ macro_rules! zip {
     ($($operand:ident $item:ident)+) => {
         #[allow(non_snake_case)]
         impl<$($operand),+> Zip<($($operand,)+)> {
-            /// Returns the expression of the results of a closure for the items of the operands.
+            /// Returns an expression that applies a closure to the items of the operands.
             ///
-            /// The types of the items are those of the closure's parameter, a tuple.
+            /// The parameter of the closure is a tuple, which states the types of the items.
             pub fn map<$($item,)+ U, F>(
                 self,
                 item: F,
@@ -528,8 +530,8 @@ macro_rules! zip {
                 LazyExpr::new(Zipped { operands, function: Always(item) })
             }
 
-            /// Returns the expression of the results of a closure that can fail. If it fails, the evaluation stops and
-            /// fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
+            /// Returns an expression that applies a closure that can fail. If the closure fails, the evaluation stops
+            /// and fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
             pub fn try_map<$($item,)+ U, E, F>(
                 self,
                 item: F,
@@ -552,8 +554,8 @@ zip! { A T1 B T2 }
 zip! { A T1 B T2 C T3 }
 zip! { A T1 B T2 C T3 D T4 }
 
-/// Returns the expression of the items of `one` where `condition` is true, and of those of `other` elsewhere. The
-/// operands are broadcast to one shape. NumPy: `where`.
+/// Returns an expression that selects the items of `one` where `condition` is true, and the items of `other` elsewhere.
+/// The operands are broadcast to one shape. NumPy: `where`.
 ///
 /// ```
 /// use blosc2::NDArray;

@@ -5,8 +5,8 @@ use super::narrow::{Float, Narrow, NarrowSquares64, add_items};
 use super::product::Product;
 use crate::Element;
 
-/// Items that reductions combine: `bool`, integers of up to 64 bits, `f32`, `f64`, `f16` (feature `half`) and complex
-/// numbers (feature `num-complex`). This trait is sealed.
+/// An item type that reductions accept: `bool`, integers of up to 64 bits, `f32`, `f64`, `f16` (feature `half`) and
+/// complex numbers (feature `num-complex`). This trait is sealed.
 ///
 /// The result types are those of NumPy:
 ///
@@ -69,7 +69,8 @@ pub trait Numeric: Element + sealed::Sealed {
     fn from_key(key: Self::Key) -> Self;
 }
 
-/// Real numbers: the items of [`describe`](super::LazyExpr::describe). This trait is sealed.
+/// An item type that [`describe`](super::LazyExpr::describe) accepts: every [`Numeric`] type except complex numbers.
+/// This trait is sealed.
 ///
 /// ```
 /// use blosc2::compute::Real;

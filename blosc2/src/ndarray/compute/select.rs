@@ -49,8 +49,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         self.collect(|index, _| index)
     }
 
-    /// Computes the coordinates of the selected items, which [`NDArray::read_points`](crate::NDArray::read_points)
-    /// accepts. `N` is the number of axes. NumPy: `argwhere`.
+    /// Computes the coordinates of the selected items, in C order.
+    /// [`NDArray::read_points`](crate::NDArray::read_points) accepts them. `N` is the number of axes. NumPy:
+    /// `argwhere`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation), and with:
@@ -81,7 +82,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         Whole.evaluate(source, *threads, Matches(&self.predicate))
     }
 
-    /// Returns the expression of the boolean mask: for each item whether it is selected.
+    /// Returns an expression of the boolean mask, which states for each item whether it is selected.
     ///
     /// [`create`](LazyExpr::create) stores it as a compressed array; [`read`](LazyExpr::read) returns it for
     /// [`NDArray::read_mask`](crate::NDArray::read_mask).

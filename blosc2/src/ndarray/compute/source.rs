@@ -89,13 +89,13 @@ pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
     Ok(Space::new(shape, size_of::<S::Item>(), &layouts.0))
 }
 
-/// What can be an operand of [`zip`](super::zip), with items of type `T`.
+/// A type that can be an operand of [`zip`](super::zip), with items of type `T`.
 ///
 /// | operand | `T` |
 /// |---|---|
 /// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure takes |
 /// | [`LazyExpr`](super::LazyExpr) | its item type |
-/// | a slice of items, which has one axis; [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
+/// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
 /// | a number or a `bool` | its own type |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operand with items of type `{T}`",
@@ -301,8 +301,8 @@ pub struct InMemory<'a, T> {
 }
 
 impl<'a, T: Copy + Send + Sync> InMemory<'a, T> {
-    /// Creates an operand of these items in C order. When it is evaluated, the expression fails with
-    /// [`ErrorKind::InvalidArgument`] if the number of items is not that of the shape.
+    /// Creates an operand of these items in C order. If the number of items does not match the shape, the evaluation of
+    /// the expression fails with [`ErrorKind::InvalidArgument`].
     pub fn new(items: &'a [T], shape: impl AsRef<[u64]>) -> Self {
         Self { items, shape: shape.as_ref().to_vec() }
     }
