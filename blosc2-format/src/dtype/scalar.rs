@@ -80,7 +80,7 @@ impl Scalar {
     }
 
     pub(super) fn parse(text: &str) -> Result<Self> {
-        Self::read(text).ok_or_else(|| Unlike::new("a type of NumPy's"))
+        Self::read(text).ok_or_else(|| Unlike::new("a NumPy type"))
     }
 
     fn read(text: &str) -> Option<Self> {

@@ -429,7 +429,7 @@ impl<'a> ChunkChecker<'a> {
             let nbytes =
                 self.parts.outline.offsets.len().saturating_mul(geometry.chunk_len() as u64);
             if nbytes != frame.nbytes {
-                let expected = format_args!("{nbytes}, as chunks of an array are whole");
+                let expected = format_args!("{nbytes}, as all chunks of an array have full size");
                 field::NBYTES.found(
                     &mut within,
                     &rules::NBYTES,
