@@ -16,12 +16,12 @@ use crate::slice::Slices;
 use crate::table::size;
 use crate::{UsageError, chart, complain, json, progress};
 
-/// Bytes of the sample that estimate the time of a row, and the part of the time that they may take.
+/// The number of bytes with which the time of a row is estimated, and the share of the time limit for all estimates.
 const PROBE: usize = 256 << 10;
 const PROBE_SHARE: f64 = 0.25;
-/// The part of the remaining time for which the sample is chosen: the estimate is not exact.
+/// The share of the remaining time that the measurements should take. It is below 1 because the estimate is not exact.
 const USED_SHARE: f64 = 0.7;
-/// Runs of each row, as far as the estimate is concerned.
+/// The number of runs of each row that the estimate assumes.
 const RUNS: f64 = 2.0;
 
 /// Compare codecs, levels and filters on the data of a file.
