@@ -197,7 +197,7 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
     let flags = field::FLAGS.byte(head);
     if flags >> 4 & 0b11 != 1 {
         let found = flags >> 4 & 0b11;
-        field::FLAGS.found(checker, &rules::OFFSET_SIZE, "1, which is 64 bits", found);
+        field::FLAGS.found(checker, &rules::OFFSET_SIZE, "1, which means 64 bits", found);
     }
     let mut flag = |right: bool, expected: &str| {
         if !right {
