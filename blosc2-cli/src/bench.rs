@@ -16,23 +16,23 @@ use crate::slice::Slices;
 use crate::table::size;
 use crate::{UsageError, chart, complain, json, progress};
 
-/// Bytes of the sample that estimate the time of a row, and the part of the time that they may take.
+/// The number of bytes with which the time of a row is estimated, and the share of the time limit for all estimates.
 const PROBE: usize = 256 << 10;
 const PROBE_SHARE: f64 = 0.25;
-/// The part of the remaining time for which the sample is chosen: the estimate is not exact.
+/// The share of the remaining time that the measurements should take. It is below 1 because the estimate is not exact.
 const USED_SHARE: f64 = 0.7;
-/// Runs of each row, as far as the estimate is concerned.
+/// The number of runs of each row that the estimate assumes.
 const RUNS: f64 = 2.0;
 
 /// Compare codecs, levels and filters on the data of a file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A sample is compressed in memory with the chunk and block size of the file, decompressed and compared. Rows for \
-which there is no time are left out. Speeds are \
-uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended are: \
-`smallest`, the highest ratio; `fastest`, the fastest decompression of the rows that save at least half of the bytes \
-that `smallest` saves; `best compromise`, the highest product of both speeds of the rows that save at least 80 % of \
-these bytes.
+A sample is compressed in memory with the chunk and block size of the file, decompressed and compared. Rows that \
+do not fit in the time limit are left out. Speeds are \
+uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
+`smallest` has the highest ratio; `fastest` decompresses fastest among the rows that save at least half of the bytes \
+that `smallest` saves; `best compromise` has the highest product of both speeds among the rows that save at least 80 % \
+of these bytes.
 
 Examples:
   blosc2 bench data.b2nd
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Threads, 1 to 256.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// PNG file to create: a plot of ratio against decompression speed.
+    /// PNG file to create: ratio against decompression speed.
     #[arg(long, value_name = "PNG")]
     plot: Option<PathBuf>,
     #[command(flatten)]

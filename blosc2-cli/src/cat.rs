@@ -19,7 +19,7 @@ use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::text;
 
-/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values. Of a
+/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values. For a
 /// table, print the rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -30,7 +30,7 @@ use crate::{
     codec or filter plugin are not decoded; the report states this.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
 )]
 pub(crate) struct Args {
-    /// Files, directories (sparse frames), or stores; of a store, all files are checked.
+    /// Files, directories (sparse frames), or stores; in a store, all files are checked.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::{UsageError, printable, stdin};
 #[command(
     after_help = "With checksums (CRC-32C), reading a chunk with a changed byte fails, and `check` reports \
     the chunk. Each change by this program updates the checksums; other programs, such as Python, ignore them. The command computes \
-    the checksums of the current content; it thereby accepts the changes of other programs.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
+    the checksums of the current content: changes by other programs are accepted.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
 )]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

@@ -23,7 +23,7 @@ fn per_day(unit: &str) -> Option<(i128, usize)> {
 
 /// The text of a date, which is a multiple of a unit after 1970-01-01. NumPy: `datetime_as_string`.
 ///
-/// Without a unit it is the number: NumPy knows no other dates without a unit than NaT.
+/// Without a unit, it is the number: in NumPy, NaT is the only date without a unit.
 pub(crate) fn date(value: i64, unit: Option<(u32, &str)>) -> String {
     let Some((count, unit)) = unit else { return value.to_string() };
     let value = i128::from(value) * i128::from(count);

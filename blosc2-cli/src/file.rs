@@ -82,7 +82,7 @@ impl Node {
         Ok(Source { key: self.key.as_deref(), ..self.place.of(path)? })
     }
 
-    /// A second file. Without a key of its own it has this key, if it is a store.
+    /// The source of a second file. Without `key`, it has the key of this node if the file is a store.
     pub(crate) fn of_other<'a>(
         &'a self,
         path: &'a Path,
@@ -381,7 +381,7 @@ impl Content {
             match source.key {
                 None => bail!("cannot open ({path}): this is {STORE}"),
                 Some(key) => bail!(
-                    "cannot open ({path}): `{key}` is a store; `copy` makes it a file of its own"
+                    "cannot open ({path}): `{key}` is a store; `copy` writes it to a separate file"
                 ),
             }
         }

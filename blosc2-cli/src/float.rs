@@ -16,7 +16,7 @@ pub(crate) enum Width {
     Double,
 }
 
-/// Passes each of several values to its argument.
+/// A function that passes each of several values to its argument.
 pub(crate) type Each<'a, T> = dyn Fn(&mut dyn FnMut(T)) + 'a;
 
 /// The digits of a number: `d.ddd` times 10 to the power of `exponent`.

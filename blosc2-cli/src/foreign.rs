@@ -110,7 +110,7 @@ pub(crate) fn unimported(path: &Path, is_raw: bool, error: &anyhow::Error) -> an
     }
 }
 
-/// What stdin is that is not an npy file.
+/// The format of stdin, which is not an npy file.
 #[derive(Debug)]
 pub(crate) struct NotNpy(pub(crate) String);
 
@@ -122,7 +122,7 @@ impl fmt::Display for NotNpy {
 
 impl std::error::Error for NotNpy {}
 
-/// What a file is that is not an npy file; `None` if it is an npy file, or unknown.
+/// Returns the format of a file that is not an npy file; `None` if it is an npy file, or unknown.
 fn other_than_npy(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("a directory".to_owned());
@@ -139,7 +139,7 @@ fn other_than_npy(path: &Path) -> Option<String> {
     })
 }
 
-/// What bytes are that are not those of an npy file; `None` if they are, or if the format is unknown.
+/// Returns the format of bytes that are not those of an npy file; `None` if they are, or if the format is unknown.
 pub(crate) fn other_bytes<R: ReadAt + ?Sized>(bytes: &R) -> Option<String> {
     let format = name(bytes);
     if let Some(kind) = file::recognise(bytes).ok()?.filter(|_| format != Some(NPY)) {

@@ -39,7 +39,8 @@ struct Total {
     large: Sum,
 }
 
-/// Numbers from which on a number is large, and their unit, 2^100. Of both, 2^64 can be added up.
+/// The smallest large number, and the unit of the sum of large numbers, 2^100. 2^64 small numbers, and 2^64 large ones,
+/// can be added up without overflow.
 const LARGE: f64 = 1e270;
 const UNIT: f64 = (1u128 << 100) as f64;
 

@@ -1,4 +1,4 @@
-//! Ctrl-C and termination: the process ends at once, and removes its temporary files before.
+//! Ctrl-C and termination: the process removes its temporary files, and ends at once.
 //!
 //! New files have temporary names until they are complete, and changes of existing files are atomic, so the process
 //! can end at any time.

@@ -22,7 +22,7 @@ impl Force {
         Output { path, replace: self.force }
     }
 
-    /// As `output`, checked before the work that takes long.
+    /// As `output`, checked before work that takes long.
     pub(crate) fn output_apart<'a>(&self, path: &'a Path, input: &Path) -> Result<Output<'a>> {
         let output = self.output(path);
         output.check_apart(input)?;
@@ -120,7 +120,8 @@ impl Output<'_> {
     }
 
     /// Creates the file through `make`, which writes it at the given path, replaces an existing file if the second
-    /// argument says so, and leaves no part of it if it fails. For stdout, it is a temporary file that is copied.
+    /// argument is `true`, and leaves no part of it if it fails. For stdout, `make` writes a temporary file, which is
+    /// then copied.
     pub(crate) fn create(&self, make: impl FnOnce(&Path, bool) -> Result<()>) -> Result<()> {
         self.check()?;
         if !self.is_stdout() {

@@ -10,7 +10,7 @@ use blosc2::{CParams, Codec, Filter, Threads, library};
 pub(crate) struct Compression {
     #[arg(long, help = codec_help())]
     codec: Option<Codec>,
-    /// Codec parameter, such as the cell side of ndlz: 4 or 8.
+    /// Codec parameter, such as the side of the cells of ndlz: 4 or 8.
     #[arg(long, value_name = "N")]
     codec_meta: Option<u8>,
     /// Compression level, 0 (store) to 9.

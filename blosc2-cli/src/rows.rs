@@ -12,7 +12,7 @@ use crate::slice::Slices;
 /// Rows that are read at once.
 const ROWS: u64 = 4096;
 
-/// Opens a table; `None` if the file or the entry is none.
+/// Opens a table; `None` if the file or the entry is not a table.
 pub(crate) fn table(source: Source<'_>) -> Option<CTable> {
     let is_store = source.is_store().ok()?;
     if !is_store && source.key.is_none() {

@@ -299,7 +299,7 @@ impl<'a> Walk<'a> {
                 Some(key) => {
                     if let Some(other) = files.insert(key, name) {
                         let found = format_args!("the key of `{other}`");
-                        self.found(Some(name), &KEY, "a key of its own", found);
+                        self.found(Some(name), &KEY, "a unique key", found);
                     }
                 }
             }

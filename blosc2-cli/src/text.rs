@@ -25,13 +25,13 @@ const LINE: usize = 75;
 /// Options of `--text`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Print the values as NumPy does, not their bytes: of more than 1000 items, only the edges.
+    /// Print the values as NumPy does, not their bytes; if there are more than 1000 items, only the edges.
     #[arg(long)]
     pub(crate) text: bool,
     /// With --text: print all items, up to 10 million.
     #[arg(long, requires = "text")]
     all: bool,
-    /// With --text: type of the items, such as `<f4`, in place of that of the file.
+    /// With --text: dtype that replaces that of the file, such as `<f4`.
     #[arg(long, requires = "text")]
     dtype: Option<Dtype>,
 }

@@ -26,7 +26,7 @@ use crate::{json, printable, progress};
 #[command(after_help = "\
 A 2-d slice is drawn in colors: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
 column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own color. \
-The statistics are those of the finite items, computed as f8. Of complex numbers, \
+The statistics are those of the finite items, computed as f8. For complex numbers, \
 the absolute values are used; NaT counts as NaN.
 
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Field of a structured dtype.
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Dtype, in place of that of the file, such as `f4`.
+    /// Dtype that replaces that of the file, such as `f4`.
     #[arg(long, value_parser = Dtype::parse)]
     dtype: Option<Dtype>,
     /// PNG file to create; `-` is stdout.

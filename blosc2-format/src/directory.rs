@@ -88,8 +88,8 @@ pub trait Folder: Debug + Send + Sync {
 
     /// Returns the cost of a request; see [`ReadAt::request_cost`].
     ///
-    /// From a folder with a higher cost than the default, a read of an array or super-chunk opens
-    /// and reads several files at the same time.
+    /// If the cost is higher than the default, a read of an array or super-chunk opens and reads
+    /// several files at the same time.
     fn request_cost(&self) -> u64 {
         DEFAULT_REQUEST_COST
     }

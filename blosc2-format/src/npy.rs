@@ -34,7 +34,7 @@ const GROWTH_DIGITS: usize = 21;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the items. It must not be a sub-array, whose axes belong to `shape`.
+    /// The type of the items. It must not be a sub-array: put the axes of a sub-array into `shape`.
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,

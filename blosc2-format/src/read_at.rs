@@ -60,10 +60,10 @@ pub trait ReadAt {
     /// a request takes. The default implementation returns [`DEFAULT_REQUEST_COST`], which suits
     /// files and memory.
     ///
-    /// Readers also read gaps of up to this number of bytes between the ranges that they need. From
-    /// a source with a higher cost than the default, a read of an array or super-chunk collects the
-    /// ranges of many chunks for each call of [`read_ranges_at`](Self::read_ranges_at), and reads the
-    /// next chunks while it decompresses.
+    /// Readers also read gaps of up to this number of bytes between the ranges that they need. If the
+    /// cost is higher than the default, a read of an array or super-chunk collects the ranges of many
+    /// chunks for each call of [`read_ranges_at`](Self::read_ranges_at), and reads the next chunks
+    /// while it decompresses.
     fn request_cost(&self) -> u64 {
         DEFAULT_REQUEST_COST
     }

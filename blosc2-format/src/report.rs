@@ -256,8 +256,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Removes the findings about chunks that differ from their checksums, if the checksums are outdated: a program that
-    /// writes none has changed the frame, and these chunks are not necessarily damaged.
+    /// Removes the findings about chunks that differ from their checksums, if the checksums are outdated. They are
+    /// outdated if a program that does not write checksums has changed the frame. Such chunks are not necessarily
+    /// damaged.
     pub fn accept_changed_chunks(&mut self) {
         let has = |id| self.findings.iter().any(|finding| finding.rule.id == id);
         if has("frame.checksums.outdated") {
@@ -307,8 +308,8 @@ impl Report {
         }
     }
 
-    /// Adds the findings and the regions of the check of another file, such as a member of a store. `file` is its name;
-    /// it precedes the names of files within a directory.
+    /// Adds the findings and the regions of `other`, the report on another file, such as a member of a store. `file` is
+    /// the name of that file. If it is a directory, its name and `/` precede the names of the files in it.
     pub fn append(&mut self, file: &str, other: Self) {
         let name: Arc<str> = file.into();
         let named = |inner: &Option<Arc<str>>| match inner {

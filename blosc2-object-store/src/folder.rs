@@ -71,7 +71,7 @@ impl Folder for RemoteFolder {
         runtime::wait(names)?.map_err(failed)
     }
 
-    /// The [gap](Remote::gap), but more than the cost of a file.
+    /// Returns the [gap](Remote::gap), but at least 4097 bytes, more than the default.
     fn request_cost(&self) -> u64 {
         self.remote.request_cost()
     }

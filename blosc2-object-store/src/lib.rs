@@ -35,8 +35,8 @@
 //!   touches, then the blocks. Chunks that are small or needed as a whole take one round. The requests of a round run
 //!   concurrently, up to [`Remote::concurrency`]; close ranges share a request ([`Remote::gap`]).
 //! - While a part of a large read is decompressed, the next part is requested.
-//! - Iterators over chunks, and computations ([`blosc2::compute`]), request the parts of one chunk or tile after the
-//!   other on each thread. To compute on a small array, read it first.
+//! - Iterators over chunks, and computations ([`blosc2::compute`]), request one chunk, or a part of it, after the other
+//!   on each thread. To compute on a small array, read it first.
 //! - In a directory (sparse frame), each chunk takes one or two requests; up to 16 chunks are requested concurrently.
 //! - [`Remote::cache`] keeps the compressed bytes of small reads. `NDArray::set_cache` keeps decompressed blocks.
 //!

@@ -434,7 +434,7 @@ impl ReadAt for Object {
         if rest.is_empty() { Ok(()) } else { self.0.read(&mut rest) }
     }
 
-    /// The [gap](Remote::gap), but more than the cost of a file.
+    /// Returns the [gap](Remote::gap), but at least 4097 bytes, more than the default.
     fn request_cost(&self) -> u64 {
         self.0.remote.request_cost()
     }

@@ -99,7 +99,7 @@ impl Remote {
     /// Sets the maximum gap between two ranges that share a request, in bytes. 256 KiB by default.
     ///
     /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of
-    /// up to this size, and of up to 64 KiB, are requested as a whole.
+    /// up to this size or 64 KiB, whichever is larger, are requested as a whole.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
@@ -112,7 +112,7 @@ impl Remote {
         self
     }
 
-    /// Sets the maximum number of requests that run at the same time, of all objects together; at least 1. 16 by
+    /// Sets the maximum number of requests that run at the same time, for all objects together; at least 1. 16 by
     /// default.
     pub fn concurrency(mut self, requests: usize) -> Self {
         self.concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
@@ -129,7 +129,7 @@ impl Remote {
         self
     }
 
-    /// The cost of a request, as readers use it: more than that of a file.
+    /// Returns the gap, but more than the default cost of a request.
     pub(crate) fn request_cost(&self) -> u64 {
         self.gap.max(DEFAULT_REQUEST_COST + 1)
     }

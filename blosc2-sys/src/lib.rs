@@ -71,8 +71,8 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
 /// With the header of Blosc1, `blosc2_compress_ctx` returns `BLOSC2_ERROR_INVALID_PARAM` for parameters that the
 /// header cannot hold. It can hold at most one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`],
 /// and a codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], but no dictionary. `blosc2_vlcompress_ctx` always returns this
-/// error, since Blosc1 has no variable-length blocks. A destination of 16 bytes more than the source is always
-/// large enough.
+/// error, since Blosc1 has no variable-length blocks. A destination that is 16 bytes longer than the source is
+/// always large enough.
 ///
 /// An installed library (feature `system`) does not support this, and the function returns an error.
 ///

@@ -2,7 +2,7 @@
 
 use blosc2::{CParams, Codec, NDArray, Threads};
 
-/// The number of days; a day takes 32 KiB. With 1,000,000 days the array has 30.5 GiB, and needs no more memory.
+/// The number of days; a day takes 32 KiB. With 1,000,000 days (30.5 GiB), the program needs no more memory.
 const DAYS: u64 = 365;
 const LATITUDES: u64 = 64;
 const LONGITUDES: u64 = 128;

@@ -118,7 +118,7 @@ fn check_fields(raw: &Raw<'_>, content: &[u8], checker: &mut Checker<'_>) {
     };
     let at = dtype.at as u64;
     if dtype.format != 0 {
-        checker.found(&rules::DTYPE_FORMAT, at, 1, "0, for NumPy's", dtype.format);
+        checker.found(&rules::DTYPE_FORMAT, at, 1, "0, the notation of NumPy", dtype.format);
     }
     marker(&rules::DTYPE_MARKER, at + 1, 0xdb, dtype.marker, checker);
     if let Err(error) = std::str::from_utf8(dtype.text) {
@@ -170,7 +170,7 @@ fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
                 let expected = format_args!("at least 1 on an axis of {outer} items, for a {part}");
                 checker.found(rules[level], at, len, expected, found);
             } else if level == 2 && outer > 0 && found > outer {
-                let expected = format_args!("at most the chunk's {outer}");
+                let expected = format_args!("at most {outer}, the size of a chunk");
                 checker.found(&rules::BLOCK_OVER_CHUNK, at, len, expected, found);
             }
         }
@@ -210,7 +210,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
         checker.found(rule, at, len, format_args!("{expected}, {what}"), found);
     };
     if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
-        found(&rules::NCHUNKS, 0, nchunks, "the frame's", geometry.nchunks());
+        found(&rules::NCHUNKS, 0, nchunks, "as the frame states", geometry.nchunks());
     }
     // Without items nothing determines the size of a chunk.
     if geometry.nchunks() == 0 {
@@ -218,10 +218,10 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     }
     let (chunk, block) = (geometry.chunk_len() as u64, geometry.block_len() as u64);
     if let Some(size) = frame.chunksize.map(u64::from).filter(|&size| size != chunk) {
-        found(&rules::CHUNKSIZE, 1, size, "the frame's", chunk);
+        found(&rules::CHUNKSIZE, 1, size, "as the frame states", chunk);
     }
     if let Some(size) = frame.blocksize.map(u64::from).filter(|&size| size != block) {
-        found(&rules::BLOCKSIZE, 2, size, "the frame's", block);
+        found(&rules::BLOCKSIZE, 2, size, "as the frame states", block);
     }
 }
 

@@ -33,8 +33,8 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Returns the content of the metalayer, as the C library writes it. Without a dtype it writes
-    /// `|u1`. C: `b2nd_serialize_meta`.
+    /// Returns the content of the metalayer, as the C library writes it: with the dtype `|u1` if
+    /// `dtype` is `None`. C: `b2nd_serialize_meta`.
     ///
     /// # Errors
     /// There are more than 16 dimensions, the shapes differ in their number of dimensions, or the

@@ -78,7 +78,7 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
             if header.variable_blocks { "6 with variable-length blocks" } else { "5 or less" };
         checker.found(&rules::OTHER_VERSION, 0, 1, expected, version);
     } else if header.extended && version < 3 {
-        checker.found(&rules::OTHER_VERSION, 0, 1, "3 or more with 32 bytes of header", version);
+        checker.found(&rules::OTHER_VERSION, 0, 1, "3 or more with a header of 32 bytes", version);
     }
     if header.codec_format < 6 && header.codec_version != 1 {
         checker.found(&rules::CODEC_VERSION, 1, 1, 1, header.codec_version);
@@ -123,8 +123,8 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
         }
     }
     if !header.is_delta_undone() {
-        let found = "several, or one between others";
-        checker.found(&rules::DELTA_PLACE, 16, 6, "delta before other filters, once", found);
+        let found = "delta several times, or between other filters";
+        checker.found(&rules::DELTA_PLACE, 16, 6, "delta once, before all other filters", found);
     }
     let delta = header.filters.contains(&3);
     if header.extended && delta != (raw.flags & 0b1000 != 0) {

@@ -39,7 +39,7 @@ impl Decoder {
     /// - [`Error::Argument`]: `out` has another length than the data;
     /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
-    ///   data: it is lazy, or holds measurements of an instrumented codec.
+    ///   data: it is [lazy](super::Header::lazy) or [instrumented](super::Header::instrumented).
     pub fn decode(&mut self, chunk: &Chunk<'_>, out: &mut [u8]) -> Result<(), Error> {
         expect_len("the data", out, chunk.header().nbytes as usize)?;
         if chunk.header().special.is_some() {
@@ -99,7 +99,7 @@ impl Decoder {
     ///   block;
     /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
-    ///   data: it is lazy, or holds measurements of an instrumented codec.
+    ///   data: it is [lazy](super::Header::lazy) or [instrumented](super::Header::instrumented).
     pub fn decode_block(
         &mut self,
         chunk: &Chunk<'_>,
@@ -209,7 +209,7 @@ impl Chunk<'_> {
     /// - [`Error::Limit`]: the data has more than [`Limits::memory`] bytes;
     /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
-    ///   data: it is lazy, or holds measurements of an instrumented codec.
+    ///   data: it is [lazy](super::Header::lazy) or [instrumented](super::Header::instrumented).
     pub fn decode(&self) -> Result<Vec<u8>, Error> {
         let mut data = Vec::new();
         Decoder::default().decode_vec(self, &mut data)?;

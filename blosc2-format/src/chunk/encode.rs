@@ -172,7 +172,7 @@ impl Encoder {
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
             let what =
-                "a chunk of variable-length blocks needs at least one block, and no empty one";
+                "a chunk of variable-length blocks needs at least one block and no empty block";
             return Err(Error::Argument(what.into()));
         }
         let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));

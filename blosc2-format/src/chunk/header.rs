@@ -202,7 +202,7 @@ impl RawHeader {
 /// ```
 /// use blosc2_format::chunk::{Header, Special};
 ///
-/// // 24 zero bytes of a 4-byte type, as Blosc2 stores them: nothing but a header.
+/// // 24 zero bytes of a 4-byte type, as Blosc2 stores them: only a header.
 /// let mut chunk = [0u8; 32];
 /// chunk[0] = 5; // format version
 /// chunk[2] = 0b101; // extended header

@@ -16,7 +16,7 @@ const MATCH_LIMIT: usize = 12;
 pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Result<(), Fault> {
     let short = |at| Fault::new(at, "another byte", "the end of the stream");
     if out.is_empty() && block != [0] {
-        return Err(Fault::new(0, "a 0, there being no data", "something else"));
+        return Err(Fault::new(0, "a single byte 0, because there is no data", "something else"));
     }
     let (mut read, mut at) = (0, 0);
     loop {

@@ -135,7 +135,7 @@ impl Parser<'_> {
     fn value(&mut self, nesting: usize) -> Result<Value> {
         self.skip_space();
         let inner = nesting.checked_sub(1);
-        let inner = inner.ok_or_else(|| self.unexpected("nothing that is nested so deeply"))?;
+        let inner = inner.ok_or_else(|| self.unexpected("less deeply nested brackets"))?;
         match self.peek() {
             Some(quote @ ('\'' | '"')) => self.string(quote).map(Value::Str),
             Some('0'..='9') => self.number(),
@@ -244,7 +244,7 @@ impl Parser<'_> {
             Some('x') => self.code(2)?,
             Some('u') => self.code(4)?,
             Some('U') => self.code(8)?,
-            _ => return Err(self.unexpected("an escape of Python's before this")),
+            _ => return Err(self.unexpected("a Python escape sequence before this")),
         })
     }
 

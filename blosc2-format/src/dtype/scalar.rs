@@ -80,7 +80,7 @@ impl Scalar {
     }
 
     pub(super) fn parse(text: &str) -> Result<Self> {
-        Self::read(text).ok_or_else(|| Unlike::new("a type of NumPy's"))
+        Self::read(text).ok_or_else(|| Unlike::new("a NumPy type"))
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -153,7 +153,7 @@ fn number<N: std::str::FromStr>(digits: &str) -> Option<N> {
 }
 
 /// Parses the unit of dates, with its brackets, such as `[ns]`, `[25s]` or an empty text.
-#[expect(clippy::option_option, reason = "the outer one says whether it can be read")]
+#[expect(clippy::option_option, reason = "the outer one states whether it can be read")]
 fn read_unit(text: &str) -> Option<Option<(u32, &'static str)>> {
     if matches!(text, "" | "[generic]") {
         return Some(None);

@@ -11,8 +11,8 @@ use crate::{Error, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
 ///
-/// Opening checks the structure and decodes no data. A chunk is checked when it is decoded. A bare
-/// chunk is read into memory when it is opened.
+/// Opening checks the structure and decodes no data. A chunk is checked when it is decoded. A file
+/// with a [single chunk](super::Kind::Chunk) is read into memory when it is opened.
 ///
 /// ```
 /// use blosc2_format::Limits;

@@ -19,7 +19,7 @@ impl Outline {
         let header = Chunk::new(bytes, &Limits::default())?.header().clone();
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
-            return wrong(format!("{found} bytes for a chunk of {len} bytes"));
+            return wrong(format!("the chunk has {found} bytes, but its header states {len}"));
         }
         if header.lazy || header.nbytes == 0 {
             let what = if header.lazy { "lazy" } else { "empty" };
@@ -32,13 +32,15 @@ impl Outline {
             ));
         }
         if !alone && self.header.variable_blocks != header.variable_blocks {
-            return wrong("chunks with and without variable-length blocks in one frame".into());
+            return wrong(
+                "a frame cannot mix chunks with and without variable-length blocks".into(),
+            );
         }
         let typesize = self.header.typesize;
         let width = header.cbytes.saturating_sub(header.header_len() as u32);
         if header.special == Some(Special::Value) && width < typesize {
             let what = format!(
-                "a repeated value of {width} bytes in a frame with items of {typesize} bytes"
+                "a repeated value of {width} bytes is shorter than an item of {typesize} bytes"
             );
             return wrong(what);
         }
@@ -110,7 +112,8 @@ impl Outline {
         let count = typesize.div_ceil(nan.len());
         let len = count.saturating_mul(nan.len());
         if !len.is_multiple_of(typesize) || !(nbytes as usize).is_multiple_of(len) {
-            let what = format!("{nbytes} bytes of NaN of {width} bytes for items of {typesize}");
+            let what =
+                format!("{nbytes} bytes of NaN of {width} bytes do not fit items of {typesize}");
             return Err(Error::Argument(what));
         }
         self.repeat(nbytes, &nan.repeat(count))

@@ -114,7 +114,7 @@ impl Outline {
             ChunkSize::Fixed(size) if count > 0 && !fixed(size) => ChunkSize::Variable,
             ChunkSize::Fixed(size) if count == 0 && nbytes > size => {
                 let what =
-                    format!("a first chunk of {nbytes} bytes, in a frame for chunks of {size}");
+                    format!("the first chunk has {nbytes} bytes, over the chunk size of {size}");
                 return Err(Error::Argument(what));
             }
             ChunkSize::Unknown => ChunkSize::Fixed(nbytes),
@@ -387,7 +387,7 @@ impl Outline {
         }
         if special == Special::Nan && self.cuts_items() {
             let blocksize = self.header.blocksize;
-            return wrong(format!("NaN of {typesize} bytes in blocks of {blocksize}"));
+            return wrong(format!("NaN of {typesize} bytes do not fit in blocks of {blocksize}"));
         }
         let count = nbytes.div_ceil(chunksize.into());
         if count > MAX_CHUNKS {

@@ -254,7 +254,8 @@ impl<'a> ChunkChecker<'a> {
                 let found = format_args!("{typesize}, with NaN as chunk {number}").to_string();
                 within.found(&rules::CHUNK_NAN, 0, index.len, "a typesize of 4 or 8", found);
             } else if (1..typesize).contains(&blocksize) {
-                let expected = format_args!("blocks of at least an item of {typesize}").to_string();
+                let expected =
+                    format_args!("blocks of at least one item ({typesize} bytes)").to_string();
                 let found = format_args!("{blocksize}, with NaN as chunk {number}").to_string();
                 within.found(&rules::CHUNK_NAN, 0, index.len, expected, found);
             }
@@ -429,7 +430,7 @@ impl<'a> ChunkChecker<'a> {
             let nbytes =
                 self.parts.outline.offsets.len().saturating_mul(geometry.chunk_len() as u64);
             if nbytes != frame.nbytes {
-                let expected = format_args!("{nbytes}, as chunks of an array are whole");
+                let expected = format_args!("{nbytes}, as all chunks of an array have full size");
                 field::NBYTES.found(
                     &mut within,
                     &rules::NBYTES,

@@ -148,13 +148,13 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
         wrong(3, 1, "a typesize of 8", chunk.typesize.to_string());
     }
     if chunk.variable_blocks {
-        wrong(0x1e, 1, "blocks of one size", "variable blocks".into());
+        wrong(0x1e, 1, "blocks of equal length", "variable-length blocks".into());
     }
     if chunk.lazy || chunk.instrumented {
         wrong(0x1f, 1, "offsets", "a lazy or instrumented chunk".into());
     }
     if chunk.filters.iter().any(|&filter| filter > 1) {
-        wrong(0x10, 6, "no filter but shuffle", format!("{:?}", chunk.filters));
+        wrong(0x10, 6, "no filter other than shuffle", format!("{:?}", chunk.filters));
     }
     match chunk.special {
         Some(Special::Value) if chunk.cbytes as usize != EXTENDED_HEADER_LEN + 8 => {

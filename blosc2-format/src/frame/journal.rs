@@ -32,8 +32,9 @@ use crate::{FormatError, ReadAt};
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame with a change in progress and a journal.
 ///
-/// Without a complete journal, only the mark must be removed if the frame is valid and ends with the
-/// file: the change was complete. Otherwise the overwritten bytes are lost.
+/// If there is no complete journal, but the frame is valid and ends with the file, the change was
+/// complete, and only the mark has to be removed. If there is neither a complete journal nor such a
+/// frame, the overwritten bytes are lost.
 pub const UNFINISHED: u8 = 0x7f;
 /// The mark of a frame with a change in progress without a journal. If the writer is interrupted,
 /// the overwritten bytes are lost.
@@ -96,11 +97,11 @@ pub struct Record {
     pub at: u64,
 }
 
-/// Returns whether nothing follows the frame of `frame_len` bytes at the start of `source`. Zeros,
-/// and a journal or the beginning of one after them, count as nothing: an interrupted writer leaves
-/// them.
+/// Returns whether no other data follows the frame of `frame_len` bytes at the start of `source`. A
+/// change of the frame would overwrite other data.
 ///
-/// Other bytes do not belong to the frame, and a change of the frame would overwrite them.
+/// Zeros after the frame, and a complete or incomplete journal after them, do not count as other
+/// data: an interrupted writer leaves them.
 ///
 /// # Errors
 /// The errors of `source`.

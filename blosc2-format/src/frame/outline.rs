@@ -242,9 +242,9 @@ impl Outline {
         self.offsets.decoded(number)
     }
 
-    /// Returns whether `other`, which was just read from `source`, equals this outline. Of a part of
-    /// the index that this outline has not decoded, it compares at least the position in the index
-    /// chunk, but not always the content.
+    /// Returns whether `other`, which was just read from `source`, equals this outline. If this
+    /// outline has not decoded a part of the index, the position of this part in the index chunk is
+    /// compared, but not always its content.
     ///
     /// # Errors
     /// Fails with the errors of [`offset`](Self::offset) for `other`.
@@ -326,7 +326,7 @@ impl Outline {
     }
 
     pub(super) fn unknown_size(&self, number: u64) -> Error {
-        let expected = "a chunk, as sizes vary and a special offset has none";
+        let expected = "a stored chunk, as sizes vary and a special offset states no size";
         let found = format_args!("a special offset for chunk {number}").to_string();
         FormatError::of(&rules::CHUNK_UNKNOWN, self.index_at(), expected, found).into()
     }
@@ -418,7 +418,9 @@ impl Outline {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
             let (found, len) = (chunk.len(), header.cbytes);
-            return Err(Error::Argument(format!("{found} bytes for a chunk of {len} bytes")));
+            return Err(Error::Argument(format!(
+                "{found} bytes are not the whole chunk of {len} bytes"
+            )));
         }
         if name == checksums::NAME {
             let what = format!("the name `{name}` is reserved for checksums (`set_checksums`)");

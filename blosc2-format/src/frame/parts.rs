@@ -91,7 +91,7 @@ impl Parts {
             check_fields(head, &header, checker);
         }
         if header.layout != layout {
-            let kinds = ["0, a frame that has its chunks", "1, the index of a directory"];
+            let kinds = ["0, a contiguous frame", "1, the index file of a directory"];
             let (expected, found) = match layout {
                 Layout::Contiguous => (kinds[0], kinds[1]),
                 Layout::Directory => (kinds[1], kinds[0]),
@@ -100,8 +100,8 @@ impl Parts {
             return Ok(None);
         }
         if header.frame_len > size {
-            let found = format_args!("{} with {size} bytes to read", header.frame_len).to_string();
-            let expected = format_args!("at most {size}: the frame is truncated").to_string();
+            let found = format_args!("{}: the frame is truncated", header.frame_len).to_string();
+            let expected = format_args!("at most the {size} available bytes").to_string();
             field::FRAME_LEN.found(checker, &rules::FRAME_LEN, expected, found);
             return Ok(None);
         }
@@ -197,7 +197,7 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
     let flags = field::FLAGS.byte(head);
     if flags >> 4 & 0b11 != 1 {
         let found = flags >> 4 & 0b11;
-        field::FLAGS.found(checker, &rules::OFFSET_SIZE, "1, which is 64 bits", found);
+        field::FLAGS.found(checker, &rules::OFFSET_SIZE, "1, which means 64 bits", found);
     }
     let mut flag = |right: bool, expected: &str| {
         if !right {
@@ -205,9 +205,12 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
         }
     };
     let variable = header.chunksize == ChunkSize::Variable;
-    flag(header.variable_chunks == variable, "bit 6 where the chunk size is 0, and only there");
+    flag(header.variable_chunks == variable, "bit 6 set exactly if the chunk size is 0");
     let newer = variable || header.variable_blocks;
-    flag((header.version == 3) == newer, "version 3 for variable sizes, 2 otherwise");
+    flag(
+        (header.version == 3) == newer,
+        "version 3 for variable-length chunks or blocks, otherwise 2",
+    );
 
     if header.blocksize > MAX_BLOCKSIZE {
         let expected = format_args!("at most {MAX_BLOCKSIZE}");

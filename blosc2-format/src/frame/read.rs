@@ -45,8 +45,8 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// Reads the header, the trailer and the index, but no chunk.
     ///
-    /// If the index has more than 2,048 entries and is compressed as C-Blosc2 does it, it is decoded
-    /// and checked in parts, when they are needed. If it also has more than 64 KiB as stored, the
+    /// If the index has more than 2,048 entries and is compressed as by C-Blosc2, it is decoded and
+    /// checked in parts, when they are needed. If it also has more than 64 KiB as stored, the
     /// parts are read when they are needed. Any other index is read and decoded completely.
     ///
     /// # Errors

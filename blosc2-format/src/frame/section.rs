@@ -74,7 +74,7 @@ pub(crate) fn read(
     for (name, at, _) in &names {
         if !seen.insert(name) {
             let found = format_args!("`{}` twice", name.escape_default()).to_string();
-            checker.found(&rules::META_TWICE, *at as u64, 4, "names that differ", found);
+            checker.found(&rules::META_TWICE, *at as u64, 4, "unique names", found);
         }
     }
     cursor.marker(0xdc, checker)?;

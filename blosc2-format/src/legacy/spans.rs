@@ -41,7 +41,7 @@ pub(crate) fn check(
     };
     spans.retain(|span| {
         if span.at < free {
-            let expected = format_args!("a start at {free} or after, where what is before ends");
+            let expected = format_args!("a start at {free} or later, where the previous part ends");
             let mut checker = checker.within(span.part.clone(), span.at);
             checker.found(overlap, 0, span.len, expected, span.at);
             return false;

@@ -174,8 +174,8 @@ fn transform(decompress: bool, values: &[u32], input: &[u8]) -> Result<Buffer> {
     let chunksize = params.chunksize as usize;
     if chunksize == 0 {
         // HDF5 reads as many bytes as a chunk has, whatever the filter returns.
-        let detail = "the parameters do not contain the size of a chunk, as for variable-length items, for which HDF5 does not \
-             set it: pass those of `FilterParams::new`";
+        let detail = "the parameters do not contain the size of a chunk (HDF5 does not set it for variable-length items): \
+             pass those of `FilterParams::new`";
         return Err(Error::new(ErrorKind::Unsupported, "filter a chunk of HDF5", detail));
     }
     if decompress {

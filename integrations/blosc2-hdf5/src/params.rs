@@ -35,12 +35,12 @@ pub struct FilterParams {
     pub codec: Codec,
     /// The compression level, 0 (no compression) to 9. Default: 5.
     pub level: u8,
-    /// The filter of Blosc2 that is applied before the codec, [`Filter::Shuffle`] by default. HDF5 stores its code, and
-    /// no parameter of it.
+    /// The filter of Blosc2 that is applied before the codec, [`Filter::Shuffle`] by default. HDF5 stores its code,
+    /// but not its parameter.
     pub filter: Option<Filter>,
-    /// The size of a block in bytes. `None`, the default, is an automatic size. For chunks with a shape it is the
-    /// largest size of a block; if it is too small, the block has 2 items along each axis. Sizes below that of an item
-    /// count as the size of an item.
+    /// The size of a block in bytes. `None`, the default, is an automatic size. For chunks with a shape, it is the
+    /// maximum size of a block; if it is too small, a block has 2 items on each axis. A size that is smaller than an
+    /// item is replaced by the size of an item.
     pub blocksize: Option<u32>,
     /// The size of an item in bytes. For a dataset of fixed-size arrays, it is the size of an item of these arrays, as
     /// in hdf5plugin. It is 0 if HDF5 has not set it, as for items of variable length.
@@ -122,8 +122,8 @@ impl FilterParams {
     /// [`decode`]: crate::decode
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: there are less than 4 integers, or less than the number of dimensions requires; a
-    ///   compression parameter is above 255; or the number of dimensions is 0 or above 16.
+    /// - [`ErrorKind::InvalidData`]: there are fewer than 4 integers, or fewer than the number of dimensions requires;
+    ///   a compression parameter is above 255; or the number of dimensions is 0 or above 16.
     pub fn from_cd_values(values: &[u32]) -> Result<Self> {
         let &[_, _, typesize, chunksize, ..] = values else {
             return Err(invalid(format!("expected at least 4 integers, got {values:?}")));

@@ -75,15 +75,15 @@ pub struct Blosc2Codec {
 }
 
 impl Blosc2Codec {
-    /// Creates a codec from parameters of compression.
+    /// Creates a codec from compression parameters.
     ///
     /// The number of [threads](CParams::threads) for each chunk is not stored in the metadata. The default typesize
     /// is 1.
     ///
     /// # Errors
     /// - [`PluginCreateError::Other`]: a parameter is invalid, or the metadata of this codec cannot express it: more
-    ///   than one filter, other codecs and filters than above, a parameter of the codec, a dictionary, a tuner, chunks
-    ///   of Blosc1.
+    ///   than one filter, codecs and filters other than those above, a parameter of the codec, a dictionary, a tuner,
+    ///   chunks of Blosc1.
     pub fn new(params: CParams) -> Result<Self, PluginCreateError> {
         let supported = CODECS.iter().any(|entry| entry.2 == params.codec)
             && FILTERS.iter().any(|entry| entry.2 == params.filters)

@@ -58,13 +58,12 @@ pub struct BloscCodec {
 }
 
 impl BloscCodec {
-    /// Creates a codec from parameters of compression.
+    /// Creates a codec from compression parameters.
     ///
-    /// Used are the codec, the level, the filter, the typesize (1 by default) and the block size. These are stored in
-    /// the metadata; the number of [threads](CParams::threads) for each chunk and the [rule for splitting
-    /// blocks](SplitMode) are used, but not stored. The automatic block size and the automatic split are those of
-    /// C-Blosc, not of C-Blosc2. A typesize above 255 is stored in the metadata, and the chunks have a typesize of 1,
-    /// as in C-Blosc.
+    /// The codec, the level, the filter, the typesize (1 by default) and the block size are stored in the metadata. The
+    /// number of [threads](CParams::threads) for each chunk and the [rule for splitting blocks](SplitMode) are used,
+    /// but not stored. The automatic block size and the automatic split are those of C-Blosc, not of C-Blosc2. A
+    /// typesize above 255 is stored in the metadata, and the chunks have a typesize of 1, as in C-Blosc.
     ///
     /// # Errors
     /// - [`PluginCreateError::Other`]: a parameter is invalid, or Blosc1 does not support it (see [`CParams::blosc1`]).

@@ -128,7 +128,7 @@ impl Kind {
             },
             2 => self.read(table, data),
             _ if table.known => Ok(()),
-            _ => Err(broken("a table to use again", "none")),
+            _ => Err(broken("a table of an earlier block", "none")),
         }
     }
 }
@@ -235,7 +235,7 @@ impl History {
             packed = &packed[len..];
         }
         if !self.codes.known {
-            return Err(broken("codes to use again", "none"));
+            return Err(broken("Huffman codes of an earlier block", "none"));
         }
         literals.resize(len, 0);
         if len == 0 {

@@ -42,8 +42,8 @@ pub struct Salvaged {
     pub header: Option<Header>,
     /// The compression parameters: those of the header if the chunks do not contradict it,
     /// otherwise those of the first chunk. In the second case the level and the split mode are the
-    /// defaults, and a typesize above 255 is 1. Without a header and without chunks all are the
-    /// defaults.
+    /// defaults, and the typesize is 1 if it was above 255. Without a header and without chunks, all
+    /// parameters are the defaults.
     pub params: Params,
     /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,

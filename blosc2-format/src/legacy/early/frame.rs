@@ -109,7 +109,8 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// Returns the codes of the filters. As in the header of a chunk, the filters are in the last
-    /// slots (of the first five, if the chunks have version 3), and 0 is an empty slot.
+    /// slots, and 0 is an empty slot. If the chunks have version 3, the sixth slot is always empty,
+    /// and the filters are in the last ones of the first five slots.
     ///
     /// The header of [`Layout::Early`] does not state the filters reliably; the result is then the
     /// filters of the first chunk, or zeros if there is no chunk.

@@ -23,7 +23,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
             Some(at) if self.is_index(at, start)? => at,
             _ => match self.last_chunk(start)? {
                 Some(at) if self.is_index(at, start)? => {
-                    let expected = format_args!("{}, up to the last chunk, the index", at - start);
+                    let expected =
+                        format_args!("{}, the bytes before the last chunk, the index", at - start);
                     checker.within(Part::Header, 0).found(&rules.cbytes, 0x27, 8, expected, cbytes);
                     at
                 }
@@ -31,7 +32,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
                     if given.is_none() {
                         let mut checker = checker.within(Part::Header, 0);
                         let expected =
-                            format_args!("0 to {}, what follows the header", size - start);
+                            format_args!("0 to {}, the bytes after the header", size - start);
                         checker.found(&rules.cbytes, 0x27, 8, expected, cbytes);
                     }
                     given.unwrap_or(size)

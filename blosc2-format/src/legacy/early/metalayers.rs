@@ -163,7 +163,7 @@ fn contents(cursor: &mut Cursor<'_, '_, '_>, entries: Vec<Entry>) -> Option<Vec<
 
 /// Returns the section of these metalayers at `start` of a frame.
 pub(crate) fn to_bytes(layers: &[Metalayer], start: usize) -> Result<Vec<u8>, Error> {
-    let too_many = || Error::Argument("metalayers that need over 65535 bytes of map".into());
+    let too_many = || Error::Argument("the map of the metalayers has more than 65535 bytes".into());
     let count = u16::try_from(layers.len()).map_err(|_| too_many())?.to_be_bytes();
     let map_len = 7 + layers.iter().map(|layer| 6 + layer.name.len()).sum::<usize>();
     let given_len = u16::try_from(map_len).map_err(|_| too_many())?;
@@ -182,7 +182,7 @@ pub(crate) fn to_bytes(layers: &[Metalayer], start: usize) -> Result<Vec<u8>, Er
         section.push(0xa0 | len as u8);
         section.extend(name.as_bytes());
         section.push(0xd2);
-        let too_long = || Error::Argument("metalayers of over 2 GiB".into());
+        let too_long = || Error::Argument("the metalayers have more than 2 GiB".into());
         section.extend(i32::try_from(offset).map_err(|_| too_long())?.to_be_bytes());
         offset = offset.saturating_add(5).saturating_add(content.len());
     }

@@ -29,7 +29,7 @@ const MIN_COMPRESSED: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
     /// All chunks are written at once. The chunk size in the header is 0 if the sizes of the chunks
-    /// differ, also if only the last one is shorter. A [`Layout::Version1`] frame with chunks has a
+    /// differ, even if only the last chunk is shorter. A [`Layout::Version1`] frame with chunks has a
     /// gap before the trailer.
     #[default]
     Whole,
@@ -258,7 +258,7 @@ impl Writer {
             layout == Layout::Version1 && mode == WriteMode::Whole && !self.offsets.is_empty();
         let gap = if doubled { trailer.len() } else { 0 };
 
-        let too_long = || Error::Argument("a header of over 2 GiB".into());
+        let too_long = || Error::Argument("the header has more than 2 GiB".into());
         let header_len = layout.fixed_len() + section.len();
         header.header_len = i32::try_from(header_len).map_err(|_| too_long())?;
         let frame_len = header_len + self.data.len() + index.len() + gap + trailer.len();

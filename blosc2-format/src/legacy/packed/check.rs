@@ -40,7 +40,7 @@ impl Parts {
         8 * self.chunks.len() as u64
     }
 
-    /// Returns whether the block of positions precedes the data, like with the first writers.
+    /// Returns whether the table of positions precedes the data, as the first versions wrote it.
     pub(crate) fn index_is_first(&self) -> bool {
         self.chunks.iter().any(|&at| at > self.index())
     }
@@ -99,7 +99,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     // A chunk has at least a header and a position.
     let most = (end - HEADER_LEN as u64) / (MIN_HEADER_LEN as u64 + 8);
     let Some(nchunks) = nchunks.filter(|nchunks| *nchunks <= most) else {
-        let expected = format_args!("0 to {most}, for which there are bytes");
+        let expected = format_args!("0 to {most}, the most that fit in {end} bytes");
         header_checker.found(&rules::NCHUNKS, 16, 8, expected, parts.header.nchunks);
         return Ok(None);
     };
@@ -180,10 +180,11 @@ fn contents<R: ReadAt + ?Sized>(
         }
         if is_data && header.has_delta() && chunk.is_stored() {
             let (found, other) = match parts.stored_delta() {
-                StoredDelta::Absent => ("data", "differences, if it was appended later"),
+                StoredDelta::Absent => ("data", "differences if the chunk was appended later"),
                 StoredDelta::Present => ("differences, as written before 2015-12-20", "data"),
             };
-            let found = format_args!("either; taken as {found}; or it is {other}");
+            let found =
+                format_args!("bytes that can be either: read as {found}, but can be {other}");
             let expected = "data or differences to the reference";
             checker.found(&rules::DELTA_AMBIGUOUS, 2, 1, expected, found);
         }
@@ -207,7 +208,7 @@ fn contents<R: ReadAt + ?Sized>(
     }
     let after = parts.end - parts.index();
     if !parts.index_is_first() && after != parts.index_len() {
-        let expected = format_args!("{}, the positions up to the end", after / 8);
+        let expected = format_args!("{}, the number of positions up to the end", after / 8);
         header_checker.found(&rules::NCHUNKS, 16, 8, expected, header.nchunks);
     }
     if size > parts.end {
@@ -249,7 +250,7 @@ fn order(spans: &[Span], parts: &Parts, checker: &mut Checker<'_>) {
     for span in chunks {
         if span.at < before {
             sorted = false;
-            let expected = format_args!("at least {before}, after those before it");
+            let expected = format_args!("at least {before}, where an earlier chunk starts");
             let mut checker = checker.within(span.part.clone(), span.at);
             checker.found(&rules::ORDER, 0, span.len, expected, span.at);
         }

@@ -204,7 +204,7 @@ impl Header {
             &rules::CHUNKSIZE,
             12,
             4,
-            "0, as nothing set it",
+            "0, as no version set it",
             chunksize.to_string(),
         );
     }

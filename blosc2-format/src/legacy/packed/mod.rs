@@ -52,8 +52,8 @@ pub(crate) use rules::RULES;
 pub enum Kind {
     /// A packed super-chunk.
     Packed,
-    /// The output of C-Blosc2 2.0.0-a5, which that version could not read itself: a header of 120 bytes with
-    /// other fields. This crate does not read it.
+    /// The output of C-Blosc2 2.0.0-a5: a header of 120 bytes with other fields. Neither that version
+    /// nor this crate can read it.
     Alpha5,
 }
 

@@ -28,7 +28,7 @@ rules! {
     NBYTES: error "nbytes", "decompressed size";
     CBYTES: error "cbytes", "compressed size";
     POSITION: error "position", "position of an ancillary chunk";
-    INDEX: error "index", "position of the block of positions";
+    INDEX: error "index", "position of the table of positions";
     OFFSET: error "offset", "position of a chunk";
     ORDER: warning "order", "order of the parts";
     OVERLAP: error "overlap", "chunk";

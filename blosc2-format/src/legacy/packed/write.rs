@@ -132,7 +132,7 @@ impl Writer {
     ///   used a reference.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
         if kind == Ancillary::Filters && self.reference.is_some() {
-            let why = "a reference of delta, but the data before has another one";
+            let why = "the reference of delta cannot change: earlier data uses another one";
             return Err(Error::Argument(why.to_owned()));
         }
         self.nbytes[kind as usize] = whole_chunk(chunk)?.nbytes.into();
@@ -143,8 +143,8 @@ impl Writer {
     /// Compresses `data` to a chunk of version 3, as C-Blosc2 2.0.0-a3 and 2.0.0-a4 wrote it, and
     /// appends it.
     ///
-    /// With delta the first data is the reference, unless a filters chunk was set before. If the
-    /// table of positions precedes the data, a chunk that is stored uncompressed contains the
+    /// With delta, the data of the first call is the reference, unless a filters chunk was set. If
+    /// the table of positions precedes the data, a chunk that is stored uncompressed contains the
     /// difference ([`StoredDelta::Present`]), otherwise the data itself ([`StoredDelta::Absent`]).
     /// The reader uses the same rule.
     ///

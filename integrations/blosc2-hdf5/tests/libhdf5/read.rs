@@ -25,7 +25,7 @@ fn compare(script: &str, name: &str) -> Result<usize> {
     }
     if let Ok(broken) = file.dataset("broken") {
         let error = broken.read_raw::<FixedAscii<300>>().unwrap_err().to_string();
-        assert!(error.contains("expected 57600, the frame's, found 192"), "{error}");
+        assert!(error.contains("expected 57600, as the frame states, found 192"), "{error}");
     }
     assert_eq!(names.len(), printed.trim().parse::<usize>()?);
     Ok(names.len())
