@@ -51,7 +51,7 @@ pub trait Row: Sized {
     /// Returns the cells of each column.
     fn columns(rows: &[Self]) -> Vec<(&'static str, Data<'static>)>;
 
-    /// Reads rows of a table. It may have other columns, too.
+    /// Reads rows of a table. The table may also have other columns.
     ///
     /// # Errors
     /// Fails with the errors of [`CTable::rows`].
