@@ -243,7 +243,8 @@ impl ListArray {
         self.list.is_nullable()
     }
 
-    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. Buffered rows are
+    /// kept.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

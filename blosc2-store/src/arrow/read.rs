@@ -74,7 +74,7 @@ impl ReadOptions {
         Self { batch_rows: rows.max(1), ..self }
     }
 
-    /// Opens the selected columns of a table: a `CTable`, or a reference or an `Arc` of one.
+    /// Opens the selected columns of a table. `table` is a `CTable`, a reference to one, or an `Arc` of one.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no column with one of the names;

@@ -79,7 +79,7 @@ pub trait Cell: Sized {
     /// Returns the type of a column of such cells.
     fn spec() -> ColumnSpec;
 
-    /// Returns the type of the items of a list of such cells; `None` if there is none.
+    /// Returns the type of the items of a list of such cells; `None` if a list cannot contain them.
     fn item() -> Option<ItemType>;
 
     /// Converts the cell to a value.
