@@ -182,7 +182,7 @@ fn missed(all: &[Measured]) -> String {
             count += 1;
             if ratio < least {
                 lines += &format!(
-                    "- {}, {}, {}: {ratio:.2} of {}, required {least:.2}\n",
+                    "- {}, {}, {}: ratio {ratio:.2} to {}, required {least:.2}\n",
                     measured.workload.name,
                     measured.codec,
                     threads(measured.threads),
@@ -288,7 +288,8 @@ fn sizes(cases: &[&Measured]) -> String {
             if let Some(ratio) = growth(cases, key, count) {
                 let verb = if key == "read_size" { "read" } else { "write" };
                 text += &format!(
-                    "\nTo {verb} with {}, the time per byte at 4 GiB is {ratio:.2} times that at 64 MiB (at most 1.2).\n",
+                    "\nTo {verb} with {}, the time per byte at 4 GiB is {ratio:.2} times that at 64 MiB \
+                     (required: at most 1.2).\n",
                     threads(count)
                 );
             }

@@ -41,10 +41,10 @@ const CHANGE: &str = "change an embedded store";
 ///
 /// # Several writers
 /// Any number of handles, threads and programs can change one file at the same time if all of them lock it:
-/// [`open_rw`](Self::open_rw) and [`create`](Self::create) do so, Python does with `locking=True`. Each change holds the
-/// lock `FILE.b2lock`, which is not removed, and includes the changes before it. [`keys`](Self::keys) and
-/// [`get`](Self::get) return the entries as of the opening or of the last change by this handle; reopen the store to see
-/// those of other handles.
+/// [`open_rw`](Self::open_rw) and [`create`](Self::create) do so, Python does with `locking=True`. Each change takes
+/// the lock of the file `FILE.b2lock`, which is not removed, and first reads the changes that other handles have made.
+/// [`keys`](Self::keys) and [`get`](Self::get) return the entries at the time when this handle was opened or last made
+/// a change; reopen the store to see later changes by other handles.
 ///
 /// A program that dies in the middle of a change may leave the file [unfinished](OpenOptions#crash-recovery); `open_rw`
 /// recovers it. A store that is opened by [`from_schunk`](Self::from_schunk) has the options of its super-chunk.

@@ -78,7 +78,7 @@ pub enum ItemKind {
     Complex128,
     /// Boolean.
     Bool,
-    /// Timestamp: 64-bit signed integer, the time since 1970 in `unit`: `s`, `ms`, `us` (default) or `ns`.
+    /// Timestamp: 64-bit signed integer, the time since 1970-01-01 in `unit`: `s`, `ms`, `us` (default) or `ns`.
     Timestamp,
     /// String of at most `max_length` characters, 32 by default.
     String,
@@ -251,7 +251,7 @@ impl ItemType {
         self.options.sort_by_key(|(name, _)| place(name));
     }
 
-    /// Returns the value of an option. The kind, the type of the items of a list and the fields of a structure are no
+    /// Returns the value of an option. The kind, the type of the items of a list and the fields of a structure are not
     /// options: [`kind`](Self::kind) returns them.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value)

@@ -13,9 +13,9 @@
 //!   writers](TreeStore#several-writers);
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): it needs more memory than the limits of
 //!   [`OpenOptions`](blosc2::OpenOptions) allow;
-//! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its format version is newer than this crate supports, its
-//!   values are serialized with Arrow and this build does not have the feature `arrow`, or in another way than with
-//!   msgpack; or its items are Python objects.
+//! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its format version is newer than this crate supports; its values
+//!   are serialized with Arrow and this build does not have the feature `arrow`; its values are serialized neither with
+//!   msgpack nor with Arrow; or its items are Python objects.
 //!
 //! ## Creating a container
 //! - [`AlreadyExists`](blosc2::ErrorKind::AlreadyExists): the path exists; it is not changed;
@@ -46,22 +46,23 @@
 //! - [`Io`](blosc2::ErrorKind::Io): the file cannot be written.
 //!
 //! # What changes survive
-//! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a table
-//! of what a change of a super-chunk survives: the death of the program, a power failure, a full disk. For the
-//! containers of this crate:
+//! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a
+//! table that states which events a change of a super-chunk survives: the death of the program, a power failure, a full
+//! disk. Below, *as by default* and *as with `durable`* refer to the columns of that table. A change of a container
+//! survives:
 //!
 //! | container | change | what it survives |
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
-//! | [`CTable`] in a directory | `append`, `delete_rows`; `add_column`, `rename_column` and `drop_column` | as for the default: the rows or columns are valid after one atomic change, which is the last one, or for `drop_column` the first one. `finish` syncs them to disk. If the program died, parts that nothing refers to can remain; those of `append` are removed by the next change |
-//! | [`CTable`] in a directory | `update` | as for the default, for each array of the column (items, mask of nulls) and for each batch. The strings of a `Utf8` column can be damaged if the program dies |
-//! | [`CTable`] in a directory | `compact` | errors. If the program dies, the columns have their rows at different places |
-//! | [`CTable`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
+//! | [`CTable`] in a directory | `append`, `delete_rows`, `add_column`, `rename_column`, `drop_column` | as by default. One atomic change makes the rows or columns valid or removes them: the last step of the call, in `drop_column` the first one. `finish` syncs all changes to disk. If the program died, unused data can remain in the files; the next change removes that of `append` |
+//! | [`CTable`] in a directory | `update` | as by default, separately for each array of the column (items, mask of nulls) and for each batch. The strings of a `Utf8` column can be damaged if the program dies |
+//! | [`CTable`] in a directory | `compact` | errors of reading: all rows are read before the first column is changed. If the program dies or a file cannot be written, the columns can have their rows at different places |
+//! | [`CTable`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options; `open_rw` and `create` set `locking` |
-//! | [`TreeStore`] in a directory | `create`, and `insert`, `create_array`, `remove` and the attributes, for one entry each | as for `durable`. A group is removed entry by entry |
-//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as for the default, until its `sync` |
-//! | [`TreeStore`] in a zip file | all changes until `finish` | as for `durable`; before `finish`, the zip file does not change |
-//! | [`TreeStore`] | `pack`, `unpack` | as for `durable` |
+//! | [`TreeStore`] in a directory | `create`; for one entry each: `insert`, `create_array`, `remove`, `set_attribute`, `remove_attribute` | as with `durable`. A group is removed entry by entry |
+//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as by default; after `sync` of its super-chunk, as that table states for `sync` |
+//! | [`TreeStore`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
+//! | [`TreeStore`] | `pack`, `unpack` | as with `durable` |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -145,8 +145,8 @@ impl ListArray {
     ///   [`ObjectArray`], is missing or invalid;
     /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow and this build does not have the feature
     ///   `arrow`; or its format version is newer than this crate supports;
-    /// - the errors of [`BatchArray::nitems`]: if the stored number of rows of each batch is missing or invalid, all
-    ///   batches are read.
+    /// - the errors of [`BatchArray::nitems`], which reads all batches if the stored numbers of rows are missing or
+    ///   invalid.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(
@@ -243,7 +243,8 @@ impl ListArray {
         self.list.is_nullable()
     }
 
-    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. Buffered rows are
+    /// kept.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

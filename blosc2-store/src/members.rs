@@ -42,8 +42,8 @@ const VERIFY: &str = "verify a file of a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Symbolic links and other entries that are neither files nor directories are not listed, and never opened. Nor are the
-/// lock file of the store and temporary files of this crate.
+/// Symbolic links and other entries that are neither files nor directories are not listed and never opened. The lock
+/// file of the store and temporary files of this crate are not listed either.
 #[derive(Debug)]
 pub struct Members(Files);
 

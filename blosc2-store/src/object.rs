@@ -1,4 +1,4 @@
-//! Objects: the container that a file of Python holds, by its metadata.
+//! Objects: the container in a file, identified by its metadata.
 
 use std::path::Path;
 
@@ -241,7 +241,7 @@ impl TreeStore {
 }
 
 impl CTable {
-    /// Opens the table in a file or a directory.
+    /// Opens the table in a file or a directory for reading.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;

@@ -27,12 +27,13 @@ pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
         (Side::Format, Kind::Container(_)) => Some(Always(FORMAT_CONTAINER)),
         (Side::C, Kind::Container(_)) => Some(Always(C_CONTAINER)),
         (Side::Blosc2, Kind::Container(Container::Dict { .. })) => Some(Always(
-            "`blosc2-store` writes stores as TreeStore. It reads DictStores and does not write \
+            "`blosc2-store` creates stores as TreeStore. It reads and changes DictStores, but does not create \
              them.",
         )),
-        (Side::Blosc2, Kind::Container(Container::Table { .. })) => {
-            Some(Always("`blosc2-store` reads tables and does not write them."))
-        }
+        (Side::Blosc2, Kind::Container(Container::Table { .. })) => Some(Always(
+            "The matrix does not write tables with `blosc2-store`: `tests/containers` tests the tables that it \
+                 writes.",
+        )),
         (Side::Format, _) if params.blosc1 => {
             Some(Always("`blosc2-format` reads chunks of Blosc1 and does not write them."))
         }
@@ -40,9 +41,9 @@ pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
             Some(Always("`blosc2-format` reads dictionaries and does not create them."))
         }
         (Side::Format, _) if needs_array_plugins(object) => Some(Always(PLUGINS)),
-        (Side::Format, _) if object.place == Place::Memory => Some(Always(
-            "In memory, `blosc2-format` has no form of a super-chunk other than the frame.",
-        )),
+        (Side::Format, _) if object.place == Place::Memory => {
+            Some(Always("`blosc2-format` writes super-chunks in memory only as frames."))
+        }
         (Side::Format, _) if params.codec == LZ4HC => Some(Sometimes(
             "`blosc2-format` reads LZ4HC and has no encoder for it. It writes only chunks whose \
              data is stored uncompressed or is special.",

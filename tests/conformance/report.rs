@@ -39,7 +39,7 @@ Four independent programs write the same objects, and each of them reads what al
 const METHOD: &str = r"
 One table of objects (`tests/conformance/table.rs`) is the source of all cases. A case is one object, written by one
 program and read by one program. It passes if the reader finds what the table contains. Expected values are computed
-from the table, never from what a reader returned. Compared are:
+from the table, never from what a reader returned. These results of the reader are compared:
 
 - of a chunk: its length, its data, and the data of each variable-length block;
 - of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, level, filters, the kind
@@ -57,9 +57,9 @@ printed with the object, the expected value and the found value.
 ## Cells
 
 The columns are named *writer* → *reader*. A cell contains the number of cases that pass. A letter refers to the
-[reason](#reasons) why the cell is empty, or why the other objects of the row are not counted. These other cases are run
-too: if one passes that cannot pass according to the reason, the command fails. If a fault of C-Blosc2 makes a result
-depend on uninitialized memory, the case is not counted, whether it passes or fails.
+[reason](#reasons) why the cell is empty, or why the other objects of the row are not counted. These cases are run too.
+If one of them passes although the reason excludes it, the command fails. If a fault of C-Blosc2 makes a result depend
+on uninitialized memory, the case is not counted, whether it passes or fails.
 
 The last three columns compare the bytes of the files. `3/4` in F=B means: F and B have both written 4 objects, and the
 files of 3 of them are equal. Objects compressed with zlib are left out, because the programs contain different
@@ -74,13 +74,13 @@ const REST: &str = r"
 - ZFP: the feature `zfp` is not part of the default build, and the codec is lossy without an exact model.
 - User-defined codecs and filters, prefilters and postfilters: `tests/chunks`.
 - Several threads: all writers use one thread, because several threads store blocks in the order in which they finish.
-- Files that are changed after they were written: in `tests/python/turns.rs`, Python and Rust change the same files in
+- Files that are changed after they were written. In `tests/python/turns.rs`, Python and Rust change the same files in
   turns; `tests/super_chunks/sequences` compares random changes with C.
 - Files of older versions of Blosc: `tests/python/kept_files.rs`, `blosc2-format/tests/golden`.
 - Structures with gaps between their fields: `tests/python/arrays.rs`.
 - Carriers (files that describe a computation or a reference instead of data): `tests/python/kept_files.rs`.
 - Damaged files: `tests/hostile_input`.
-- Big-endian machines: big-endian dtypes are covered, big-endian machines are not.
+- Big-endian machines. Big-endian dtypes are covered.
 ";
 
 /// The text of the report. It has no times and nothing about the machine.

@@ -144,9 +144,9 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
 /// durations become NaT.
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidArgument`]: the Arrow type has no dtype, such as lists of different lengths, dictionaries and
-///   timestamps with a time zone; the array has other nulls; a string ends with a zero; or a parameter of the builder
-///   is invalid;
+/// - [`ErrorKind::InvalidArgument`]: there is no dtype for the Arrow type, such as lists of different lengths,
+///   dictionaries and timestamps with a time zone; the array has nulls and holds neither dates nor durations; a string
+///   ends with a zero; or a parameter of the builder is invalid;
 /// - the errors of [`NDArrayBuilder::from_bytes`].
 ///
 /// ```

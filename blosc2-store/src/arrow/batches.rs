@@ -15,8 +15,9 @@ use crate::tag::{ARROW, error};
 const READ: &str = "read Arrow items from a batch array";
 
 impl BatchArray {
-    /// Creates an array whose items are serialized with Arrow, in an empty super-chunk, whose storage and compression
-    /// parameters it uses, with `items_per_block` items in each block. Python: `BatchArray(serializer="arrow")`.
+    /// Creates an array in an empty super-chunk. Its items are serialized with Arrow, `items_per_block` items in each
+    /// block. The array uses the storage and the compression parameters of the super-chunk. Python:
+    /// `BatchArray(serializer="arrow")`.
     ///
     /// The first batch determines the type of all items. With `items_per_block` `None`, the number is computed from the
     /// first batch and the compression level, as for [`new_in`](Self::new_in).
@@ -91,8 +92,8 @@ impl BatchArray {
         Ok(array)
     }
 
-    /// Returns an iterator over the batches as Arrow record batches, with one column named `values`, which reads each
-    /// batch when it is reached. After an error it continues with the next batch.
+    /// Returns an iterator over the batches as Arrow record batches with one column, named `values`. The iterator reads
+    /// each batch when it is reached, and continues with the next batch after an error.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`]: the items are serialized with msgpack.

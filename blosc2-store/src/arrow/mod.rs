@@ -33,8 +33,8 @@
 //! }
 //! table.finish()?;
 //! ```
-//! The crate `parquet-example` in the folder `integrations` of the repository contains them as a program with a test.
-//! DataFusion takes the batches of the columns that a query needs:
+//! The crate `parquet-example` in the folder `integrations` of the repository is a program that does both, with a test.
+//! DataFusion receives the batches of the columns that a query needs:
 //!
 //! ```ignore
 //! let batches = ReadOptions::new().columns(["day", "price"]).read(&table)?.collect::<Result<Vec<_>, _>>()?;
@@ -61,12 +61,12 @@
 //! | `List` | `List` | `LargeList` |
 //! | `Struct` | `Struct` | |
 //! | `NDArray` | `FixedSizeList` with the extension type `arrow.fixed_shape_tensor` | `FixedSizeList` with the metadata `blosc2:ndarray_shape` of Python, or without |
-//! | `Object`, `Computed`, and kinds that are not known | none: reading them is an error with the name of the column; select other columns | |
+//! | `Object`, `Computed`, and unknown kinds | none: reading such a column is an error that names it; select other columns | |
 //!
-//! Null rows are null in Arrow, however the table represents them. Items of lists and fields of structures are nullable
-//! in the exported types, as in Python. "With metadata": the field has the key `blosc2:kind` with the name of the kind,
-//! such as `string[9]`, so that the same kind is created from the schema; without it, strings become `Utf8` and bytes
-//! `VlBytes`.
+//! Null rows are null in Arrow, regardless of how the table represents them. Items of lists and fields of structures
+//! are nullable in the exported types, as in Python. "With metadata": the field has the key `blosc2:kind` with the name
+//! of the kind, such as `string[9]`, so that the same kind is created from the schema; without it, strings become
+//! `Utf8` and bytes `VlBytes`.
 //!
 //! | dtype of an array | Arrow type |
 //! |---|---|
@@ -80,13 +80,13 @@
 //! | sub-arrays, and the other axes of arrays with several axes | `FixedSizeList` with the extension type `arrow.fixed_shape_tensor` |
 //!
 //! # What is copied
-//! Reading numbers, timestamps, arrays and the bytes of `Utf8` columns, the buffers of the Arrow arrays are those into
-//! which the chunks are decompressed, unless rows between the selected ones are deleted. Booleans are packed, and
-//! strings of a fixed length converted. `VlString`, `VlBytes`, `List` and `Struct` columns are decoded value by value.
-//! All batches of a reader share the strings of a `Dictionary` column.
+//! When numbers, timestamps, arrays and the bytes of `Utf8` columns are read, the chunks are decompressed directly into
+//! the buffers of the Arrow arrays, unless rows between the selected ones are deleted. Booleans are packed into bits,
+//! and strings of a fixed length are converted. `VlString`, `VlBytes`, `List` and `Struct` columns are decoded value by
+//! value. All batches of a reader share the strings of a `Dictionary` column.
 //!
-//! Writing numbers, timestamps and arrays, and the bytes of strings, the buffers of the Arrow arrays are compressed as
-//! they are. Lists, structures and byte strings are converted value by value.
+//! When numbers, timestamps, arrays and the bytes of strings are written, the buffers of the Arrow arrays are
+//! compressed without a copy. Lists, structures and byte strings are converted value by value.
 //!
 //! # Untrusted input
 //! The lengths in serialized Arrow data are compared with the number of bytes before it is decoded, and its content is

@@ -74,7 +74,7 @@ impl ReadOptions {
         Self { batch_rows: rows.max(1), ..self }
     }
 
-    /// Opens the selected columns of a table: a `CTable`, or a reference or an `Arc` of one.
+    /// Opens the selected columns of a table. `table` is a `CTable`, a reference to one, or an `Arc` of one.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no column with one of the names;
@@ -102,8 +102,8 @@ impl ReadOptions {
 
 /// The record batches of a table. Created by [`ReadOptions::read`] and [`CTable::record_batches`].
 ///
-/// It is a [`RecordBatchReader`]: an iterator with a schema. An error of this crate is the source of the
-/// [`ArrowError::ExternalError`] that it returns; it returns nothing after an error.
+/// It is a [`RecordBatchReader`]: an iterator with a schema. It returns an error as an [`ArrowError::ExternalError`],
+/// whose source is the error of this crate, and ends after it.
 ///
 /// ```
 /// use arrow_array::RecordBatchReader;

@@ -39,16 +39,18 @@ impl TryFrom<&ArrowSchema> for Schema {
 }
 
 impl CTable {
-    /// Appends the rows of an Arrow record batch. Its columns are identified by their names; a missing one is filled as
-    /// in [`append`](Self::append).
+    /// Appends the rows of an Arrow record batch. Its columns are identified by their names. A column that the batch
+    /// does not have is filled as in [`append`](Self::append).
     ///
     /// Numbers and the bytes of strings are not copied before they are compressed. Numbers are not converted to another
     /// type. String columns of every kind accept strings and dictionary-encoded strings of every Arrow type.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: the table has no column with the name of one of the batch;
+    /// If it fails, the table has its old rows.
+    ///
+    /// - [`ErrorKind::NotFound`]: the table has no column with the name of a column of the batch;
     /// - [`ErrorKind::TypeMismatch`]: the Arrow type of a column does not match its kind;
-    /// - the errors of [`append`](Self::append). The table is then as before the call.
+    /// - the errors of [`append`](Self::append).
     ///
     /// ```
     /// use std::sync::Arc;

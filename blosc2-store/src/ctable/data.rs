@@ -66,7 +66,7 @@ impl<'a> Data<'a> {
         Self::new(Cells::Codes { codes: codes.into(), texts: texts.into() })
     }
 
-    /// Marks rows as null, in addition to those that the content marks: one item per row, `true` for null.
+    /// Marks rows as null, in addition to those that are null in the data: one item per row, `true` for null.
     pub fn nulls(mut self, nulls: impl Into<Cow<'a, [bool]>>) -> Self {
         self.nulls = Some(nulls.into());
         self

@@ -42,7 +42,7 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
     /// this extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 
-    /// The same for changing. For a source in memory, a copy.
+    /// The same super-chunk, opened for changing. For a source in memory, a copy.
     fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 
     /// Adds or replaces a super-chunk.
@@ -171,11 +171,11 @@ impl CTable {
         }
     }
 
-    /// Returns the positions of a range of valid rows in the stored columns. They are indices into
+    /// Returns the positions of selected valid rows in the stored columns. They are indices into
     /// [`array`](Self::array), which also contains the deleted rows.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
@@ -230,7 +230,7 @@ impl CTable {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of the items differs from `T::dtype()`, for example in its byte order;
     ///   or the items have no fixed size;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), or of an unknown kind;
@@ -256,8 +256,8 @@ impl CTable {
         })
     }
 
-    /// Returns the indices of the rows whose item in a column satisfies a predicate. Null rows do not. The rows are read
-    /// in parts.
+    /// Returns the indices of the rows whose item in a column satisfies a predicate. Null rows never match. Up to
+    /// 2<sup>20</sup> rows are read at once.
     ///
     /// ```
     /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -340,7 +340,7 @@ impl CTable {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), of an unknown kind, or
     ///   serialized with Arrow and this build does not have the feature `arrow`;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;

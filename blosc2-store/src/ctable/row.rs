@@ -51,7 +51,7 @@ pub trait Row: Sized {
     /// Returns the cells of each column.
     fn columns(rows: &[Self]) -> Vec<(&'static str, Data<'static>)>;
 
-    /// Reads rows of a table. It may have other columns, too.
+    /// Reads rows of a table. The table may also have other columns.
     ///
     /// # Errors
     /// Fails with the errors of [`CTable::rows`].
@@ -79,7 +79,7 @@ pub trait Cell: Sized {
     /// Returns the type of a column of such cells.
     fn spec() -> ColumnSpec;
 
-    /// Returns the type of the items of a list of such cells; `None` if there is none.
+    /// Returns the type of the items of a list of such cells; `None` if a list cannot contain them.
     fn item() -> Option<ItemType>;
 
     /// Converts the cell to a value.

@@ -196,17 +196,17 @@ impl ColumnSpec {
         &self.kind
     }
 
-    /// Allows null. Nulls are stored in a mask, except for dictionary columns (as a code), and for columns in batches:
-    /// `VlString`, `VlBytes`, `List`, `Struct` and `Object` (as `None`).
+    /// Allows null. Nulls are stored in a mask, with two exceptions: dictionary columns store them as a code, and
+    /// columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`) as `None`.
     pub fn nullable(self) -> Self {
         let has_mask = self.has_mask() && self.get("null_value").is_none();
         let this = self.set("nullable", true.into());
         if has_mask { this.set("null_storage", "mask".into()) } else { this }
     }
 
-    /// Sets an option, with its name in Python's schemas.
+    /// Sets an option, with its name in Python's schemas. Options are checked when a table or a column is created.
     ///
-    /// | option | of | value |
+    /// | option | columns | value |
     /// |---|---|---|
     /// | `ge`, `gt`, `le`, `lt` | numbers | bound of the values: at least, above, at most, below |
     /// | `min_length` | strings and bytes | minimum length |

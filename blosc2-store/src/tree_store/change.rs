@@ -23,8 +23,8 @@ const COPY: &str = "copy a store";
 impl TreeStore {
     /// Opens an entry for reading and changing.
     ///
-    /// Drop the returned object before you replace or remove the entry, before the store, and for a zip file before
-    /// [`finish`](Self::finish). If the file has other names (hard links), it is copied first.
+    /// Drop the returned object before you replace or remove the entry, before you drop the store, and, for a zip file,
+    /// before you call [`finish`](Self::finish). If the file has other names (hard links), it is copied first.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
@@ -73,9 +73,9 @@ impl TreeStore {
     /// # Errors
     /// If it fails, an existing entry is not changed.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved; or it is the key of a table, of a
-    ///   part of a table or of a reference; or it is below a symbolic link; or it is the key of a group or is below an
-    ///   entry, and the store is a `TreeStore` of Python. (In a [`DictStore`](Self::is_dict), these keys are allowed.)
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved; it is the key of a table or of a
+    ///   reference, or is below one; or it is below a symbolic link. In a `TreeStore` of Python, also: it is the key of
+    ///   a group, or is below an entry. A [`DictStore`](Self::is_dict) allows such keys.
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -443,7 +443,7 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of the store into a new zip file. Links are not packed. Python: `to_b2z`.
+    /// Packs a copy of the store into a new zip file. Symbolic links are not packed. Python: `to_b2z`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
@@ -469,8 +469,8 @@ impl TreeStore {
         }
     }
 
-    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Links are not copied; the
-    /// files of a directory keep their permissions. Python: `to_b2d`.
+    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Symbolic links are not
+    /// copied; the files of a directory keep their permissions. Python: `to_b2d`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;

@@ -40,9 +40,12 @@ const READ: &str = "read from a store";
 /// `TreeStore`, and `DictStore`, which has no groups.
 ///
 /// Keys are paths such as `/group/array`. A key is valid if it starts with `/`, no part is empty, `.` or `..`, and it
-/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters, and their last part
-/// must not consist of dots. Reserved are the last part `__vlmeta__`, in a `TreeStore` of Python `/_meta` except for the
-/// description of a table, and all keys below `/_meta`, `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`.
+/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters, and their last
+/// part must not consist only of dots. These keys are reserved:
+/// - keys whose last part is `__vlmeta__`;
+/// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
+/// - in a `TreeStore` of Python, keys below `/_meta`, and `/_meta` itself unless the entry is the description of a
+///   table.
 ///
 /// Opening a zip file reads its list of members and the metadata of the store, but no arrays. The members are stored
 /// without zip compression, so that each array is read in place. Opening an entry fails with
@@ -75,26 +78,28 @@ const READ: &str = "read from a store";
 /// file atomically; without `finish` it is not changed.
 ///
 /// # Several writers
-/// One handle at a time can change a store, among all threads and programs that use this crate: opening a second one for
-/// changing fails at once with [`Busy`](blosc2::ErrorKind::Busy). The store is free again when the handle is dropped or
-/// its program ends. A table that was opened for changing keeps the store from being opened as well; the objects that
-/// [`edit`](Self::edit) and [`create_array`](Self::create_array) return for other entries do not, so drop them before the
-/// store. Readers need no lock. While a directory is open for changing, do not open its `embed.b2e` with
-/// [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call waits for the lock.
+/// One handle at a time can change a store, among all threads and programs that use this crate: opening a second one
+/// for changing fails at once with [`Busy`](blosc2::ErrorKind::Busy). Another handle can open it for changing when this
+/// handle is dropped or its program ends. A table that was opened for changing also keeps the store locked until it is
+/// dropped. Other objects that [`edit`](Self::edit) and [`create_array`](Self::create_array) return do not keep it
+/// locked: drop them before the store. Readers need no lock. While a directory is open for changing, do not open its
+/// `embed.b2e` with [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call blocks until
+/// the store is dropped.
 ///
-/// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True` use
-///   the same lock for each access: they wait until the store is closed here, and then find its changes. Opening fails with
-///   `Busy` during such an access. Python without `locking` ignores the lock.
+/// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True`
+///   use the same lock for each access: they wait until this store is dropped, and then read its changes. Opening fails
+///   with `Busy` during an access by Python. Python without `locking` ignores the lock.
 /// - A zip file is locked by the folder `NAME.b2work` next to it, which Python ignores. If another program has replaced
-///   the zip file meanwhile, [`finish`](Self::finish) fails with `Busy`; a replacement at the same moment is lost.
+///   the zip file since it was opened, [`finish`](Self::finish) fails with `Busy`. `finish` does not notice a
+///   replacement that happens after this check, and overwrites it.
 ///
 /// Locks do not work on some network file systems; where the file system has none, opening for changing fails.
 ///
 /// # Temporary files
 /// They are in the private folder `NAME.b2work` next to the store, or, if the folder above the store cannot contain it,
-/// in the folder `embed.b2e.b2work` in the store. A program that is killed leaves it. It is no part of the store, except
-/// that Python lists a complete frame in the second folder as an entry. The next handle that opens the store for changing
-/// removes it.
+/// in the folder `embed.b2e.b2work` in the store. A program that is killed leaves the folder. It is not part of the
+/// store, but Python lists a complete frame in the second folder as an entry. The next handle that opens the store for
+/// changing removes it.
 ///
 /// # Permissions
 /// New stores have the permissions of any new file or directory. A zip file that is replaced, and the file of an entry
@@ -107,8 +112,8 @@ const READ: &str = "read from a store";
 /// its file. A file that has other names (hard links) is copied before it is changed, so that the others do not change; on
 /// systems other than Unix, hard links are not recognised. The path of the store itself may be a link.
 ///
-/// On Unix, files are opened, moved and removed relative to open directories, so that nobody can redirect a call by
-/// replacing a directory by a link meanwhile. Other systems check for links before each call.
+/// On Unix, files are opened, moved and removed relative to open directories, so that replacing a directory by a link
+/// during a call does not redirect the call. Other systems check for links before each call.
 ///
 /// # Sparse frames
 ///
@@ -402,7 +407,7 @@ impl TreeStore {
         self.embed.schunk().meta().contains("b2dict")
     }
 
-    /// Returns whether it is a zip file that is read in place; `false` for a zip file that is opened for changing.
+    /// Returns whether the store is a zip file that is read in place; `false` for a zip file that is open for changing.
     pub fn is_archive(&self) -> bool {
         matches!(self.place, Place::Archive(_))
     }

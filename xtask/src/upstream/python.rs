@@ -118,7 +118,7 @@ fn report(tests: &BTreeMap<&str, usize>, compared: &Value) -> Result<String> {
     ensure!(failed == 0, "{failed} tests of Python failed: see target/upstream/python/{RESULTS}");
     let passed = tests["tests"] - tests["skipped"];
     let mut text = format!(
-        "Tests: {passed} passed, {} were skipped by themselves or are expected failures, 0 failed.\n{DESELECTED}\n\n",
+        "Tests: {passed} passed, {} skipped or failed as expected, 0 failed unexpectedly.\n{DESELECTED}\n\n",
         tests["skipped"],
     );
     for (test, reason) in LEFT_OUT {
