@@ -13,7 +13,7 @@ use serde::Serialize;
 
 #[cfg(feature = "arrow")]
 use crate::arrow::{ipc, values};
-use crate::tag::{ARROW, check_new, error, tag, what};
+use crate::tag::{ARROW, check_new, error, free_chunksize, tag, what};
 
 const NAME: &str = "batcharray";
 /// The variable-length metalayer with the number of items of each batch.
@@ -517,6 +517,7 @@ impl<'a> Batches<'a> {
 
     fn finish(self, before: &[u64]) -> Result<Known> {
         let starts = starts_of(self.schunk, &self.lengths)?;
+        free_chunksize(self.schunk)?;
         if self.lengths != before {
             keep_lengths(self.schunk, &self.lengths)?;
         }
@@ -560,13 +561,7 @@ impl<'a> Batches<'a> {
         self.check(index, self.lengths.len())?;
         let blocks = self.blocks(items)?;
         let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-        if index + 1 == self.lengths.len() {
-            // C-Blosc2 cannot append a chunk after one that was replaced by a smaller one.
-            self.schunk.delete(index)?;
-            self.schunk.append_blocks(&blocks)?;
-        } else {
-            self.schunk.update_blocks(index, &blocks)?;
-        }
+        self.schunk.update_blocks(index, &blocks)?;
         self.lengths[index] = items.len() as u64;
         Ok(())
     }
@@ -580,20 +575,19 @@ impl<'a> Batches<'a> {
 
     /// Removes the items from `nitems` on.
     pub(crate) fn truncate(&mut self, nitems: u64) -> Result<()> {
-        let mut start: u64 = self.lengths.iter().sum();
-        while let Some(&len) = self.lengths.last().filter(|_| start > nitems) {
-            let last = self.lengths.len() - 1;
-            start -= len;
-            match nitems.saturating_sub(start) {
-                0 => self.remove(last)?,
-                kept => {
-                    let items = self.batch(last)?;
-                    self.set(last, Items::Values(&items[..kept as usize]))?;
-                    return Ok(());
-                }
-            }
+        let (mut kept, mut end) = (0, 0);
+        while let Some(len) = self.lengths.get(kept).filter(|_| end < nitems) {
+            (kept, end) = (kept + 1, end + len);
         }
-        Ok(())
+        self.schunk.truncate(kept)?;
+        self.lengths.truncate(kept);
+        if end <= nitems {
+            return Ok(());
+        }
+        let last = kept - 1;
+        let items = self.batch(last)?;
+        let len = self.lengths[last] - (end - nitems);
+        self.set(last, Items::Values(&items[..len as usize]))
     }
 
     fn check(&self, index: usize, end: usize) -> Result<()> {
@@ -1053,6 +1047,28 @@ mod tests {
             assert_eq!(changed.unwrap_err().kind(), ErrorKind::ReadOnly);
         }
         assert_eq!(array.nitems().unwrap(), 8);
+    }
+
+    /// C-Blosc2 cannot append a chunk after a single one that is shorter than the chunk size of the frame.
+    #[test]
+    fn a_single_batch_has_the_size_of_chunks() {
+        let long = ["x".repeat(500), "y".repeat(500)];
+        let check = |array: &BatchArray| {
+            let schunk = array.schunk();
+            // 0: chunks have any size.
+            let free = [0, schunk.chunk_info(0).unwrap().nbytes];
+            assert!(free.contains(&schunk.chunksize()));
+            assert_eq!(batches(array), [["short".into()]]);
+        };
+        let mut array = BatchArray::in_memory().unwrap();
+        array.append(&long).unwrap();
+        array.set(0, &["short"]).unwrap();
+        check(&array);
+        let mut array = BatchArray::in_memory().unwrap();
+        array.append(&long).unwrap();
+        array.append(&["short"]).unwrap();
+        array.remove(0).unwrap();
+        check(&array);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use blosc2::super_chunk::{Metalayers, MetalayersMut};
 use blosc2::{CParams, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use crate::tag::{check_new, tag};
+use crate::tag::{check_new, free_chunksize, tag};
 
 const NAME: &str = "vlarray";
 const OPEN: &str = "open an object array";
@@ -195,7 +195,8 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
-        self.schunk.update(index, &bytes_of(value)?)
+        let bytes = bytes_of(value)?;
+        self.edit(|schunk| schunk.update(index, &bytes))
     }
 
     /// Removes a value. Python: `del array[index]`.
@@ -204,12 +205,12 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, index: usize) -> Result<()> {
-        self.schunk.delete(index).map(drop)
+        self.edit(|schunk| schunk.delete(index).map(drop))
     }
 
     /// Appends values in one transaction.
     pub(crate) fn append_all(&mut self, values: &[Value]) -> Result<()> {
-        self.schunk.transaction(|schunk| {
+        self.edit(|schunk| {
             values.iter().try_for_each(|value| schunk.append(&bytes_of(value)?).map(drop))
         })
     }
@@ -219,33 +220,33 @@ impl ObjectArray {
         &mut self,
         mut values: impl Iterator<Item = (usize, &'a Value)>,
     ) -> Result<()> {
-        self.schunk.transaction(|schunk| {
+        self.edit(|schunk| {
             values.try_for_each(|(index, value)| schunk.update(index, &bytes_of(value)?))
         })
     }
 
-    /// Removes the values from `len` on, in one transaction.
+    /// Removes the values from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) -> Result<()> {
-        if len >= self.len() {
-            return Ok(());
-        }
-        self.schunk.transaction(|schunk| truncate(schunk, len))
+        self.edit(|schunk| schunk.truncate(len))
     }
 
     /// Keeps the values with these ascending indices and removes all others, in one transaction.
     pub(crate) fn retain(&mut self, kept: &[usize]) -> Result<()> {
-        let mut order = kept.to_vec();
-        let mut next = kept.iter().peekable();
-        order.extend((0..self.len()).filter(|index| next.next_if_eq(&index).is_none()));
-        self.schunk.transaction(|schunk| {
+        self.edit(|schunk| {
+            let mut order = kept.to_vec();
+            let mut next = kept.iter().peekable();
+            order.extend((0..schunk.nchunks()).filter(|index| next.next_if_eq(&index).is_none()));
             schunk.reorder(&order)?;
-            truncate(schunk, kept.len())
+            schunk.truncate(kept.len())
         })
     }
-}
 
-fn truncate(schunk: &mut SChunk, len: usize) -> Result<()> {
-    (len..schunk.nchunks()).rev().try_for_each(|index| schunk.delete(index).map(drop))
+    fn edit(&mut self, work: impl FnOnce(&mut SChunk) -> Result<()>) -> Result<()> {
+        self.schunk.transaction(|schunk| {
+            work(schunk)?;
+            free_chunksize(schunk)
+        })
+    }
 }
 
 fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
@@ -290,6 +291,36 @@ mod tests {
         refused(array.get(3).map(drop), ErrorKind::OutOfBounds);
         assert_eq!(array.len(), 3);
         refused(ObjectArray::create(&path).map(drop), ErrorKind::AlreadyExists);
+    }
+
+    /// C-Blosc2 cannot append a chunk after a single one that is shorter than the chunk size of the frame.
+    #[test]
+    fn a_single_value_has_the_size_of_chunks() {
+        let long = "x".repeat(500);
+        let check = |array: &ObjectArray| {
+            let schunk = array.schunk();
+            assert_eq!(schunk.nchunks(), 1);
+            // 0: chunks have any size.
+            let free = [0, schunk.chunk_info(0).unwrap().nbytes];
+            assert!(free.contains(&schunk.chunksize()));
+            assert_eq!(array.get(0).unwrap(), "short".into());
+        };
+        let mut array = ObjectArray::in_memory().unwrap();
+        array.append(&long).unwrap();
+        array.set(0, "short").unwrap();
+        check(&array);
+        array.insert(0, &long).unwrap();
+        array.remove(0).unwrap();
+        check(&array);
+        let mut array = ObjectArray::in_memory().unwrap();
+        array.append(&long).unwrap();
+        array.append("short").unwrap();
+        array.remove(0).unwrap();
+        check(&array);
+        array.append(&long).unwrap();
+        array.set_all([(0, &long.into()), (1, &"short".into())].into_iter()).unwrap();
+        array.retain(&[1]).unwrap();
+        check(&array);
     }
 
     #[test]

@@ -110,3 +110,17 @@ pub(crate) fn weight(value: &Value) -> u64 {
     };
     size_of::<Value>() as u64 + content
 }
+
+/// Lets a single chunk determine the chunk size of its frame.
+///
+/// If the last chunk of several is left alone, or a single chunk is replaced by a shorter one, the frame keeps its larger
+/// chunk size. C-Blosc2 then cannot append a chunk, and its attempt damages the file.
+pub(crate) fn free_chunksize(schunk: &mut SChunk) -> Result<()> {
+    let chunksize = schunk.chunksize();
+    if schunk.nchunks() != 1 || chunksize == 0 || schunk.chunk_info(0)?.nbytes == chunksize {
+        return Ok(());
+    }
+    let chunk = schunk.chunk(0)?;
+    schunk.delete(0)?;
+    schunk.append_chunk(&chunk).map(drop)
+}

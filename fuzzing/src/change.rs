@@ -73,6 +73,7 @@ fn change_schunk(schunk: &mut SChunk, [what, a, b, c]: [u8; 4]) {
         0 => schunk.append(&bytes).map(drop),
         1 => schunk.insert(number, &bytes).map(drop),
         2 => schunk.update(number, &bytes),
+        3 if c > 250 => schunk.truncate(number),
         3 => schunk.delete(number).map(drop),
         4 => schunk.append_blocks(&blocks).map(drop),
         5 => schunk.update_blocks(number, &blocks),

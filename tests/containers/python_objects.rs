@@ -834,3 +834,47 @@ for path, before, changes, after in json.load(open("turn.json")):
         rust_reads(&folder.join(name), &name[..1], content);
     }
 }
+
+/// C-Blosc2 cannot append a chunk after a single one that is shorter than the chunk size of the frame.
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn python_appends_after_a_single_short_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let long = "x".repeat(500);
+    for contiguous in [true, false] {
+        let create = |name: String| {
+            let options = OpenOptions::new().create_new(true).directory(!contiguous);
+            options.cparams(ObjectArray::default_cparams()).open(path(&name)).unwrap()
+        };
+        let mut set = ObjectArray::new_in(create(format!("set{contiguous}.b2frame"))).unwrap();
+        set.append(&long).unwrap();
+        set.set(0, "a").unwrap();
+        let mut removed =
+            ObjectArray::new_in(create(format!("removed{contiguous}.b2frame"))).unwrap();
+        removed.append(&long).unwrap();
+        removed.append("a").unwrap();
+        removed.remove(0).unwrap();
+        let mut batches =
+            BatchArray::new_in(create(format!("batches{contiguous}.b2b")), None).unwrap();
+        batches.append(&[&long]).unwrap();
+        batches.append(&["a"]).unwrap();
+        batches.remove(0).unwrap();
+    }
+    let script = r#"
+for contiguous in ["true", "false"]:
+    for name in ["set", "removed"]:
+        array = blosc2.open(f"{name}{contiguous}.b2frame", mode="a")
+        array.append("b")
+        array.append("c" * 1000)
+        array = blosc2.open(f"{name}{contiguous}.b2frame", mode="r")
+        assert list(array) == ["a", "b", "c" * 1000], list(array)
+    array = blosc2.open(f"batches{contiguous}.b2b", mode="a")
+    array.append(["b"])
+    array.append(["c" * 1000, "d"])
+    array = blosc2.open(f"batches{contiguous}.b2b", mode="r")
+    found = [list(batch) for batch in array]
+    assert found == [["a"], ["b"], ["c" * 1000, "d"]], found
+"#;
+    python(script, folder.path(), &[]);
+}

@@ -13,7 +13,7 @@ use blosc2::{CParams, Chunk, ErrorKind, NDArray, OpenOptions, SChunk, Special, c
 use tempfile::TempDir;
 
 use crate::common::measure::measure;
-use crate::common::{Kind, data, name, upstream_files};
+use crate::common::{Kind, Rng, data, name, upstream_files};
 
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -398,6 +398,46 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
     schunk.delete(1).unwrap();
     assert!(schunk.items::<u8>(..).unwrap() == noise[..500]);
     assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise[..500]);
+}
+
+/// The chunks lie in another order than their indices.
+#[test]
+fn truncating_keeps_the_first_chunks() {
+    let noise = data(Kind::Random, 5000 * 500, 3);
+    let mut rng = Rng(5);
+    for checksums in [false, true] {
+        let (_folder, path) = folder();
+        let options = OpenOptions::new().create_new(true).checksums(checksums);
+        let mut schunk = options.open(&path).unwrap();
+        let mut chunks: Vec<&[u8]> = noise.chunks(500).collect();
+        schunk
+            .transaction(|schunk| {
+                chunks.iter().try_for_each(|chunk| schunk.append(chunk).map(drop))
+            })
+            .unwrap();
+        // The index has blocks of 2,048 chunks.
+        for count in [6000, 5000, 4096, 2049, 2047, 3, 1] {
+            let mut order: Vec<usize> = (0..chunks.len()).collect();
+            for last in (1..chunks.len()).rev() {
+                order.swap(last, rng.below(last as u64 + 1) as usize);
+            }
+            schunk.reorder(&order).unwrap();
+            schunk.truncate(count).unwrap();
+            chunks = order.iter().take(count).map(|&index| chunks[index]).collect();
+            let expected = chunks.concat();
+            for schunk in [&schunk, &SChunk::open(&path).unwrap()] {
+                assert_eq!(
+                    (schunk.nchunks(), schunk.nbytes()),
+                    (chunks.len(), chunks.len() as u64 * 500)
+                );
+                assert!(schunk.items::<u8>(..).unwrap() == expected, "{count}");
+            }
+        }
+        schunk.truncate(0).unwrap();
+        assert_eq!((schunk.cbytes(), schunk.chunksize()), (0, 0));
+        schunk.append(&[1u8; 7]).unwrap();
+        assert_eq!(SChunk::open(&path).unwrap().items::<u8>(..).unwrap(), [1; 7]);
+    }
 }
 
 /// The item size is that of the parameters, if they name one.

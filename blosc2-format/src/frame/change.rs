@@ -211,8 +211,38 @@ impl Outline {
         self.remove_entry(number);
         self.header.nbytes = self.header.nbytes.saturating_sub(was.nbytes.into());
         if count == 1 {
-            (self.header.nbytes, self.header.variable_blocks, self.header.chunksize) =
-                (0, false, ChunkSize::Unknown);
+            self.no_chunks();
+        }
+        Ok(())
+    }
+
+    /// Removes the chunks from index `count` on, which had the sizes `was`.
+    ///
+    /// # Errors
+    /// On an error the outline is unchanged.
+    /// - [`Error::Argument`]: `was` does not have one item for each removed chunk, or a part of the
+    ///   index is not [loaded](Self::load);
+    /// - [`Error::Format`]: a part of the index is invalid.
+    pub fn truncate(&mut self, count: u64, was: &[Sizes]) -> Result<(), Error> {
+        let old_count = self.nchunks();
+        if count.checked_add(was.len() as u64) != Some(old_count) {
+            let what = format!(
+                "{} sizes for the chunks from {count} on: there are {old_count} chunks",
+                was.len()
+            );
+            return Err(Error::Argument(what));
+        }
+        if was.is_empty() {
+            return Ok(());
+        }
+        self.decode(0, 0)?;
+        let kept = (0..count).filter_map(|number| self.offsets.decoded(number)?.place()).max();
+        self.vacate_all((count..).zip(was.iter().copied()), kept);
+        self.truncate_entries(count);
+        let nbytes = was.iter().map(|sizes| u64::from(sizes.nbytes)).sum();
+        self.header.nbytes = self.header.nbytes.saturating_sub(nbytes);
+        if count == 0 {
+            self.no_chunks();
         }
         Ok(())
     }
@@ -317,21 +347,8 @@ impl Outline {
             Slot::Kept(number) => self.offsets.decoded(*number).and_then(Offset::place),
             _ => None,
         });
-        let places =
-            dropped.iter().filter_map(|&(number, _)| self.offsets.decoded(number)?.place());
-        match (self.header.layout, kept_places.max()) {
-            (Layout::Directory, _) => {
-                places.for_each(|place| self.files.vacate(place));
-                let sizes = dropped.iter().map(|(_, sizes)| u64::from(sizes.cbytes));
-                self.header.cbytes = self.header.cbytes.saturating_sub(sizes.sum());
-            }
-            (Layout::Contiguous, None) => self.header.cbytes = 0,
-            // The space after the last kept chunk is released.
-            (Layout::Contiguous, Some(last)) => {
-                let behind = places.filter(|&place| place > last).min();
-                self.header.cbytes = behind.unwrap_or(self.header.cbytes);
-            }
-        }
+        let last = kept_places.max();
+        self.vacate_all(dropped.iter().copied(), last);
         let mut stores = Vec::new();
         let mut admitted = admitted.into_iter();
         let zeros = Offset::Special(Special::Zeros);
@@ -494,6 +511,33 @@ impl Outline {
             Some(last) if last < place => self.header.cbytes = place,
             Some(_) => {}
         }
+    }
+
+    /// Releases the positions of chunks that are removed. `last` is the highest position of the
+    /// other chunks.
+    fn vacate_all(&mut self, dropped: impl Iterator<Item = (u64, Sizes)>, last: Option<u64>) {
+        let place = |offsets: &Offsets, number| offsets.decoded(number).and_then(Offset::place);
+        match (self.header.layout, last) {
+            (Layout::Directory, _) => {
+                for (number, sizes) in dropped {
+                    let Some(place) = place(&self.offsets, number) else { continue };
+                    self.files.vacate(place);
+                    self.header.cbytes = self.header.cbytes.saturating_sub(sizes.cbytes.into());
+                }
+            }
+            (Layout::Contiguous, None) => self.header.cbytes = 0,
+            (Layout::Contiguous, Some(last)) => {
+                let places = dropped.filter_map(|(number, _)| place(&self.offsets, number));
+                let behind = places.filter(|&place| place > last).min();
+                self.header.cbytes = behind.unwrap_or(self.header.cbytes);
+            }
+        }
+    }
+
+    /// Resets the fields that the chunks determined.
+    fn no_chunks(&mut self) {
+        (self.header.nbytes, self.header.variable_blocks, self.header.chunksize) =
+            (0, false, ChunkSize::Unknown);
     }
 }
 

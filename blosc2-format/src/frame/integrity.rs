@@ -141,6 +141,14 @@ impl Outline {
         self.offsets.remove(number);
     }
 
+    /// Removes the chunks from index `count` on from the index.
+    pub(super) fn truncate_entries(&mut self, count: u64) {
+        if let Some(sums) = self.sums() {
+            sums.truncate(count as usize);
+        }
+        self.offsets.truncate(count);
+    }
+
     /// Reorders the chunks in the index.
     pub(super) fn reorder_entries(&mut self, order: &[usize]) {
         if let Some(sums) = self.sums() {

@@ -295,6 +295,22 @@ impl Offsets {
         blocks.blocks.truncate(blocks.count.div_ceil(PER_BLOCK));
     }
 
+    /// Removes the offsets of existing chunks from index `count` on.
+    pub(crate) fn truncate(&mut self, count: u64) {
+        let blocks = match self {
+            _ if count == 0 => return *self = Self::default(),
+            Self::Alike(_, old) => return *old = count,
+            Self::Each(blocks) => blocks,
+        };
+        blocks.count = count as usize;
+        blocks.changed = true;
+        blocks.blocks.truncate(blocks.count.div_ceil(PER_BLOCK));
+        let rest = blocks.count % PER_BLOCK;
+        if rest > 0 {
+            blocks.change(blocks.count / PER_BLOCK).truncate(rest);
+        }
+    }
+
     /// Reorders the offsets by a permutation of the indices.
     pub(crate) fn reorder(&mut self, order: &[usize]) {
         let mut new = Self::default();

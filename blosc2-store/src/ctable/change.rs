@@ -182,8 +182,8 @@ impl CTable {
 
     /// Appends rows, given as one item of [`Data`] for each column. Python: `extend`.
     ///
-    /// A column without data gets its default, or null. A column that Python computes from other columns and stores becomes
-    /// [stale](Column::is_stale); its new cells are zeros, empty, or null.
+    /// A column without data gets its default, or null. A column that Python computes from other columns and stores
+    /// becomes [stale](Column::is_stale); its new cells are zeros, empty, or null.
     ///
     /// The rows become valid by one atomic change, after all columns were written: if the call fails or the program
     /// dies, the table has its old rows. After the program died, the next change by this crate removes the remains.
@@ -291,8 +291,9 @@ impl CTable {
     /// `table[name][rows] = data`.
     ///
     /// Indexes of the table and columns that Python has computed from this one become stale, as in Python. Each chunk
-    /// or batch that a row is in is compressed again. For a `Utf8` column, all strings after the first changed one are
-    /// rewritten; if the program dies during the call, the strings of a table in a directory can be damaged.
+    /// or batch that a row is in is compressed again, and stays in memory until the call ends. For a `Utf8` column, all
+    /// strings after the first changed one are rewritten; if the program dies during the call, the strings of a table in a
+    /// directory can be damaged.
     ///
     /// # Errors
     /// If the data are invalid, nothing is changed.
@@ -698,7 +699,11 @@ impl CTable {
                 Err(_) if !was_open && !resized => continue,
                 Err(error) => return Err(error),
             };
-            stored.check_rows(end)?;
+            match stored.check_rows(end) {
+                Ok(()) => {}
+                Err(_) if !resized => continue,
+                Err(error) => return Err(error),
+            }
             stored.truncate(end)?;
             stored.resize(capacity)?;
         }

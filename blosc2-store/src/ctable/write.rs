@@ -367,6 +367,9 @@ fn add_words(
     decoded: &mut OnceLock<Vec<String>>,
     added: &[String],
 ) -> Result<()> {
+    if added.is_empty() {
+        return Ok(());
+    }
     let values: Vec<Value> = added.iter().map(|text| text.as_str().into()).collect();
     let result = texts.edit(|batches| append_batches(batches, &values, Some(BATCH_ROWS)));
     match (&result, decoded.get_mut()) {

@@ -222,6 +222,45 @@ impl SChunk {
         Ok(self.nchunks())
     }
 
+    /// Removes the chunks from index `nchunks` on. Has no effect if there are at most `nchunks` chunks.
+    ///
+    /// It writes the index once, but reads the size of each removed chunk.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// for start in 0..5 {
+    ///     schunk.append(&[start; 100])?;
+    /// }
+    /// schunk.truncate(2)?;
+    /// assert_eq!((schunk.nchunks(), schunk.nbytes()), (2, 200));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array.
+    pub fn truncate(&mut self, nchunks: usize) -> Result<()> {
+        let doing = "remove chunks";
+        self.check_change(doing, Access::Write)?;
+        self.change(doing, |state, freed| {
+            no_array(state, doing)?;
+            let removed = nchunks..state.nchunks();
+            if removed.is_empty() {
+                return Ok(Stores::new());
+            }
+            let mut sizes = Vec::new();
+            for index in removed {
+                sizes.push(state.sizes(index, doing)?);
+                freed.extend(state.offset(index, doing)?.place());
+            }
+            let removed = state.outline.truncate(nchunks as u64, &sizes);
+            removed.map_err(|error| Error::from_frame(doing, error))?;
+            Ok(Stores::new())
+        })
+    }
+
     /// Reorders the chunks: the new chunk `i` is the old chunk `order[i]`. C: `blosc2_schunk_reorder_offsets`. Python:
     /// `SChunk.reorder_offsets`.
     ///

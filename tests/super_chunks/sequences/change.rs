@@ -20,6 +20,7 @@ pub(crate) enum Change {
     Update(usize, Data),
     UpdateChunk(usize, Ready),
     Delete(usize),
+    Truncate(usize),
     Reorder(Vec<usize>),
     Fill(Special, usize, usize),
     WriteItems(usize, Data),
@@ -125,7 +126,8 @@ impl Change {
                 }
                 Self::UpdateChunk(index, ready)
             }
-            50..57 => Self::Delete(index(rng)),
+            50..56 => Self::Delete(index(rng)),
+            56 => Self::Truncate(at(rng)),
             57..62 => {
                 let mut order: Vec<usize> = (0..count).collect();
                 for last in (1..count).rev() {
@@ -237,6 +239,7 @@ impl Change {
                 schunk.update_chunk(*index, &ready.chunk(typesize))?;
             }
             Self::Delete(index) => count = Some(schunk.delete(*index)?),
+            Self::Truncate(count) => schunk.truncate(*count)?,
             Self::Reorder(order) => schunk.reorder(order)?,
             Self::Fill(special, items, chunk_items) => {
                 schunk.fill(*special, *items as u64, *chunk_items)?;

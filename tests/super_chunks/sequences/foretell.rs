@@ -118,6 +118,16 @@ impl Change {
                     model.measure();
                 }
             }
+            Self::Truncate(kept) => {
+                unless(writes, ReadOnly);
+                if wrong.is_empty() && *kept < count {
+                    model.chunks.truncate(*kept);
+                    if model.chunks.is_empty() {
+                        model.chunksize = None;
+                    }
+                    model.measure();
+                }
+            }
             Self::Reorder(order) => {
                 unless(writes, ReadOnly);
                 let mut sorted = order.clone();
