@@ -36,7 +36,7 @@ const AFTER: [Step; 8] = [
     ("object storage", integrations::object_store_quick),
     ("Arrow", integrations::arrow_quick),
     ("no codecs", no_codecs),
-    ("hazards", || on_linux(hazards::hazards)),
+    ("hazards", || on_linux(hazards::quick)),
     ("address sanitizer", || on_linux(sanitize::quick)),
 ];
 

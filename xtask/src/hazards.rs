@@ -41,6 +41,8 @@ enum Outcome {
     NotWrapped,
     /// The safe API refuses the call as unsupported by an installed library.
     Refused,
+    /// The quick run leaves out the original sources.
+    NotRun,
 }
 
 impl fmt::Display for Outcome {
@@ -51,6 +53,7 @@ impl fmt::Display for Outcome {
             Self::NotPatched => f.write_str("guarded in Rust"),
             Self::NotWrapped => f.write_str("not wrapped yet"),
             Self::Refused => f.write_str("refused"),
+            Self::NotRun => f.write_str("-"),
         }
     }
 }
@@ -59,6 +62,16 @@ impl fmt::Display for Outcome {
 pub(crate) fn hazards() -> Result<()> {
     vendor::vendor(false)?;
     let upstream = keep(&build("hazards", true)?)?;
+    rows(Some(&upstream))
+}
+
+/// Runs every row on the patched sources only, as a check of each change. What the original sources do changes with
+/// C-Blosc2 only, and takes several minutes.
+pub(crate) fn quick() -> Result<()> {
+    rows(None)
+}
+
+fn rows(upstream: Option<&Path>) -> Result<()> {
     let ours = build("hazards", false)?;
     let tests = list(&ours, &[])?;
     let ignored = list(&ours, &["--ignored"])?;
@@ -75,14 +88,17 @@ pub(crate) fn hazards() -> Result<()> {
         ["upstream", "with the patches", "through blosc2", "on an installed library"],
     );
     let outcomes = in_parallel(&rows, |row| {
-        let left = fail_once(&upstream, row)?;
+        let left = upstream.map_or(Ok(Outcome::NotRun), |upstream| fail_once(upstream, row))?;
         let patched = match ignored.contains(*row) {
             true => Outcome::NotPatched,
             false => run_test(&ours, row, LIMIT)?,
         };
         let safe = row.replace("::upstream::", "::safe::");
         let (right, installed) = match tests.contains(&safe) {
-            true => (run_test(&ours, &safe, LIMIT)?, run_test(&upstream, &safe, LIMIT)?),
+            true => {
+                let on = |program| run_test(program, &safe, LIMIT);
+                (on(&ours)?, upstream.map_or(Ok(Outcome::NotRun), |upstream| on(upstream))?)
+            }
             false => (Outcome::NotWrapped, Outcome::NotWrapped),
         };
         Ok([left, patched, right, installed])
@@ -93,14 +109,18 @@ pub(crate) fn hazards() -> Result<()> {
         let [left, patched, right, installed] = &outcomes;
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
         let refused = *right == Outcome::Refused;
-        if !failed(left) || failed(patched) || failed(right) || failed(installed) || refused {
+        let harmless = upstream.is_some() && !failed(left);
+        if harmless || failed(patched) || failed(right) || failed(installed) || refused {
             bad.push(name);
         }
     }
     if !bad.is_empty() {
         bail!("wrong outcomes: {}", bad.join(", "));
     }
-    println!("hazards: all fail upstream, and none here");
+    match upstream {
+        Some(_) => println!("hazards: all fail upstream, and none here"),
+        None => println!("hazards: none fails here"),
+    }
     traced()
 }
 

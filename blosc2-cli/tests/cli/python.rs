@@ -225,8 +225,8 @@ fn statistics_of_info_are_exact() {
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn values_are_printed_as_numpy_prints_them() {
-    const CASES: usize = 250;
-    for seed in 0..repeats(5) {
+    const CASES: usize = 50;
+    for seed in 0..repeats(25) {
         let folder = Folder::new();
         let cases = run(&folder, &[PRINT, &seed.to_string(), &CASES.to_string()]);
         assert!(cases.lines().count() >= CASES, "{cases}");
