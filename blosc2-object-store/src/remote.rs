@@ -155,7 +155,7 @@ impl Remote {
         opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
     }
 
-    /// Returns the objects under a prefix as a folder, for a directory (sparse frame). No request is sent.
+    /// Returns the objects under a prefix as the files of a directory (sparse frame). No request is sent.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object).
