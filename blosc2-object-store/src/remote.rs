@@ -122,7 +122,7 @@ impl Remote {
 
     /// Sets the maximum size of the cache of compressed bytes, in bytes. 32 MiB by default; 0 switches it off.
     ///
-    /// The cache keeps the bytes of small reads, such as block tables and single blocks. Reads of more than a quarter
+    /// The cache keeps the bytes of small reads, such as block starts and single blocks. Reads of more than a quarter
     /// of its size do not use it.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = Arc::new(Cache::new(bytes));

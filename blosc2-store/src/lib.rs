@@ -23,7 +23,7 @@
 //! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): a compression parameter is out of range;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter.
 //!
-//! For a container in memory, only the last two occur.
+//! For a container in memory, only `InvalidArgument` and `Unsupported` occur.
 //!
 //! ## Reading values
 //! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, its content is not msgpack, or a value is
@@ -60,7 +60,7 @@
 //! | [`CTable`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options; `open_rw` and `create` set `locking` |
 //! | [`TreeStore`] in a directory | `create`; for one entry each: `insert`, `create_array`, `remove`, `set_attribute`, `remove_attribute` | as with `durable`. A group is removed entry by entry |
-//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as by default; after `sync` of its super-chunk, as that table states for `sync` |
+//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as by default; after a call of `sync` on the super-chunk of the object, as the table of the guide states for `sync` |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
 //! | [`TreeStore`] | `pack`, `unpack` | as with `durable` |
 #![forbid(unsafe_code)]
