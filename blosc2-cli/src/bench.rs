@@ -27,8 +27,8 @@ const RUNS: f64 = 2.0;
 /// Compare codecs, levels and filters on the data of a file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A sample is compressed in memory with the chunk and block size of the file, decompressed and compared. Rows that \
-do not fit in the time limit are left out. Speeds are \
+For each row of the table, a sample is compressed (chunk and block size of the file), decompressed and checked. Rows \
+that exceed the time limit are left out. Speeds are \
 uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
 `smallest` has the highest ratio; `fastest` decompresses fastest among the rows that save at least half of the bytes \
 that `smallest` saves; `best compromise` has the highest product of both speeds among the rows that save at least 80 % \

@@ -26,8 +26,8 @@ use crate::{
 /// Report all faults of frames, sparse frames (directories), stores, single chunks and legacy files.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Checks every field and decodes every block, without C-Blosc2. Blocks that need a \
-    codec or filter plugin are not decoded; the report states this.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
+    after_help = "Checks every field and decodes every block, without C-Blosc2. Blocks that need \
+    a codec or filter that this program does not have (a plugin, Snappy, Lizard) are not decoded; the report states this.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
 )]
 pub(crate) struct Args {
     /// Files, directories (sparse frames), or stores; in a store, all files are checked.

@@ -21,7 +21,8 @@ use crate::{progress, stdin, stream};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
-    memory. When it reads a pipe, it also holds the rows of one chunk; if these exceed 64 MiB, it copies the pipe to a temporary file.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    memory. From a pipe, it also holds as many rows of the array as a chunk covers. It copies the pipe to a temporary \
+    file if these rows exceed 64 MiB, if raw items have no --shape, or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {

@@ -20,7 +20,7 @@ use crate::{chunk, progress, rust};
 #[command(
     after_help = "Parameters that are not given are those of IN. If none is given, the compressed chunks are \
     copied unchanged. Legacy files become frames of the current format. A single chunk \
-    remains one, unless OUT ends in `.b2frame`.\n\nExamples:\n  blosc2 copy a.b2nd small.b2nd --codec zstd --level 9 --filters bitshuffle\n  \
+    stays a single chunk, unless OUT ends in `.b2frame`.\n\nExamples:\n  blosc2 copy a.b2nd small.b2nd --codec zstd --level 9 --filters bitshuffle\n  \
     blosc2 copy runs.b2z speed.b2nd --key /first/speed --chunks 1000,50"
 )]
 pub(crate) struct Args {

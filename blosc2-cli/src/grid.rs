@@ -189,7 +189,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// A grid of `cells` (rows and columns) for a slice of `items` rows and columns. The number of cells along an axis
+    /// A grid of `cells` (rows and columns) for a slice of `items` rows and columns. The number of cells on an axis
     /// must be between 1 and the number of its items; an axis without items has one cell.
     pub(crate) fn new(
         numbers: Numbers,

@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
     }
 
     fn all(&mut self, members: &Members) {
-        // The folders of sparse frames.
+        // The directories of sparse frames.
         let is_index = |name: &str| name.ends_with(&format!("/{}", directory::INDEX));
         let names = members.iter().map(|member| member.name()).filter(|name| is_index(name));
         let folders: BTreeSet<&str> =

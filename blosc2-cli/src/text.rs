@@ -401,7 +401,7 @@ impl Layout<'_> {
     }
 }
 
-/// What is printed along an axis: items, and `None` for those that are left out.
+/// What is printed on an axis: items, and `None` for those that are left out.
 fn rows(axis: Axis) -> impl Iterator<Item = Option<()>> {
     let before = if axis.shortened { EDGE } else { axis.count };
     let after = if axis.shortened { EDGE } else { 0 };

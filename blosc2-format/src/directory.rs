@@ -56,8 +56,9 @@ pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMP
 
 /// Read access to the files of a directory (sparse frame), such as objects in an object store.
 ///
-/// A *custom folder* is a value of a user-defined type that implements this trait: it opens files by
-/// their names, and the files need not be in the file system.
+/// A *custom directory* is a custom storage backend for directories: a value of a user-defined type
+/// that implements this trait. It opens files by their names, and the files need not be in the file
+/// system.
 ///
 /// ```
 /// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
@@ -97,8 +98,9 @@ pub trait Folder: Debug + Send + Sync {
 
 /// Write access to the files of a directory (sparse frame), such as objects in an object store.
 ///
-/// A *custom folder* is a value of a user-defined type that implements this trait: it opens, writes
-/// and removes files by their names, and the files need not be in the file system.
+/// A *custom directory* is a custom storage backend for directories: a value of a user-defined type
+/// that implements this trait. It opens, writes and removes files by their names, and the files need
+/// not be in the file system.
 ///
 /// A change of a frame writes the new chunk files first and the index file last. The change is
 /// atomic if replacing a file is atomic, and if files become visible in the order in which they are
@@ -393,7 +395,7 @@ impl<F: FolderMut> Writer<F> {
     /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
     ///   with the same name, or contents of 2 GiB - 4 KiB or more in total; or a name that is not 1
     ///   to 31 bytes long or contains a NUL byte;
-    /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the folder already contains a
+    /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the directory already contains a
     ///   frame;
     /// - [`Error::Io`]: an operation of `folder` fails.
     pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
@@ -475,7 +477,7 @@ impl<F: FolderMut> Writer<F> {
         self.builder.outline.nchunks()
     }
 
-    /// Writes the index file and returns the folder.
+    /// Writes the index file and returns the directory.
     ///
     /// # Errors
     /// [`Error::Io`]: an operation of `folder` fails.

@@ -10,8 +10,8 @@ use object_store::{ObjectStoreExt, PutPayload};
 use crate::object::failed;
 use crate::{Object, Remote, runtime};
 
-/// A prefix in an object store as a [custom folder](blosc2::storage::FolderMut): the objects under it are the files of
-/// a directory (sparse frame).
+/// A prefix in an object store as a [custom directory](blosc2::storage::FolderMut): the objects under it are the files
+/// of a directory (sparse frame).
 ///
 /// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer
 /// may change the directory at a time; object stores have no locks.
@@ -62,7 +62,7 @@ impl Folder for RemoteFolder {
             let names = objects.map(|meta| {
                 let parts = meta?.location;
                 let mut inside = parts.prefix_match(&prefix).into_iter().flatten();
-                // Objects under a longer prefix are not files of this folder.
+                // Objects under a longer prefix are not files of this directory.
                 let name = inside.next().map(|part| part.as_ref().to_owned());
                 Ok(name.filter(|_| inside.next().is_none()))
             });

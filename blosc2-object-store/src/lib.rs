@@ -31,9 +31,10 @@
 //! # Requests
 //! - Opening a contiguous frame of up to 64 KiB takes one request. A longer frame takes two, for its first and its last
 //!   64 KiB, and usually one more if a large index or large metalayers are not in these parts.
-//! - A read of an array or super-chunk takes two rounds of requests: the headers and block tables of all chunks that it
-//!   touches, then the blocks. Chunks that are small or needed as a whole take one round. The requests of a round run
-//!   concurrently, up to [`Remote::concurrency`]; close ranges share a request ([`Remote::gap`]).
+//! - A read of an array or super-chunk takes two rounds of requests: the headers and the block starts (the table
+//!   of the offsets of the blocks) of all chunks that it touches, then the blocks. Chunks that are small or needed as a
+//!   whole take one round. The requests of a round run concurrently, up to [`Remote::concurrency`]; close ranges share
+//!   a request ([`Remote::gap`]).
 //! - While a part of a large read is decompressed, the next part is requested.
 //! - Iterators over chunks, and computations ([`blosc2::compute`]), request one chunk, or a part of it, after the other
 //!   on each thread. To compute on a small array, read it first.

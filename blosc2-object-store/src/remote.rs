@@ -122,7 +122,7 @@ impl Remote {
 
     /// Sets the maximum size of the cache of compressed bytes, in bytes. 32 MiB by default; 0 switches it off.
     ///
-    /// The cache keeps the bytes of small reads, such as block tables and single blocks. Reads of more than a quarter
+    /// The cache keeps the bytes of small reads, such as block starts and single blocks. Reads of more than a quarter
     /// of its size do not use it.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = Arc::new(Cache::new(bytes));
@@ -155,7 +155,7 @@ impl Remote {
         opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
     }
 
-    /// Returns the objects under a prefix as a folder, for a directory (sparse frame). No request is sent.
+    /// Returns the objects under a prefix as the files of a directory (sparse frame). No request is sent.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object).

@@ -143,7 +143,7 @@ impl Archive {
         Ok(duplicates)
     }
 
-    /// Writes all members to files in a folder.
+    /// Writes all members to files in a directory.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
         let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
         // Overlapping members could unpack to any number of bytes.
@@ -304,8 +304,8 @@ pub(crate) fn pack(
     sync_folder(folder_of(path)).map_err(io)
 }
 
-/// A writer for the zip library, whose own writer panics in debug builds and prints a message if a write fails. After the
-/// first error it only keeps its position.
+/// A writer for the zip library, whose own writer panics in debug builds and prints a message if a write fails. After
+/// the first error it only keeps its position.
 struct Faultless<'a> {
     file: BufWriter<&'a mut File>,
     position: u64,
@@ -356,12 +356,12 @@ impl Seek for Faultless<'_> {
     }
 }
 
-/// Syncs the names in a folder to disk, on systems that support it.
+/// Syncs the names in a directory to disk, on systems that support it.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// The parent folder of a path.
+/// The parent directory of a path.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -7,7 +7,7 @@ use crate::tag::shortened;
 pub(crate) const INDEX: &str = "embed.b2e";
 /// The lock file of a store in a directory: that of the frame [`INDEX`], which Python locks too.
 pub(crate) const LOCK: &str = "embed.b2e.b2lock";
-/// The folder for temporary files inside a store whose parent folder cannot contain them.
+/// The directory for temporary files inside a store whose parent directory cannot contain them.
 pub(crate) const WORK: &str = "embed.b2e.b2work";
 /// The file extensions of arrays, super-chunks and batch arrays.
 pub(crate) const ENDINGS: [&str; 3] = ["b2nd", "b2f", "b2b"];

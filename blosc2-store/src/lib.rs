@@ -23,7 +23,7 @@
 //! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): a compression parameter is out of range;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter.
 //!
-//! For a container in memory, only the last two occur.
+//! For a container in memory, only `InvalidArgument` and `Unsupported` occur.
 //!
 //! ## Reading values
 //! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, its content is not msgpack, or a value is
@@ -54,13 +54,13 @@
 //! | container | change | what it survives |
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | as for a super-chunk with the same [options](blosc2::OpenOptions), for example `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
-//! | [`CTable`] in a directory | `append`, `delete_rows`, `add_column`, `rename_column`, `drop_column` | as by default. One atomic change makes the rows or columns valid or removes them: the last step of the call, in `drop_column` the first one. `finish` syncs all changes to disk. If the program died, unused data can remain in the files; the next change removes that of `append` |
-//! | [`CTable`] in a directory | `update` | as by default, separately for each array of the column (items, mask of nulls) and for each batch. The strings of a `Utf8` column can be damaged if the program dies |
-//! | [`CTable`] in a directory | `compact` | errors of reading: all rows are read before the first column is changed. If the program dies or a file cannot be written, the columns can have their rows at different places |
+//! | [`CTable`] in a directory | `append`, `delete_rows`, `add_column`, `rename_column`, `drop_column` | as by default. Each of these calls takes effect in one atomic step: its last step, or in `drop_column` its first step. `finish` syncs all changes to disk. If the program dies, unused data can remain in the files. The next change removes the data that an interrupted `append` left |
+//! | [`CTable`] in a directory | `update` | as by default, separately for each stored part of the column (values, list of distinct strings, mask of nulls). The strings of a `Utf8` column can be damaged if the program dies |
+//! | [`CTable`] in a directory | `compact` | a read error: all rows are read before the first column is changed. Not the death of the program or a write error: some columns can then be compacted and others not, so that their rows no longer match |
 //! | [`CTable`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | as for a super-chunk with the same options; `open_rw` and `create` set `locking` |
 //! | [`TreeStore`] in a directory | `create`; for one entry each: `insert`, `create_array`, `remove`, `set_attribute`, `remove_attribute` | as with `durable`. A group is removed entry by entry |
-//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as by default; after `sync` of its super-chunk, as that table states for `sync` |
+//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | as by default; after a call of `sync` on the super-chunk of the object, as the table of the guide states for `sync` |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | as with `durable`; before `finish`, the zip file does not change |
 //! | [`TreeStore`] | `pack`, `unpack` | as with `durable` |
 #![forbid(unsafe_code)]

@@ -80,25 +80,26 @@ pub(crate) fn has_other_names(file: &File) -> bool {
     has
 }
 
-/// A private folder for temporary files next to a store, `NAME.b2work`. While it exists, its lock keeps others from
+/// A private directory for temporary files next to a store, `NAME.b2work`. While it exists, its lock keeps others from
 /// using it. It is removed when this value is dropped, or by the next [`Work`] if the program dies.
 #[derive(Debug)]
 pub(crate) struct Work {
     path: PathBuf,
-    /// Taken before the folder is removed.
+    /// Taken before the directory is removed.
     lock: Option<File>,
     /// The number of temporary names.
     names: AtomicU64,
 }
 
-/// The name of the lock in the folder.
+/// The name of the lock in the directory.
 const LOCK: &str = "lock";
 
 impl Work {
-    /// Creates the folder next to `target`, which need not exist.
+    /// Creates the directory next to `target`, which need not exist.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: another handle or program uses the folder, because it changes or creates the same store;
+    /// - [`ErrorKind::Busy`]: another handle or program uses the directory, because it changes or creates the same
+    ///   store;
     /// - [`ErrorKind::InvalidArgument`]: `target` has no file name;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be created, or is left over and cannot be removed.
     pub(crate) fn beside(target: &Path) -> Result<Self> {
@@ -109,17 +110,17 @@ impl Work {
         Self::at(path).map_err(|error| error.at(target))
     }
 
-    /// Removes what a program that died has left next to `target`. Nothing happens if the folder is in use.
+    /// Removes what a program that died has left next to `target`. Nothing happens if the directory is in use.
     pub(crate) fn clean_beside(target: &Path) {
         if let Some(path) = path_beside(target).filter(|path| path.symlink_metadata().is_ok()) {
             drop(Self::at(path));
         }
     }
 
-    /// Creates the folder inside a store, if the folder above the store cannot contain it.
+    /// Creates the directory inside a store, if the directory above the store cannot contain it.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the folder contains files of keys;
+    /// - [`ErrorKind::AlreadyExists`]: the directory contains files of keys;
     /// - the errors of [`beside`](Self::beside).
     pub(crate) fn inside(store: &Folder) -> Result<Self> {
         let path = store.path().join(key::WORK);
@@ -144,7 +145,7 @@ impl Work {
         for _ in 0..TRIES {
             match Self::try_at(&path) {
                 Ok(work) => return Ok(work),
-                // Another one has just removed the folder or the lock.
+                // Another one has just removed the directory or the lock.
                 Err(error) if is_passing(&error) => fault = Some(error),
                 Err(error) if error.kind() == IoKind::WouldBlock => return Err(busy()),
                 Err(error) => return Err(failed(error, &path)),
@@ -168,7 +169,7 @@ impl Work {
             return Err(io::Error::new(IoKind::NotADirectory, detail));
         }
         let folder = Folder::open(path)?;
-        // A program that died may have left an empty folder. Anything else without a lock is not ours.
+        // A program that died may have left an empty directory. Anything else without a lock is not ours.
         if !is_new && !folder.has_file(LOCK) && fs::read_dir(path)?.next().is_some() {
             let detail = "a folder that is not for temporary files has the name of such a folder";
             return Err(io::Error::new(IoKind::AlreadyExists, detail));
@@ -182,7 +183,7 @@ impl Work {
         if !lock_at_once(&lock)? {
             return Err(IoKind::WouldBlock.into());
         }
-        // Another one may have removed the folder before the lock was taken.
+        // Another one may have removed the directory before the lock was taken.
         if !is_at(&lock, &path.join(LOCK)) {
             return Err(IoKind::NotFound.into());
         }
@@ -203,12 +204,12 @@ impl Work {
         Folder::open(&self.path)
     }
 
-    /// A new name in the folder: tables and their store share it, and can be changed by several threads.
+    /// A new name in the directory: tables and their store share it, and can be changed by several threads.
     pub(crate) fn new_name(&self) -> String {
         format!("new{}", self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Removes the folder: the lock last, while it is held.
+    /// Removes the directory: the lock last, while it is held.
     fn clear(&mut self) -> io::Result<()> {
         let Some(lock) = self.lock.take() else { return Ok(()) };
         for entry in fs::read_dir(&self.path)? {
@@ -226,7 +227,7 @@ impl Work {
         let _ = lock.unlock();
         drop(lock);
         match fs::remove_dir(&self.path) {
-            // Another one already uses the folder, or has removed it.
+            // Another one already uses the directory, or has removed it.
             Err(error) if !matches!(error.kind(), IoKind::DirectoryNotEmpty | IoKind::NotFound) => {
                 Err(error)
             }
@@ -242,7 +243,7 @@ impl Drop for Work {
     }
 }
 
-/// Whether the folder for temporary files inside a store contains files that can be those of keys.
+/// Whether the directory for temporary files inside a store contains files that can be those of keys.
 fn has_entries(store: &Folder) -> io::Result<bool> {
     let folder = match store.folder(key::WORK) {
         Err(error) if error.kind() == IoKind::NotFound => return Ok(false),
@@ -252,14 +253,14 @@ fn has_entries(store: &Folder) -> io::Result<bool> {
     Ok(!folder.files()?.iter().all(|file| file.text().is_some_and(is_internal)))
 }
 
-/// The path of the folder next to a store.
+/// The path of the directory next to a store.
 fn path_beside(target: &Path) -> Option<PathBuf> {
     let mut name = OsString::from(target.file_name()?);
     name.push(".b2work");
     Some(target.with_file_name(name))
 }
 
-/// Whether an error can be the effect of another one that creates or removes the folder at this moment.
+/// Whether an error can be the effect of another one that creates or removes the directory at this moment.
 fn is_passing(error: &io::Error) -> bool {
     let is_deleted = cfg!(windows) && error.kind() == IoKind::PermissionDenied;
     matches!(error.kind(), IoKind::NotFound | IoKind::AlreadyExists) || is_deleted

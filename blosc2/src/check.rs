@@ -29,7 +29,8 @@ pub enum Check {
     /// one item takes about as long as in C (16 µs); with more chunks it takes less time than in C. This is the default
     /// for files, directories and custom storage backends.
     Header,
-    /// Also checks that the block table and the dictionary are inside the chunk. This is the default for chunks.
+    /// Also checks that the table of the offsets of the blocks, and the dictionary, are inside the chunk. This is the
+    /// default for chunks.
     ///
     /// For a frame, also checks the whole index and each chunk: the chunks are inside the frame and do not overlap, and
     /// the compressed streams of each block are complete. Reads all bytes of the frame, but decompresses no chunk. This

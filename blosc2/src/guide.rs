@@ -30,7 +30,7 @@ pages! {
     from_c performance faq
 }
 
-/// Complete programs, in the folder `examples` of the crate: `cargo run --example quickstart`.
+/// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.
 ///
 /// Four of them need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
 /// `rayon`, and `structs` needs `derive`, as in `cargo run --example structs --features derive`.

@@ -23,7 +23,7 @@
 //! | store frames in a custom backend or a memory-mapped file | [`storage`] |
 //! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
 //! | repair damaged files | [`repair`] |
-//! | define codecs, filters and tuners | [`user_defined`], [`guide::user_defined`] |
+//! | define codecs, filters, and tuners (which choose the compression parameters of each chunk) | [`user_defined`], [`guide::user_defined`] |
 //! | query the version and the codecs of the C library | [`library`] |
 //! | shuffle or bitshuffle a buffer without compression | [`raw`] |
 //!
@@ -41,6 +41,9 @@
 //! | array | a super-chunk with a shape, a chunk shape, a block shape and a dtype |
 //! | metalayer | named metadata of a super-chunk, of fixed length (`meta`) or variable length (`vlmeta`) |
 //! | frame | the format that stores a super-chunk: in one file or buffer (contiguous), or in a directory with one file for each chunk (sparse) |
+//! | index (of a frame) | the list of the positions of the chunks in a frame |
+//! | trailer | the end of a frame, with the variable-length metalayers |
+//! | prefilter, postfilter | a closure that transforms each block before compression, or after decompression |
 //! | handle | an [`SChunk`] or [`NDArray`] through which a program accesses a frame |
 //!
 //! # Features

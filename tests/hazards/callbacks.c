@@ -43,7 +43,7 @@ static int note_offset(blosc2_postfilter_params *block) {
 }
 
 /* Blocks of variable length are said to be where blocks of the same length would be. */
-const char *postfilter_is_told_wrong_places_of_variable_blocks(void) {
+const char *postfilter_receives_wrong_offsets_of_variable_blocks(void) {
   static uint8_t bytes[900], chunk[ROOM], back[900];
   for (int i = 0; i < 900; i++) bytes[i] = (uint8_t)(i / 50);
   const void *sources[3] = {bytes, bytes + 100, bytes + 600};

@@ -2,7 +2,7 @@
 
 upstream! {
     #[ignore = "guarded in Rust"]
-    postfilter_is_told_wrong_places_of_variable_blocks,
+    postfilter_receives_wrong_offsets_of_variable_blocks,
     filter_that_fails_leaves_the_destination,
 }
 
@@ -17,7 +17,7 @@ mod safe {
     }
 
     #[test]
-    fn postfilter_is_told_wrong_places_of_variable_blocks() {
+    fn postfilter_receives_wrong_offsets_of_variable_blocks() {
         let parts = [vec![1u8; 100], vec![2; 500], vec![3; 300]];
         let blocks: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let chunk = Compressor::new(&lz4(&[])).unwrap().compress_blocks(&blocks).unwrap();

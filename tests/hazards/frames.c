@@ -260,7 +260,7 @@ static void drop_values(uint8_t *index) {
 }
 
 /* An index of other items than 64-bit integers leaves most bytes of a position unset. */
-const char *index_of_bytes_gives_unset_positions(void) {
+const char *index_of_bytes_returns_unset_positions(void) {
   WRONG_IF(!reads_changed_index(make_items_bytes), "a position that was not wholly set was used");
   return NULL;
 }

@@ -7,7 +7,7 @@ upstream! {
     changing_a_borrowed_frame_reallocates_it,
     huge_compressed_size_reads_behind_the_frame,
     huge_compressed_size_copies_from_behind_the_frame,
-    index_of_bytes_gives_unset_positions,
+    index_of_bytes_returns_unset_positions,
     index_without_values_is_used,
     position_that_the_index_lacks_is_stored,
     order_is_read_beyond_its_end,
@@ -152,7 +152,7 @@ mod safe {
     }
 
     #[test]
-    fn index_of_bytes_gives_unset_positions() {
+    fn index_of_bytes_returns_unset_positions() {
         let (_folder, path) = changed(2, |bytes| {
             let positions = [0u64, (CHUNK + 32) as u64].map(u64::to_le_bytes).concat();
             let index = blosc2::compress(&positions, &CParams::default()).unwrap();

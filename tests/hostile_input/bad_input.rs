@@ -170,7 +170,7 @@ fn any_byte_may_be_wrong_in_a_file() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_open_gives_errors_at_worst() {
+fn a_file_that_changes_while_it_is_open_returns_errors_at_worst() {
     let folder = tempfile::tempdir().unwrap();
     let (path, items) = small(folder.path());
     let whole = fs::read(&path).unwrap();

@@ -241,7 +241,7 @@ fn intact_frames_are_read() {
 
 /// By default, one read of content may take 1 GiB, and metadata less.
 #[test]
-fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
+fn a_super_chunk_keeps_the_limits_and_states_how_to_raise_them() {
     let mut writer = Writer::new(Cursor::new(Vec::new()), FLOATS, &[]).unwrap();
     writer.push_chunk(&special(&FLOATS, Special::Zeros, 100 << 20, &[]).unwrap()).unwrap();
     let bytes = Params { typesize: 1, ..FLOATS };

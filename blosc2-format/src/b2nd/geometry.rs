@@ -128,12 +128,12 @@ impl Geometry {
         &self.blocks
     }
 
-    /// Returns the number of chunks along each axis.
+    /// Returns the number of chunks on each axis.
     pub fn chunk_grid(&self) -> &[u64] {
         &self.chunk_grid
     }
 
-    /// Returns the number of blocks of a chunk along each axis.
+    /// Returns the number of blocks of a chunk on each axis.
     pub fn block_grid(&self) -> &[u64] {
         &self.block_grid
     }
@@ -174,7 +174,7 @@ impl Geometry {
         self.block_len
     }
 
-    /// Returns the range of indices of a chunk along each axis of the array, without padding.
+    /// Returns the range of indices of a chunk on each axis of the array, without padding.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index.
@@ -184,8 +184,8 @@ impl Geometry {
         Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
     }
 
-    /// Returns the range of indices of a block of a chunk along each axis of the array, without
-    /// padding. A range is empty if the block contains only padding along that axis.
+    /// Returns the range of indices of a block of a chunk on each axis of the array, without padding. A
+    /// range is empty if the block contains only padding on that axis.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk or no block at this index.
@@ -206,7 +206,7 @@ impl Geometry {
     }
 
     /// Returns the indices of the chunks that contain items of a slice, in ascending order.
-    /// `ranges` has the range of indices along each axis.
+    /// `ranges` has the range of indices on each axis.
     ///
     /// # Errors
     /// [`Error::Argument`]: the slice is out of bounds, or `ranges` does not have one range for each axis.

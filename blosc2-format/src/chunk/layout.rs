@@ -15,7 +15,10 @@ const BYTEDELTA_BUGGY: u8 = 34;
 const OLD_MAX_STREAMS: u32 = 16;
 const OLD_MIN_STREAM: u32 = 128;
 
-/// A chunk whose header, block table and lengths have been checked.
+/// A chunk whose header, block starts and lengths have been checked.
+///
+/// The *block starts* are a table of the offsets of the blocks. A block is stored as one or several *streams*: the
+/// compressed bytes of the block or, if it is split, of one byte of each item.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -44,12 +47,12 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Parses the chunk at the start of `bytes` and checks its header, its block table and its
+    /// Parses the chunk at the start of `bytes` and checks its header, its block starts and its
     /// lengths. Bytes after its end are ignored. The content of the blocks is checked when they are
     /// decoded.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the header, the block table or the lengths violate a rule;
+    /// - [`Error::Format`]: the header, the block starts or the lengths violate a rule;
     /// - [`Error::Limit`]: a block has more than [`Limits::memory`] bytes.
     pub fn new(bytes: &'a [u8], limits: &Limits) -> Result<Self, Error> {
         let header = Header::parse(bytes)?;

@@ -83,7 +83,7 @@ impl Outline {
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule, or
+    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
     ///   a part of the index is invalid;
     /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
     ///   differs from its header; `chunk` is empty or lazy, has at most 32 bytes without being
@@ -144,7 +144,7 @@ impl Outline {
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule, or
+    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
     ///   a part of the index is invalid;
     /// - [`Error::Argument`]: there is no chunk at this index; `chunk` is invalid (see
     ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
@@ -285,7 +285,7 @@ impl Outline {
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block table or the lengths of a new chunk violate a
+    /// - [`Error::Format`]: the header, the block starts or the lengths of a new chunk violate a
     ///   rule, or a part of the index is invalid;
     /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
     ///   multiple of the typesize; an existing chunk is kept twice, both kept and dropped, or

@@ -103,7 +103,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Appends a compressed chunk. C: `blosc2_schunk_append_chunk`.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule;
     /// - [`Error::Argument`]: `chunk` is invalid, or there are too many chunks: see
     ///   [`Outline::insert`](super::Outline::insert);
     /// - [`Error::Io`]: the destination fails.

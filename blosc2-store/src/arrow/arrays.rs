@@ -14,7 +14,7 @@ use crate::tag::error;
 const TO: &str = "convert an array to Arrow";
 const FROM: &str = "convert from Arrow to an array";
 
-/// Returns the Arrow field of an array: the type of its rows, which are along the first axis.
+/// Returns the Arrow field of an array: the type of its rows (the indices of the first axis).
 ///
 /// The metadata of the field describe what the Arrow type does not: the shape of rows with several axes, as the
 /// extension type `arrow.fixed_shape_tensor`, and complex numbers.
@@ -53,7 +53,7 @@ pub fn field(name: &str, array: &NDArray) -> Result<Field> {
     items_field(name, dtype, inner, false).map_err(|detail| failed(ErrorKind::Unsupported, detail))
 }
 
-/// Reads rows of an array, along its first axis, as an Arrow array with the type of [`field`].
+/// Reads rows of an array (indices of its first axis) as an Arrow array with the type of [`field`].
 ///
 /// The byte order is converted to that of this machine. Numbers in native byte order are not copied after they are
 /// decompressed. The value NaT of dates and durations is null.

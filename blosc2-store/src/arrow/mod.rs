@@ -11,8 +11,8 @@
 //! The types are those of the crates `arrow-array` and `arrow-schema`, version 60, which the crate `arrow` re-exports.
 //!
 //! # Parquet and DataFusion
-//! [`RecordBatches`] is an [`arrow_array::RecordBatchReader`], an iterator over record batches with a schema, which most
-//! libraries for Arrow accept. With the crate `parquet`, a table becomes a file:
+//! [`RecordBatches`] is an [`arrow_array::RecordBatchReader`], an iterator over record batches with a schema, which
+//! most libraries for Arrow accept. With the crate `parquet`, a table becomes a file:
 //!
 //! ```ignore
 //! let table = CTable::open("events.b2d")?;
@@ -33,8 +33,8 @@
 //! }
 //! table.finish()?;
 //! ```
-//! The crate `parquet-example` in the folder `integrations` of the repository is a program that does both, with a test.
-//! DataFusion receives the batches of the columns that a query needs:
+//! The crate `parquet-example` in the directory `integrations` of the repository is a program that does both, with a
+//! test. DataFusion receives the batches of the columns that a query needs:
 //!
 //! ```ignore
 //! let batches = ReadOptions::new().columns(["day", "price"]).read(&table)?.collect::<Result<Vec<_>, _>>()?;

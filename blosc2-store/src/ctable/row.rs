@@ -15,8 +15,8 @@ use crate::{ItemKind, ItemType};
 /// `#[derive(Row)]`, with the feature `derive`, implements it for structs with named fields that are [`Cell`]s.
 /// Attributes of a field:
 /// - `#[row(name = "...")]` sets the name of the column;
-/// - `#[row(spec = ...)]` sets the type of the column that [`schema`](Self::schema) returns: an expression whose type
-///   converts into [`ColumnSpec`].
+/// - `#[row(spec = EXPR)]` sets the type of the column in the [`schema`](Self::schema). `EXPR` is an expression whose
+///   type implements `Into<ColumnSpec>`; see [`ColumnSpec`].
 ///
 #[cfg_attr(feature = "derive", doc = "```")]
 #[cfg_attr(not(feature = "derive"), doc = "```ignore")]

@@ -7,7 +7,7 @@ use blosc2::{Error, ErrorKind, Result};
 /// Maximum rows between two selected ones that are read too.
 const GAP: u64 = 64;
 
-/// A selection of rows, as indices among the valid rows: a range, a list of indices or a mask.
+/// A selection of rows: a range, a list of indices or a mask. Deleted rows are not counted.
 ///
 /// | from | selects |
 /// |---|---|

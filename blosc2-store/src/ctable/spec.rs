@@ -61,8 +61,8 @@ impl Schema {
         self
     }
 
-    /// Sets the number of rows for which chunks are sized: 2<sup>20</sup> by default. Tables can have more rows. Python:
-    /// `expected_size`.
+    /// Sets the number of rows for which chunks are sized: 2<sup>20</sup> by default. Tables can have more rows.
+    /// Python: `expected_size`.
     pub fn expected_rows(mut self, rows: u64) -> Self {
         self.expected_rows = rows;
         self
@@ -196,8 +196,9 @@ impl ColumnSpec {
         &self.kind
     }
 
-    /// Allows null. Nulls are stored in a mask, with two exceptions: dictionary columns store them as a code, and
-    /// columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`) as `None`.
+    /// Allows null. Nulls are stored in a mask, with three exceptions: columns with the option `null_value` store this
+    /// value; dictionary columns store a code; columns that are stored in batches (`VlString`, `VlBytes`, `List`,
+    /// `Struct` and `Object`) store `None`. A batch is a chunk of up to `batch_rows` rows.
     pub fn nullable(self) -> Self {
         let has_mask = self.has_mask() && self.get("null_value").is_none();
         let this = self.set("nullable", true.into());
@@ -213,7 +214,7 @@ impl ColumnSpec {
     /// | `null_value` | fixed-size kinds and `Utf8` | the value that represents null, instead of a mask; 255 for `Bool` |
     /// | `default` | all | the value of rows that are appended without this column |
     /// | `storage` | `List` | `batch` (default) or `vl`: one row per chunk |
-    /// | `batch_rows`, `items_per_block` | columns in batches, except `Struct` | rows of a batch (2048), and of each block of it (256) |
+    /// | `batch_rows`, `items_per_block` | columns in batches (see [`nullable`](Self::nullable)), except `Struct` | rows of a batch (2048), and of each block of it (256) |
     pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
         let this = self.set(name, value.into());
         if name != "null_value" {

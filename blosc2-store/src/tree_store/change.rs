@@ -30,9 +30,9 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a sparse frame, which this crate only reads; or it is in
-    ///   the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to replace
-    ///   such an entry);
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a sparse frame, which this crate only reads; or it is
+    ///   in the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to
+    ///   replace such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -171,7 +171,7 @@ impl TreeStore {
         Ok(name)
     }
 
-    /// Syncs the names of a file and of the folders above it to disk.
+    /// Syncs the names of a file and of the directories above it to disk.
     fn sync_names(&self, name: &str) -> Result<()> {
         let folder = self.folder_for_changes()?;
         if !self.place.is_durable() {
@@ -318,7 +318,7 @@ impl TreeStore {
             self.remove_files(&key, Some(&name), None)?;
             self.leaves.remove(&key);
             self.sync_names(&name)?;
-            // Remove folders that are empty now.
+            // Remove directories that are empty now.
             let above = Path::new(&name).ancestors().skip(1);
             for above in above.filter(|above| !above.as_os_str().is_empty()) {
                 if folder.remove_folder(above).is_err() {
@@ -400,8 +400,8 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes the changes of a zip file: creates the file or replaces it atomically, and syncs it to disk. The changes of
-    /// a directory are already on disk, except those that were made through the objects of [`edit`](Self::edit) and
+    /// Writes the changes of a zip file: creates the file or replaces it atomically, and syncs it to disk. The changes
+    /// of a directory are already on disk, except those that were made through the objects of [`edit`](Self::edit) and
     /// [`create_array`](Self::create_array). The store can be changed and finished again.
     ///
     /// # Errors
@@ -425,7 +425,7 @@ impl TreeStore {
                     Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
                     None => None,
                 };
-                // Other handles of this crate are excluded by the folder for temporary files, Python's are not.
+                // Other handles of this crate are excluded by the directory for temporary files, Python's are not.
                 let check = || match &*replaced {
                     Some(stamp) if Stamp::of(target).ok().as_ref() != Some(stamp) => {
                         let detail =
@@ -447,8 +447,8 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same file; or a file of the store became shorter
-    ///   during the call;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same file; or a file of the store became
+    ///   shorter during the call;
     /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
     ///   encrypted; or the name of a file in a directory is not UTF-8;
     /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
@@ -495,7 +495,7 @@ impl TreeStore {
         }
     }
 
-    /// The folders of the store and of temporary files.
+    /// The directories of the store and of temporary files.
     fn changing(&self) -> Result<(Arc<Folder>, Arc<Work>)> {
         let folder = Arc::clone(self.folder_for_changes()?);
         let work = self.place.work()?;
@@ -503,7 +503,7 @@ impl TreeStore {
     }
 }
 
-/// A name in the folder for temporary files, and whatever has this name in the end is removed.
+/// A name in the directory for temporary files, and whatever has this name in the end is removed.
 struct Temporary<'a> {
     work: &'a Work,
     name: String,
@@ -529,8 +529,8 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Replaces a file that has other names (hard links) by a copy of its own, so that a change does not change what has the
-/// other names.
+/// Replaces a file that has other names (hard links) by a copy of its own, so that a change does not change what has
+/// the other names.
 pub(super) fn unlink_copies(place: &Place, name: &str) -> Result<()> {
     let Some((folder, work)) = place.folder().zip(place.work_for(name)?) else { return Ok(()) };
     let path = folder.path().join(name);

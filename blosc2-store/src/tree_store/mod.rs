@@ -89,28 +89,28 @@ const READ: &str = "read from a store";
 /// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True`
 ///   use the same lock for each access: they wait until this store is dropped, and then read its changes. Opening fails
 ///   with `Busy` during an access by Python. Python without `locking` ignores the lock.
-/// - A zip file is locked by the folder `NAME.b2work` next to it, which Python ignores. If another program has replaced
-///   the zip file since it was opened, [`finish`](Self::finish) fails with `Busy`. `finish` does not notice a
+/// - A zip file is locked by the directory `NAME.b2work` next to it, which Python ignores. If another program has
+///   replaced the zip file since it was opened, [`finish`](Self::finish) fails with `Busy`. `finish` does not notice a
 ///   replacement that happens after this check, and overwrites it.
 ///
 /// Locks do not work on some network file systems; where the file system has none, opening for changing fails.
 ///
 /// # Temporary files
-/// They are in the private folder `NAME.b2work` next to the store, or, if the folder above the store cannot contain it,
-/// in the folder `embed.b2e.b2work` in the store. A program that is killed leaves the folder. It is not part of the
-/// store, but Python lists a complete frame in the second folder as an entry. The next handle that opens the store for
-/// changing removes it.
+/// They are in the private directory `NAME.b2work` next to the store, or, if the directory above the store cannot
+/// contain it, in the directory `embed.b2e.b2work` in the store. A program that is killed leaves the directory. It is
+/// not part of the store, but Python lists a complete frame in the second directory as an entry. The next handle that
+/// opens the store for changing removes it.
 ///
 /// # Permissions
 /// New stores have the permissions of any new file or directory. A zip file that is replaced, and the file of an entry
-/// that is replaced, keep their permissions; the new file has them before its content is written. On Unix, only the owner
-/// can enter the folder for temporary files.
+/// that is replaced, keep their permissions; the new file has them before its content is written. On Unix, only the
+/// owner can enter the directory for temporary files.
 ///
 /// # Links and special files
-/// In a store in a directory, symbolic links, pipes and devices are ignored: they are not listed, read, copied or changed,
-/// and nothing is written through them. If `embed.b2e` is one, opening fails. A new entry replaces a link with the name of
-/// its file. A file that has other names (hard links) is copied before it is changed, so that the others do not change; on
-/// systems other than Unix, hard links are not recognised. The path of the store itself may be a link.
+/// In a store in a directory, symbolic links, pipes and devices are ignored: they are not listed, read, copied or
+/// changed, and nothing is written through them. If `embed.b2e` is one, opening fails. A new entry replaces a link with
+/// the name of its file. A file that has other names (hard links) is copied before it is changed, so that the others do
+/// not change; on systems other than Unix, hard links are not recognised. The path of the store itself may be a link.
 ///
 /// On Unix, files are opened, moved and removed relative to open directories, so that replacing a directory by a link
 /// during a call does not redirect the call. Other systems check for links before each call.
@@ -215,7 +215,7 @@ impl TreeStore {
         Self::in_folder(path, Place::Unpacked { folder, work: Arc::new(work), target, replaced })
     }
 
-    /// The folder for the files of a zip file that is changed.
+    /// The directory for the files of a zip file that is changed.
     fn unpacked(work: &Work) -> io::Result<Arc<Folder>> {
         let path = work.path().join("store");
         fs::create_dir(&path)?;
@@ -242,8 +242,8 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or has opened it for changing before
-    ///   this call returned;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or has opened it for changing
+    ///   before this call returned;
     /// - [`ErrorKind::Unsupported`]: the file system has no locks;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {

@@ -21,10 +21,10 @@ pub(super) enum Place {
         /// `None` for reading.
         writer: Option<Arc<Writer>>,
     },
-    /// A zip file that is being created or changed: its files are in a temporary folder.
+    /// A zip file that is being created or changed: its files are in a temporary directory.
     Unpacked {
         folder: Arc<Folder>,
-        /// The temporary folder. While it exists, no other handle can change the zip file.
+        /// The temporary directory. While it exists, no other handle can change the zip file.
         work: Arc<Work>,
         target: PathBuf,
         replaced: Option<Stamp>,
@@ -74,13 +74,13 @@ impl Place {
         matches!(self, Self::Unpacked { .. } | Self::Folder { writer: Some(_), .. })
     }
 
-    /// Whether each change is on disk before the call returns. The files in the temporary folder of a zip file need not
-    /// be.
+    /// Whether each change is on disk before the call returns. The files in the temporary directory of a zip file need
+    /// not be.
     pub(super) fn is_durable(&self) -> bool {
         matches!(self, Self::Folder { .. })
     }
 
-    /// The folder for temporary files; `None` if the store was opened for reading.
+    /// The directory for temporary files; `None` if the store was opened for reading.
     pub(super) fn work(&self) -> Result<Option<Arc<Work>>> {
         match self {
             Self::Unpacked { work, .. } => Ok(Some(Arc::clone(work))),
@@ -89,7 +89,7 @@ impl Place {
         }
     }
 
-    /// The folder for a copy of a file that has other names (hard links); `None` if it has none.
+    /// The directory for a copy of a file that has other names (hard links); `None` if it has none.
     pub(super) fn work_for(&self, name: &str) -> Result<Option<Arc<Work>>> {
         let file = self.folder().map(|folder| folder.file(name, Access::Read));
         match file {
@@ -99,7 +99,7 @@ impl Place {
         }
     }
 
-    /// The same place for reading: a folder becomes read-only.
+    /// The same place for reading: a directory becomes read-only.
     pub(super) fn for_reading(&self) -> Self {
         match self.clone() {
             Self::Folder { folder, .. } => Self::Folder { folder, writer: None },
@@ -127,7 +127,7 @@ impl Stamp {
     }
 }
 
-/// The path of a store that does not exist yet, which stays the same if the current folder changes.
+/// The path of a store that does not exist yet, which stays the same if the current directory changes.
 pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
     let failed = |error| Error::of_io(doing, error).at(path);
     if path.symlink_metadata().is_ok() {
@@ -141,7 +141,7 @@ pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
     Ok(fs::canonicalize(folder_of(path)).map_err(failed)?.join(name))
 }
 
-/// Creates a folder at `path`, which `fill` fills. It appears when it is complete and on disk.
+/// Creates a directory at `path`, which `fill` fills. It appears when it is complete and on disk.
 pub(super) fn put_folder(
     path: &Path,
     doing: &'static str,
@@ -149,12 +149,12 @@ pub(super) fn put_folder(
 ) -> Result<()> {
     let failed = |error| Error::of_io(doing, error).at(path);
     let work = Work::beside(path)?;
-    // Unlike the folder for temporary files, it has the permissions of any new folder.
+    // Unlike the directory for temporary files, it has the permissions of any new directory.
     let new = work.path().join("new");
     fs::create_dir(&new).map_err(failed)?;
     fill(&new)?;
     Folder::open(&new).and_then(|new| new.sync_all()).map_err(failed)?;
-    // It replaces nothing but an empty folder.
+    // It replaces nothing but an empty directory.
     fs::rename(&new, path).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
             Error::new(ErrorKind::AlreadyExists, doing, "it already exists").at(path)

@@ -99,7 +99,7 @@ impl TreeStore {
         Ok(copy)
     }
 
-    /// Updates the list of the parts of a table in a folder, which another handle may have changed.
+    /// Updates the list of the parts of a table in a directory, which another handle may have changed.
     pub(super) fn find_parts(&mut self, key: &str) -> Result<()> {
         let Some(folder) = self.place.folder() else { return Ok(()) };
         let below = key.trim_start_matches('/');

@@ -1,4 +1,4 @@
-//! Custom storages and folders, which may panic.
+//! Custom storages and directories, which may panic.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::token::Token;
 use crate::Error;
 use crate::closures::message_of;
 
-/// A storage or folder whose panics become errors of the kind [`Callback`](crate::ErrorKind::Callback).
+/// A storage or directory whose panics become errors of the kind [`Callback`](crate::ErrorKind::Callback).
 #[derive(Debug)]
 pub(crate) struct Guarded<S>(pub(crate) S);
 

@@ -12,7 +12,7 @@ use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Appends items along an axis. It collects the items in memory, and writes them when they fill the chunks at the end
+/// Appends items on an axis. It collects the items in memory, and writes them when they fill the chunks at the end
 /// of the axis.
 ///
 /// Each call of [`NDArray::append`] recompresses the last chunk if it is not full; an appender compresses each chunk
@@ -20,7 +20,7 @@ const DOING: &str = "append to an array";
 /// row. With chunks of many rows, this can take several hundred times as long as one appender for all rows.
 ///
 /// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
-/// flush recompresses the last chunk if it is not full. After appends along axis 0, this chunk is at the end of the
+/// flush recompresses the last chunk if it is not full. After appends on axis 0, this chunk is at the end of the
 /// data of a contiguous file. The new chunk then overwrites the old one even if it is longer, so that frequent flushes
 /// leave no gaps.
 ///
@@ -54,9 +54,9 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
     axis: usize,
     /// The collected items: pieces, each in C order.
     items: Vec<u8>,
-    /// The number of indices along the axis of each piece.
+    /// The number of indices on the axis of each piece.
     pieces: Vec<usize>,
-    /// The number of collected indices along the axis, and the number that fills the last chunk.
+    /// The number of collected indices on the axis, and the number that fills the last chunk.
     filled: u64,
     room: u64,
     /// The shape of the array for which the items were collected.
@@ -64,7 +64,7 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
 }
 
 impl NDArray {
-    /// Creates an [`Appender`] along an axis. It borrows the array.
+    /// Creates an [`Appender`] for an axis. It borrows the array.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with
@@ -74,7 +74,7 @@ impl NDArray {
         Appender::new(self, axis)
     }
 
-    /// Creates an [`Appender`] along an axis. It owns the array, which [`Appender::finish`] returns.
+    /// Creates an [`Appender`] for an axis. It owns the array, which [`Appender::finish`] returns.
     ///
     /// # Errors
     /// After an error the array is dropped.
@@ -141,7 +141,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.array_mut().sync()
     }
 
-    /// Returns the number of collected indices along the axis (rows for axis 0) that are not yet written.
+    /// Returns the number of collected indices on the axis (rows for axis 0) that are not yet written.
     pub fn pending(&self) -> u64 {
         self.filled
     }

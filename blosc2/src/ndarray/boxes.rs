@@ -38,7 +38,7 @@ impl NDArrayView<'_> {
         self.region == Region::whole(self.array.shape())
     }
 
-    /// Checks that the view can be joined along an axis to an array, or a part of one, with this shape.
+    /// Checks that the view can be joined on an axis to an array, or a part of one, with this shape.
     pub(super) fn check_joins(
         &self,
         (array, shape): (&NDArray, &[u64]),

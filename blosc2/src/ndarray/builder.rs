@@ -74,8 +74,8 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
 ///   536,866,816 bytes, or the array exceeds what the format can store;
 /// - [`ErrorKind::AlreadyExists`]: [`replace`](Self::replace) is not set, and the file exists, the custom storage
-///   backend contains data, or the custom folder contains a frame; the path of [`directory`](Self::directory) exists;
-///   or a clone of the builder has already used the custom storage backend or folder;
+///   backend contains data, or the custom directory contains a frame; the path of [`directory`](Self::directory)
+///   exists; or a clone of the builder has already used the custom storage backend or directory;
 /// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
 /// - [`ErrorKind::Busy`]: another handle of this program has the file that would be replaced open for writing; or the
 ///   custom storage backend is a file that another handle of this program has open;
@@ -118,7 +118,7 @@ enum Place {
     Buffer,
     File(PathBuf),
     Directory(PathBuf),
-    /// A custom storage or folder, until an array is created there.
+    /// A custom storage or directory, until an array is created there.
     Custom(Arc<Mutex<Option<MakeStore>>>),
 }
 
@@ -302,8 +302,8 @@ impl NDArrayBuilder {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Sets a custom folder, a value whose type implements [`FolderMut`](crate::storage::FolderMut), in which the array
-    /// is created with one file for each chunk. The folder must not contain a frame, that is, an index file
+    /// Sets a custom directory, a value whose type implements [`FolderMut`](crate::storage::FolderMut), in which the
+    /// array is created with one file for each chunk. The directory must not contain a frame, that is, an index file
     /// `chunks.b2frame`. If the builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
@@ -321,8 +321,8 @@ impl NDArrayBuilder {
     ///
     /// The replacement is atomic: at any time the path refers to the complete old file or the complete new file. The
     /// new file gets the permissions of the old one. If the path is a symbolic link, its target is replaced. A custom
-    /// storage backend is emptied before the array is created. Directories and custom [folders](Self::folder) are not
-    /// replaced.
+    /// storage backend is emptied before the array is created. Directories and [custom directories](Self::folder) are
+    /// not replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -404,7 +404,7 @@ impl NDArrayBuilder {
     ///   set;
     /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing;
     /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage backend
-    ///   or folder;
+    ///   or directory;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
     /// - the errors of `create`.
     #[doc(alias("require_dataset", "mode", "append"))]
@@ -489,7 +489,7 @@ impl NDArrayBuilder {
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which ignores items beyond the
     /// shape.
     ///
-    /// Items are collected in memory until they fill a row of chunks: all chunks that have the same coordinate along
+    /// Items are collected in memory until they fill a row of chunks: all chunks that have the same coordinate on
     /// the first axis. These chunks are then compressed together.
     ///
     /// # Errors
@@ -661,7 +661,7 @@ impl NDArrayBuilder {
     /// created in a file or directory, only some chunks are in memory at a time.
     ///
     /// `dtype` and `typesize` are those of [`from_bytes`](Self::from_bytes). `fill` is called once for each chunk. It
-    /// receives the range of indices along each axis, clipped to the shape, and a zeroed buffer for the items in these
+    /// receives the range of indices on each axis, clipped to the shape, and a zeroed buffer for the items in these
     /// ranges in C order. It is called on the threads of [`CParams::threads`](crate::CParams::threads): by default on
     /// one thread, with the chunks in C order. If it panics, the panic propagates to the caller.
     ///

@@ -105,13 +105,13 @@ impl<'a> ArrayChunk<'a> {
         self.index
     }
 
-    /// Returns the index of the chunk along each axis of the grid of chunks. Python: `coords` in `iterchunks_info`.
+    /// Returns the index of the chunk on each axis of the grid of chunks. Python: `coords` in `iterchunks_info`.
     pub fn coords(&self) -> Vec<u64> {
         let chunks = self.array.chunks().iter();
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
-    /// Returns the range of indices along each axis of the array, without padding.
+    /// Returns the range of indices on each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -187,7 +187,7 @@ impl ArrayBlock<'_> {
         self.index
     }
 
-    /// Returns the range of indices along each axis of the array, without padding.
+    /// Returns the range of indices on each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }

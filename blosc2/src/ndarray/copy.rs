@@ -255,16 +255,16 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array by joining several arrays or views along an existing axis. C: `b2nd_concatenate`. Python:
+    /// Creates an array by joining several arrays or views on an existing axis. C: `b2nd_concatenate`. Python:
     /// `concat`.
     ///
-    /// The sources have the same dtype, and the same shape except along that axis. If the first source is a whole
+    /// The sources have the same dtype, and the same shape except on that axis. If the first source is a whole
     /// array, the result has its metalayers, and, unless the builder sets them, its compression parameters and its
     /// chunk and block shapes, as in [`copy`](Self::copy). If the first array is small, set [`chunks`](Self::chunks):
     /// otherwise the result has chunks as small as those of that array.
     ///
     /// Compressed chunks that meet the conditions of `copy` are copied unchanged. The chunks of the second and later
-    /// sources can meet these conditions only if the sizes of the preceding sources along the axis add up to a multiple
+    /// sources can meet these conditions only if the sizes of the preceding sources on the axis add up to a multiple
     /// of the chunk size.
     ///
     /// [`NDArray::append_array`] appends to an existing array.
@@ -296,7 +296,7 @@ impl NDArrayBuilder {
         self.join(&views, axis)
     }
 
-    /// Creates an array by joining several arrays or views of the same shape along a new axis. Python: `stack`.
+    /// Creates an array by joining several arrays or views of the same shape on a new axis. Python: `stack`.
     ///
     /// All chunks are recompressed, and metalayers are not copied.
     ///
@@ -324,7 +324,7 @@ impl NDArrayBuilder {
             let detail = format!("the arrays have {} axes, got axis {axis}", shape.len());
             return Err(invalid(detail));
         }
-        // The index along the axis at which each source starts.
+        // The index on the axis at which each source starts.
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
@@ -336,7 +336,7 @@ impl NDArrayBuilder {
         let as_is = !self.has_cparams();
         if first.is_whole() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
-            // The chunks of an array without items may have size 0 along the axis.
+            // The chunks of an array without items may have size 0 on the axis.
             if first.array.chunks()[axis] > 0 {
                 self = self.cut_as(first.array);
             }

@@ -273,7 +273,7 @@ impl<'a> NDArrayField<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
     ///   step is 0; or a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
     ///   [`expand_dims`](NDArrayView::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;

@@ -20,11 +20,11 @@ use crate::schunk::write_storage;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ArrayInfo {
-    /// The number of items along each axis.
+    /// The number of items on each axis.
     pub shape: Vec<u64>,
-    /// The number of items of a chunk along each axis.
+    /// The number of items of a chunk on each axis.
     pub chunks: Vec<u64>,
-    /// The number of items of a block along each axis.
+    /// The number of items of a block on each axis.
     pub blocks: Vec<u64>,
     /// The shape padded to whole chunks. C: `extshape`. Python: `ext_shape`.
     pub ext_shape: Vec<u64>,

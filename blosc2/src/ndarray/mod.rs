@@ -107,7 +107,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::InvalidData`]: a chunk is corrupted; the file was replaced by an array with another chunk or block
 ///   shape; or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have; or the
-///   selection of a view does not select exactly one index along an axis that
+///   selection of a view does not select exactly one index on an axis that
 ///   [`expand_dims`](NDArrayView::expand_dims) added;
 /// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
 ///   the result exceeds the address space;
@@ -128,7 +128,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array; a range ends before it starts; a step
 ///   is 0; a boolean mask does not have the length of its axis; an index does not have one integer for each axis; the
-///   number of items does not match the selection or the axis; items are appended or inserted along one axis, but
+///   number of items does not match the selection or the axis; items are appended or inserted on one axis, but
 ///   another handle or process has changed the size of another axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
@@ -251,10 +251,10 @@ impl NDArray {
         Self::from_schunk(options.open_storage(storage)?)
     }
 
-    /// Opens an array in a custom folder, a value whose type implements [`FolderMut`](crate::storage::FolderMut), with
-    /// options. The folder has one file for each chunk. By default it is opened for reading.
+    /// Opens an array in a custom directory, a value whose type implements [`FolderMut`](crate::storage::FolderMut),
+    /// with options. The directory has one file for each chunk. By default it is opened for reading.
     ///
-    /// A new array in such a folder is created by [`NDArrayBuilder::folder`].
+    /// A new array in such a directory is created by [`NDArrayBuilder::folder`].
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_folder`], and with:
@@ -359,7 +359,7 @@ impl NDArray {
         NDArrayBuilder::default()
     }
 
-    /// Returns the number of items along each axis.
+    /// Returns the number of items on each axis.
     pub fn shape(&self) -> &[u64] {
         self.geometry.shape()
     }
@@ -369,13 +369,13 @@ impl NDArray {
         self.shape().len()
     }
 
-    /// Returns the chunk shape: the number of items of a chunk along each axis.
+    /// Returns the chunk shape: the number of items of a chunk on each axis.
     #[doc(alias("chunk_shape", "chunkshape"))]
     pub fn chunks(&self) -> &[u64] {
         self.geometry.chunks()
     }
 
-    /// Returns the block shape: the number of items of a block along each axis.
+    /// Returns the block shape: the number of items of a block on each axis.
     #[doc(alias("block_shape", "blockshape"))]
     pub fn blocks(&self) -> &[u64] {
         self.geometry.blocks()
@@ -664,7 +664,7 @@ impl NDArray {
         self.schunk.save_in(storage, options)
     }
 
-    /// Saves the array to a [custom folder](crate::storage::FolderMut) with options; see [`SChunk::save_in_folder`].
+    /// Saves the array to a [custom directory](crate::storage::FolderMut) with options; see [`SChunk::save_in_folder`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save_in_folder`].

@@ -2,7 +2,7 @@
 //!
 //! The algorithm is that of Python blosc2 (`compute_chunks_blocks`), which uses the cache sizes of the machine. With
 //! the constant cache sizes of this module, an array creates the same file on every machine. Axes without items are an
-//! exception: Python sets their chunk size to 0, so that the array cannot grow along them.
+//! exception: Python sets their chunk size to 0, so that the array cannot grow on them.
 
 /// The CPU cache sizes from which automatic chunk and block shapes are computed. Set by
 /// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
@@ -99,7 +99,7 @@ const OPERANDS: u64 = 4;
 
 /// Returns the chunk and block shapes for an array of this shape and item size. Either may be given.
 ///
-/// Given shapes have one size for each axis, are not 0 along an axis with items, and have sizes below 2^31.
+/// Given shapes have one size for each axis, are not 0 on an axis with items, and have sizes below 2^31.
 pub(super) fn partition(
     shape: &[u64],
     typesize: u64,

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::selection::Few;
 
-/// The distance in bytes between neighbors in memory along each axis of a region.
+/// The distance in bytes between neighbors in memory on each axis of a region.
 pub(super) type Strides = Few<isize>;
 
 /// Returns the size of items of this shape, each of `unit` bytes; with 1, their number. At most `u64::MAX`.

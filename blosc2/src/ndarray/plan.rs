@@ -93,7 +93,7 @@ struct Axis<'a> {
     sorted: Vec<(u64, u64)>,
     /// The distance in bytes between neighbors in memory.
     stride: isize,
-    /// The coordinates along this axis of the chunks that have positions.
+    /// The coordinates on this axis of the chunks that have positions.
     chunks: Few<u64>,
 }
 
@@ -341,7 +341,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// The positions along an axis in a chunk, by blocks.
+/// The positions on an axis in a chunk, by blocks.
 #[derive(Debug)]
 struct Part {
     /// The coordinates of blocks in the chunk, each with its runs.
@@ -398,7 +398,7 @@ struct AxisInChunk {
     blocks: Few<(usize, Range<usize>)>,
     runs: Few<Run>,
     stride: isize,
-    /// The number of items of a block, and of blocks of the chunk, along this axis.
+    /// The number of items of a block, and of blocks of the chunk, on this axis.
     side: usize,
     grid: usize,
 }
@@ -565,7 +565,7 @@ pub(super) fn position(index: &[u64], shape: &[u64]) -> usize {
     index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size as usize + index as usize)
 }
 
-/// Returns the range of the items of a chunk along each axis, without padding.
+/// Returns the range of the items of a chunk on each axis, without padding.
 pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>> {
     let place = unravel(number, geometry.chunk_grid());
     let shapes = geometry.chunks().iter().zip(geometry.shape());
@@ -575,7 +575,7 @@ pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>
     place.into_iter().zip(shapes).map(range).collect()
 }
 
-/// Returns the range of the items of a block of a chunk along each axis, without padding.
+/// Returns the range of the items of a block of a chunk on each axis, without padding.
 pub(super) fn block_ranges(
     geometry: &Geometry,
     chunk: &[Range<u64>],

@@ -18,7 +18,7 @@ impl NDArray {
     /// indices. NumPy: `array[rows, columns]`.
     ///
     /// Each point is the index of one item: one integer for each axis. Negative integers count from the end of the
-    /// axis. A point with fewer integers than the array has axes selects all items along the remaining axes: `n` points
+    /// axis. A point with fewer integers than the array has axes selects all items on the remaining axes: `n` points
     /// of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points with slices of
     /// other axes, see [`NDArrayView::read_points`].
     ///
@@ -80,7 +80,7 @@ impl NDArray {
     /// Writes items by their indices. If several points select an item, the last value is stored. NumPy:
     /// `array[rows, columns] = items`.
     ///
-    /// A point with fewer integers than the array has axes selects all items along the remaining axes, as in
+    /// A point with fewer integers than the array has axes selects all items on the remaining axes, as in
     /// [`read_points`](Self::read_points).
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl NDArrayView<'_> {
     ///
     /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
     /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
-    /// // Points: row 0 and column 4, row 2 and column 1. Each selects two items along the sliced axis.
+    /// // Points: row 0 and column 4, row 2 and column 1. Each selects two items on the sliced axis.
     /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -283,7 +283,7 @@ impl<'a> Through<'a> {
     fn index(&self, index: &mut [u64], mut along: impl FnMut(usize) -> u64) {
         let Region { positions, dims } = self.region;
         if self.drops_axes {
-            // The region selects one index along each axis that it does not have.
+            // The region selects one index on each axis that it does not have.
             index.iter_mut().zip(positions).for_each(|(at, positions)| *at = positions.get(0));
         }
         for (axis, dim) in dims.iter().enumerate().rev() {
@@ -295,7 +295,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Items of a region by checked indices. Each index selects all items along the axes for which it has no integer.
+/// Items of a region by checked indices. Each index selects all items on the axes for which it has no integer.
 pub(super) struct Points<'a, P> {
     points: &'a [P],
     through: Through<'a>,

@@ -1,4 +1,4 @@
-//! Regions: the selected positions along each axis of an array.
+//! Regions: the selected positions on each axis of an array.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::selection::{AxisSelection, Few, Selection};
 use crate::{Error, ErrorKind, Result};
 
-/// Positions along an axis of an array, all inside it.
+/// Positions on an axis of an array, all inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Positions {
     /// `count` positions starting at `start` with the distance `step`, which may be negative.
@@ -171,7 +171,7 @@ impl AxisSelection {
     }
 }
 
-/// A view of items of an array: the positions along each axis of the array, and the array axis of each axis of the
+/// A view of items of an array: the positions on each axis of the array, and the array axis of each axis of the
 /// view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
@@ -195,7 +195,7 @@ impl Region {
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
-    /// Returns the start along each axis, if the region is a box with the axes of the array.
+    /// Returns the start on each axis, if the region is a box with the axes of the array.
     pub(crate) fn box_start(&self) -> Option<Few<u64>> {
         let own = (0..self.positions.len()).map(Some);
         if !own.eq(self.dims.iter().copied()) {

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 /// A list of few entries, such as one for each axis. Up to four need no allocation.
 pub(super) type Few<T> = SmallVec<[T; 4]>;
 
-/// The selection along one axis.
+/// The selection on one axis.
 ///
 /// Integers, ranges, lists of integers and lists of `bool` convert to it; see [`Selection`].
 ///
@@ -284,7 +284,7 @@ impl From<&Self> for AxisSelection {
 /// A selection of items of an array: one [`AxisSelection`] for each axis. If there are fewer of them than axes, the
 /// last axes are selected in full.
 ///
-/// | Rust | selection along an axis | Python |
+/// | Rust | selection on an axis | Python |
 /// |---|---|---|
 /// | `3`, `-1` | one index; the axis is removed | `3`, `-1` |
 /// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
@@ -303,11 +303,11 @@ impl From<&Self> for AxisSelection {
 ///
 /// A tuple contains one of these forms for each axis, and the forms can differ. An array, a slice or a `Vec` also
 /// contains one element for each axis, all of the same form. For a two-dimensional array, `[0..2, 1..4]` selects a
-/// slice along both axes, `[1, 2]` selects one item, and `([1, 2],)` selects a list of indices along the first axis. A
-/// single range or integer selects along the first axis. With the feature `ndarray`, the result of `s![...]` is a
+/// slice on both axes, `[1, 2]` selects one item, and `([1, 2],)` selects a list of indices on the first axis. A
+/// single range or integer selects on the first axis. With the feature `ndarray`, the result of `s![...]` is a
 /// selection too.
 ///
-/// Lists and masks along several axes select all combinations of their indices (orthogonal indexing), as Python's
+/// Lists and masks on several axes select all combinations of their indices (orthogonal indexing), as Python's
 /// `oindex` and NumPy's `ix_` do. For a selection of points see [`NDArray::read_points`](crate::NDArray::read_points).
 ///
 /// Bounds and indices outside the axis are an error. NumPy clamps the bounds of a slice to the axis;
@@ -338,7 +338,7 @@ impl Selection {
         Self::default()
     }
 
-    /// Returns the selection along each axis. If there are fewer of them than axes, the last axes are selected in full.
+    /// Returns the selection on each axis. If there are fewer of them than axes, the last axes are selected in full.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }
@@ -398,7 +398,7 @@ impl From<RangeFull> for Selection {
     }
 }
 
-/// Conversions of a selection along the first axis.
+/// Conversions of a selection on the first axis.
 macro_rules! first {
     ($($type:ty)*) => {$(
         impl<I> From<$type> for Selection

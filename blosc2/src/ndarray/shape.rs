@@ -60,7 +60,7 @@ impl NDArray {
     /// Unlike in C, any position is allowed.
     ///
     /// A chunk is recompressed only if it gains or loses items, or if items move within it. If `start` and the change
-    /// of size are multiples of the chunk shape along each axis, no chunk is recompressed.
+    /// of size are multiples of the chunk shape on each axis, no chunk is recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -100,7 +100,7 @@ impl NDArray {
     /// at one index of the axis (for axis 0, the number of items in a row). C: `b2nd_append`. Python: `append`, for
     /// one-dimensional arrays.
     ///
-    /// If the last chunks along the axis are not full, they are recompressed. For many small appends use an
+    /// If the last chunks on the axis are not full, they are recompressed. For many small appends use an
     /// [`appender`](Self::appender), which compresses each chunk once.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl NDArray {
 
     /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
     ///
-    /// The other array must have the same dtype, and the same shape except along that axis. If the old size along the
+    /// The other array must have the same dtype, and the same shape except on that axis. If the old size on the
     /// axis is a multiple of the chunk size, compressed chunks of the other array that meet the conditions of
     /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are copied unchanged, even if the arrays have different
     /// compression parameters. All other new chunks, and old chunks that gain items, are compressed with the parameters
@@ -139,7 +139,7 @@ impl NDArray {
     /// Fails with the [errors of changes](NDArray#errors-of-changes), with the [errors of
     /// reads](NDArray#errors-of-reads) of `source`, and with:
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the shapes do not match; the other array is in the same
-    ///   file; or the chunks of this array have size 0 along the axis;
+    ///   file; or the chunks of this array have size 0 on the axis;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
@@ -182,7 +182,7 @@ impl NDArray {
     /// inserts before the last index.
     ///
     /// Existing chunks before index `at` are not recompressed. If the number of inserted indices is a multiple of the
-    /// chunk size along the axis, only the chunks that contain index `at` are recompressed. If `at` is a multiple of
+    /// chunk size on the axis, only the chunks that contain index `at` are recompressed. If `at` is a multiple of
     /// the chunk size too, no chunk is recompressed. In all other cases, all chunks from index `at` on are
     /// recompressed.
     ///
@@ -215,7 +215,7 @@ impl NDArray {
     /// allowed.
     ///
     /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. If the length of
-    /// the range is a multiple of the chunk size along the axis, but its start is not, only the chunks that contain the
+    /// the range is a multiple of the chunk size on the axis, but its start is not, only the chunks that contain the
     /// start are recompressed. Otherwise all remaining chunks from the start of the range on are recompressed.
     ///
     /// ```
@@ -436,7 +436,7 @@ fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
     })
 }
 
-/// Checks that items for one shape fit another shape along all axes except one.
+/// Checks that items for one shape fit another shape on all axes except one.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
     let differs = |&other: &usize| other != axis && known[other] != now[other];
     if (0..known.len()).find(differs).is_none() {
@@ -450,7 +450,7 @@ pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str)
 /// A change of the shape.
 struct Reshape<'i> {
     shape: Vec<u64>,
-    /// The index along each axis at which items are inserted or removed; at most the smaller of the old and the new
+    /// The index on each axis at which items are inserted or removed; at most the smaller of the old and the new
     /// size.
     start: Vec<u64>,
     /// The inserted items; zeros if `None`.
@@ -536,7 +536,7 @@ fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// The positions of old items after a change: along each axis ranges of new positions, and their distance from the old
+/// The positions of old items after a change: on each axis ranges of new positions, and their distance from the old
 /// ones.
 struct Moved(Vec<Vec<(Range<u64>, i64)>>);
 
@@ -590,7 +590,7 @@ impl Chunk {
     }
 }
 
-/// The chunks at one chunk coordinate along an axis after a change.
+/// The chunks at one chunk coordinate on an axis after a change.
 #[derive(Clone, Copy)]
 struct Along {
     /// The old chunk coordinate, if all items of these chunks come from chunks there and are all items of those chunks.
@@ -684,7 +684,7 @@ impl Moved {
         (0..new.chunk_grid()[axis]).map(each).collect()
     }
 
-    /// The old items of a chunk: one box for each combination of parts along the axes.
+    /// The old items of a chunk: one box for each combination of parts on the axes.
     fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
         let mut boxes = vec![From { ranges: Vec::new(), to: Vec::new() }];
         for (range, parts) in ranges.iter().zip(&self.0) {

@@ -283,7 +283,7 @@ impl<'a> NDArrayView<'a> {
         self.array
     }
 
-    /// Returns the number of items along each axis.
+    /// Returns the number of items on each axis.
     pub fn shape(&self) -> Vec<u64> {
         self.region.shape().into_vec()
     }
@@ -309,7 +309,7 @@ impl<'a> NDArrayView<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
     ///   step is 0; or a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
     ///   [`expand_dims`](Self::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
@@ -385,7 +385,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
     ///   [`expand_dims`](Self::expand_dims) added.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
@@ -395,7 +395,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
     ///   [`expand_dims`](Self::expand_dims) added.
     pub fn read_into<T: Element>(
         &self,

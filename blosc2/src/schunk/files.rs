@@ -46,10 +46,10 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 
 /// Returns the start of the names of the temporary directories in which this process creates new files.
 ///
-/// A new file or directory is written to a temporary directory in the same folder, and is renamed when it is complete.
+/// A new file or directory is written to a temporary directory next to it, and is renamed when it is complete.
 /// If a signal ends the process before, the temporary directory remains. A signal handler can remove it: the entries of
-/// the folder whose names start with this text belong to this process. The text contains the process id and a random
-/// number.
+/// the parent directory whose names start with this text belong to this process. The text contains the process id and a
+/// random number.
 ///
 /// ```
 /// use blosc2::storage::temporary_prefix;
@@ -58,7 +58,7 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 /// ```
 pub fn temporary_prefix() -> &'static str {
     static PREFIX: LazyLock<String> = LazyLock::new(|| {
-        // Process ids repeat in containers that share a folder. The keys of a `RandomState` are random.
+        // Process ids repeat in containers that share a directory. The keys of a `RandomState` are random.
         let random = RandomState::new().build_hasher().finish() as u32;
         format!(".blosc2-{}-{random:08x}-", process::id())
     });

@@ -195,7 +195,7 @@ impl OpenOptions {
 
     /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
     /// by default. It has no effect on super-chunks in memory, in custom storage backends and in
-    /// [custom folders](crate::storage::FolderMut). Python: `locking=True`.
+    /// [custom directories](crate::storage::FolderMut). Python: `locking=True`.
     ///
     /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, whose name is the name of
     /// the frame followed by `.b2lock` (for a directory, the file `.b2lock` in it). The lock file is not removed. All
@@ -322,7 +322,7 @@ impl OpenOptions {
     /// the stored bytes if that is more, and one read of a metalayer is limited by
     /// [`Limits::metadata`](blosc2_format::Limits::metadata). These default limits apply to super-chunks that were
     /// opened, and to new ones in files and directories. There is no default limit for a new super-chunk in memory, in
-    /// a custom storage backend or in a [custom folder](crate::storage::FolderMut).
+    /// a custom storage backend or in a [custom directory](crate::storage::FolderMut).
     ///
     /// A buffer that the caller provides does not count. For an iterator, the limit applies to each of its reads, not
     /// to their sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
@@ -470,8 +470,8 @@ impl OpenOptions {
     }
 
     /// Opens the frame in a file that was opened at `path`, which the super-chunk keeps for messages. The path is not
-    /// resolved again, except on systems where only the path identifies a file. The caller holds the lock of the file, if
-    /// it has one.
+    /// resolved again, except on systems where only the path identifies a file. The caller holds the lock of the file,
+    /// if it has one.
     ///
     /// For `blosc2-store`, which opens the files of a store without following links.
     #[doc(hidden)]
@@ -485,13 +485,13 @@ impl OpenOptions {
         Ok(schunk)
     }
 
-    /// Opens or creates a sparse frame in a custom folder: a value whose type implements
+    /// Opens or creates a sparse frame in a custom directory: a value whose type implements
     /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. [`open`](Self::open) opens a
     /// directory of the file system by its path. C: `blosc2_schunk_open_udio` of a directory.
     ///
     /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
-    /// folder has no index file, `chunks.b2frame`. Accesses of several handles to one folder are not coordinated: a
-    /// change fails with [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it,
+    /// directory has no index file, `chunks.b2frame`. Accesses of several handles to one directory are not coordinated:
+    /// a change fails with [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it,
     /// and [`SChunk::refresh`] reads the changes of other handles.
     ///
     /// ```
@@ -540,10 +540,10 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open), with those of the folder (a panic of the folder becomes
+    /// Fails with the errors of [`open`](Self::open), with those of the directory (a panic of the directory becomes
     /// [`ErrorKind::Callback`]), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the folder contains a frame; remove its
-    ///   files first.
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the directory contains a frame; remove
+    ///   its files first.
     #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
     pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
     where
@@ -690,7 +690,7 @@ impl OpenOptions {
         Ok((Box::new(Contiguous::new(storage, safety)), gate))
     }
 
-    /// Returns the store of a new frame in a folder that has none.
+    /// Returns the store of a new frame in a directory that has none.
     pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,

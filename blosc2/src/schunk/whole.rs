@@ -173,16 +173,16 @@ impl SChunk {
         self.save_as(store, options)
     }
 
-    /// Saves the super-chunk as a sparse frame to a custom folder, a value whose type implements
-    /// [`FolderMut`](crate::storage::FolderMut), with options. The folder must not contain a frame, that is, an index
-    /// file `chunks.b2frame`.
+    /// Saves the super-chunk as a sparse frame to a custom directory, a value whose type implements
+    /// [`FolderMut`](crate::storage::FolderMut), with options. The directory must not contain a frame, that is, an
+    /// index file `chunks.b2frame`.
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the folder, and with
-    /// - [`ErrorKind::AlreadyExists`]: the folder contains a frame, and [`replace`](SaveOptions::replace) is not set;
-    ///   the frame is not changed;
-    /// - [`ErrorKind::InvalidArgument`]: the folder contains a frame, and `replace` is set (remove the files of the
-    ///   frame first: a frame in a custom folder cannot be replaced); a compression parameter is invalid; or the
+    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the directory, and with
+    /// - [`ErrorKind::AlreadyExists`]: the directory contains a frame, and [`replace`](SaveOptions::replace) is not
+    ///   set; the frame is not changed;
+    /// - [`ErrorKind::InvalidArgument`]: the directory contains a frame, and `replace` is set (remove the files of the
+    ///   frame first: a frame in a custom directory cannot be replaced); a compression parameter is invalid; or the
     ///   parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.

@@ -157,7 +157,7 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
 
 /// Returns the shape of a block of at most `items` items, or of the smallest block if that has more.
 ///
-/// Like hdf5plugin, it starts with 2 items along each axis, and doubles the axes in turn, the last axis first.
+/// Like hdf5plugin, it starts with 2 items on each axis, and doubles the axes in turn, the last axis first.
 fn block_shape(chunk: &[u64], items: u64) -> Vec<u64> {
     let mut block: Vec<u64> = chunk.iter().map(|&side| side.min(2)).collect();
     loop {

@@ -55,7 +55,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             return Ok(());
         }
         let space = space(&self.source, shape)?;
-        // Each thread fills slabs along the first axis that has several items.
+        // Each thread fills slabs on the first axis that has several items.
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
             (0..shape.len()).partition(|&other| other <= axis);
@@ -73,7 +73,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         parallel::each(context.threads, slabs.len(), scratch, |state, number| {
             let (slab, items) = &mut *slabs[number].lock();
             let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
-            // The slab has all items along the other axes.
+            // The slab has all items on the other axes.
             let others: Vec<Range<u64>> =
                 shape.iter().skip(axis + 1).map(|&size| 0..size).collect();
             let whole = join(slab, &others);

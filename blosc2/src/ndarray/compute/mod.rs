@@ -55,7 +55,7 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// ```
 ///
 /// # Reductions
-/// The reductions combine all items to one value. After [`axes`](Self::axes) they combine the items along these axes
+/// The reductions combine all items to one value. After [`axes`](Self::axes) they combine the items over these axes
 /// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
 /// parameter `O` selects the form of the results: [`Whole`], [`Axes`] or [`StoredAxes`].
 ///
@@ -196,7 +196,7 @@ impl<S: Source> LazyExpr<S> {
         Select::new(self, predicate)
     }
 
-    /// Sets the axes along which reductions combine the items: an integer, a tuple or an array of integers. Negative
+    /// Sets the axes over which reductions combine the items: an integer, a tuple or an array of integers. Negative
     /// integers count from the last axis. NumPy: `axis=`.
     ///
     /// ```
@@ -415,7 +415,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes the position of the first smallest item, or of the first NaN: its index in C order among all items, or
-    /// among the items along the reduced axes. NumPy: `argmin`, for one axis or all.
+    /// among the items that are reduced. NumPy: `argmin`, for one axis or all.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -428,7 +428,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes the position of the first largest item, or of the first NaN: its index in C order among all items, or
-    /// among the items along the reduced axes. NumPy: `argmax`, for one axis or all.
+    /// among the items that are reduced. NumPy: `argmax`, for one axis or all.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:

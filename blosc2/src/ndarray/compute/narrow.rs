@@ -6,7 +6,7 @@ use super::exact::{Exact, Squares32, Squares64, Summand, add_run};
 const LONG: usize = 256;
 
 /// An exact sum of floating-point numbers: some numbers whose sum it is, from the largest to the smallest, and a
-/// fixed-point number, which is allocated when these cannot hold all bits. A reduction along axes has one sum for each
+/// fixed-point number, which is allocated when these cannot hold all bits. A reduction over axes has one sum for each
 /// result.
 #[derive(Debug, Clone)]
 pub struct Narrow<E, const PARTS: usize = 2> {

@@ -41,14 +41,14 @@ pub trait Output<T>: Clone {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole;
 
-/// Reductions combine the items along some axes. See [`LazyExpr::axes`](super::LazyExpr::axes).
+/// Reductions combine the items over some axes. See [`LazyExpr::axes`](super::LazyExpr::axes).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axes {
     axes: Vec<i128>,
     pub(super) keepdims: bool,
 }
 
-/// Reductions combine the items along some axes, and create an array. See
+/// Reductions combine the items over some axes, and create an array. See
 /// [`LazyExpr::builder`](super::LazyExpr::builder).
 #[derive(Debug, Clone)]
 pub struct StoredAxes {
@@ -178,7 +178,7 @@ impl<T: Element> Output<T> for StoredAxes {
     }
 }
 
-/// The results of a reduction along some axes: values with a shape.
+/// The results of a reduction over some axes: values with a shape.
 ///
 /// ```
 /// use blosc2::NDArray;

@@ -94,7 +94,7 @@ pub trait Reducer<T>: Sync {
     }
 }
 
-/// A reduction of the items of a source along some axes.
+/// A reduction of the items of a source over some axes.
 pub(super) struct Reduction<'a, S, R> {
     source: &'a S,
     context: Context<'a>,
@@ -103,7 +103,7 @@ pub(super) struct Reduction<'a, S, R> {
     /// The axes that are reduced, and the others.
     reduced: Vec<usize>,
     kept: Vec<usize>,
-    /// For each axis the distance of the positions of neighbors along it.
+    /// For each axis the distance of the positions of neighbors on it.
     steps: Vec<u64>,
 }
 

@@ -19,7 +19,7 @@ const ALL: [bool; GROUP] = [true; GROUP];
 
 /// The items of an expression for which a predicate is true, in C order. Created by [`LazyExpr::select`].
 ///
-/// Each method evaluates the expression once.
+/// Each method except [`mask`](Self::mask) evaluates the expression once.
 #[derive(Debug, Clone)]
 #[must_use = "a selection does nothing until a method evaluates it"]
 pub struct Select<S, P> {
@@ -252,7 +252,7 @@ impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
 
 /// Results whose order among each other is not yet known.
 struct Slab<R> {
-    /// The first index along the first axis.
+    /// The first index on the first axis.
     first: u64,
     /// The index in C order of the first item of each run of items, and the range of its results.
     runs: Vec<(u64, Range<usize>)>,

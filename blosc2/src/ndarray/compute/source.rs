@@ -35,7 +35,7 @@ pub trait Source: Sync {
     #[doc(hidden)]
     fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>);
 
-    /// Adds the chunks and blocks of the arrays along the axes of the expression, which has this shape.
+    /// Adds the chunks and blocks of the arrays on the axes of the expression, which has this shape.
     #[doc(hidden)]
     fn layouts(&self, shape: &[u64], layouts: &mut Layouts);
 

@@ -17,7 +17,7 @@ const WITHOUT_ARRAYS: u64 = 256 << 10;
 /// The number of pieces of work into which units are divided, if there are fewer units.
 const PIECES: u64 = 64;
 
-/// The chunks and blocks of an array along the axes of an expression.
+/// The chunks and blocks of an array on the axes of an expression.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The size of the items of the array in bytes, and of one item in memory.
@@ -26,7 +26,7 @@ pub(super) struct Layout {
     pub(super) axes: Vec<Grid>,
 }
 
-/// The chunks and blocks of an array along an axis.
+/// The chunks and blocks of an array on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
     /// The number of items before the first one of the expression in the chunk.
@@ -76,7 +76,7 @@ impl Space {
         Self { shape: shape.to_vec(), axes: axes.collect(), itemsize }
     }
 
-    /// Divides the items along the chunks and blocks of one of the arrays.
+    /// Divides the items at the boundaries of the chunks and blocks of one of the arrays.
     fn along(shape: &[u64], itemsize: usize, own: &Layout, layouts: &[Layout]) -> Self {
         let axes = shape.iter().enumerate().map(|(axis, &size)| {
             let grid = own.axes[axis];
@@ -94,7 +94,7 @@ impl Space {
             each.tile = block.next_multiple_of(each.tile).min(each.chunk).min(each.size.max(1));
         }
         while space.tile_len() > MOST {
-            // Halves the tile along the axis where that decompresses least.
+            // Halves the tile on the axis where that decompresses least.
             let halves = (0..shape.len()).filter_map(|axis| {
                 let mut tile: Vec<u64> = space.axes.iter().map(|axis| axis.tile).collect();
                 let block = own.axes[axis].block.max(1);
@@ -114,7 +114,7 @@ impl Space {
         &self.shape
     }
 
-    /// Reduces the size of tiles along these axes, until they have at most `most` items along these.
+    /// Reduces the size of tiles on these axes, until they have at most `most` items on these.
     pub(super) fn limit(&mut self, axes: &[usize], most: u64) {
         let most = most.max(1);
         for (number, &axis) in axes.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Space {
         }
     }
 
-    /// Increases the size of tiles along these axes, up to `bytes` bytes.
+    /// Increases the size of tiles on these axes, up to `bytes` bytes.
     pub(super) fn grow(&mut self, axes: &[usize], bytes: u64) {
         for &axis in axes.iter().rev() {
             let now = self.tile_len();
@@ -192,7 +192,7 @@ impl Pieces<'_> {
         counts.fold(1, |all, count| all.saturating_mul(count))
     }
 
-    /// Returns the range of a piece along each of the axes; `None` if it is empty.
+    /// Returns the range of a piece on each of the axes; `None` if it is empty.
     pub(super) fn get(&self, mut number: u64) -> Option<Vec<Range<u64>>> {
         let mut ranges = vec![0..0; self.axes.len()];
         for ((range, &axis), &len) in ranges.iter_mut().zip(&self.axes).zip(&self.sizes).rev() {

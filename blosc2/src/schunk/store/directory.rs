@@ -16,7 +16,7 @@ use super::{
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, Result};
 
-/// The files of a directory, in the file system or in a custom folder.
+/// The files of a directory, in the file system or in a custom directory.
 pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
     /// The absolute path of the directory, if it is in the file system.
     fn path(&self) -> Option<&Path>;
@@ -92,8 +92,8 @@ impl<F: Files> Directory<F> {
         if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
     }
 
-    /// Returns the fingerprint of an index file: a hash of the whole file in a custom folder, where no claim excludes
-    /// others; otherwise a hash of its start, with all sizes. `None` if there is no header.
+    /// Returns the fingerprint of an index file: a hash of the whole file in a custom directory, where no claim
+    /// excludes others; otherwise a hash of its start, with all sizes. `None` if there is no header.
     fn fingerprint(&self, index: &(impl ReadAt + ?Sized)) -> io::Result<Option<u64>> {
         let size = index.size()?;
         if size < Stamp::LEN as u64 {
