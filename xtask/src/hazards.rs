@@ -97,7 +97,7 @@ fn rows(upstream: Option<&Path>) -> Result<()> {
         let (right, installed) = match tests.contains(&safe) {
             true => {
                 let on = |program| run_test(program, &safe, LIMIT);
-                (on(&ours)?, upstream.map_or(Ok(Outcome::NotRun), |upstream| on(upstream))?)
+                (on(&ours)?, upstream.map_or(Ok(Outcome::NotRun), on)?)
             }
             false => (Outcome::NotWrapped, Outcome::NotWrapped),
         };
