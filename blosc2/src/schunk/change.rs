@@ -224,13 +224,14 @@ impl SChunk {
 
     /// Removes the chunks from index `nchunks` on. Has no effect if there are at most `nchunks` chunks.
     ///
-    /// It writes the index once, but reads the size of each removed chunk.
+    /// It writes the index once. If chunks have different sizes, and in a directory, it reads the header of each removed
+    /// chunk.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// for start in 0..5 {
+    /// for start in 0..5u8 {
     ///     schunk.append(&[start; 100])?;
     /// }
     /// schunk.truncate(2)?;
@@ -252,8 +253,12 @@ impl SChunk {
             }
             let mut sizes = Vec::new();
             for index in removed {
-                sizes.push(state.sizes(index, doing)?);
                 freed.extend(state.offset(index, doing)?.place());
+                sizes.push(match (state.outline.layout(), state.outline.nbytes_of(index as u64)) {
+                    // A contiguous frame does not need the stored size.
+                    (Layout::Contiguous, Some(nbytes)) => Sizes { nbytes, cbytes: 0 },
+                    _ => state.sizes(index, doing)?,
+                });
             }
             let removed = state.outline.truncate(nchunks as u64, &sizes);
             removed.map_err(|error| Error::from_frame(doing, error))?;
