@@ -400,6 +400,18 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
     assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise[..500]);
 }
 
+#[test]
+fn truncating_to_more_chunks_writes_nothing() {
+    let storage = Failing::default();
+    let options = OpenOptions::new().write(true).create(true);
+    let mut schunk = options.open_storage(storage.clone()).unwrap();
+    schunk.append(&[1u8; 100]).unwrap();
+    storage.1.write.store(1, Relaxed);
+    schunk.truncate(1).unwrap();
+    schunk.transaction(|schunk| schunk.truncate(2)).unwrap();
+    assert!(schunk.truncate(0).is_err());
+}
+
 /// The chunks lie in another order than their indices.
 #[test]
 fn truncating_keeps_the_first_chunks() {

@@ -245,11 +245,11 @@ impl SChunk {
     pub fn truncate(&mut self, nchunks: usize) -> Result<()> {
         let doing = "remove chunks";
         self.check_change(doing, Access::Write)?;
-        self.change(doing, |state, freed| {
+        self.change_if(doing, |state, freed| {
             no_array(state, doing)?;
             let removed = nchunks..state.nchunks();
             if removed.is_empty() {
-                return Ok(Stores::new());
+                return Ok(None);
             }
             let mut sizes = Vec::new();
             for index in removed {
@@ -262,7 +262,7 @@ impl SChunk {
             }
             let removed = state.outline.truncate(nchunks as u64, &sizes);
             removed.map_err(|error| Error::from_frame(doing, error))?;
-            Ok(Stores::new())
+            Ok(Some(Stores::new()))
         })
     }
 
@@ -463,10 +463,19 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
+        self.change_if(doing, |state, freed| work(state, freed).map(Some))
+    }
+
+    /// Like [`change`](Self::change), for `work` that returns `None` if there is nothing to change.
+    fn change_if<'a>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
+    ) -> Result<()> {
         self.changing(doing, |state, broken| {
             let mut freed = Vec::new();
             // If this fails, nothing has changed.
-            let stores = work(state, &mut freed)?;
+            let Some(stores) = work(state, &mut freed)? else { return Ok(()) };
             state.commit(doing, stores, &freed).inspect_err(|_| {
                 *broken = state.unfinished || state.reload(doing).is_err();
             })
