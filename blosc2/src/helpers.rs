@@ -4,12 +4,11 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock};
+// Not the locks of parking_lot: they share one table of waiting threads. A child after a fork has a copy of the table,
+// which lists threads that the child does not have, and may be locked. Idle threads wait here while the program forks.
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use std::{iter, mem, ptr, thread};
-
-// Unlike std's, the thread sanitizer understands these.
-use parking_lot::{Condvar, Mutex};
 
 /// A thread that has no work for this long ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -43,6 +42,11 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
     result
 }
 
+/// Locks what no code leaves inconsistent if it panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Work with which other threads may help.
 struct Call {
     /// Borrowed while the call is open or a helper is running; not accessed otherwise.
@@ -70,7 +74,7 @@ impl Call {
     /// Helps, if the call is still open.
     fn help(&self) {
         {
-            let mut state = self.state.lock();
+            let mut state = lock(&self.state);
             if !state.is_open {
                 return;
             }
@@ -79,7 +83,7 @@ impl Call {
         // SAFETY: the call was open when this counted itself as running, so the work is borrowed until it no longer
         // does; see `together`.
         let result = panic::catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
-        let mut state = self.state.lock();
+        let mut state = lock(&self.state);
         state.running -= 1;
         if let Err(payload) = result {
             match &state.panic {
@@ -103,14 +107,14 @@ impl Open {
     /// Closes the call, and returns the payload of a helper that has panicked.
     fn close(&mut self) -> Option<Box<dyn Any + Send>> {
         let call = self.call.take()?;
-        let mut state = call.state.lock();
+        let mut state = lock(&call.state);
         state.is_open = false;
         while state.running > 0 {
-            call.ended.wait(&mut state);
+            state = call.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let payload = state.panic.take();
         drop(state);
-        self.queue.remove(call);
+        self.queue.remove(&call);
         payload
     }
 }
@@ -176,7 +180,7 @@ impl Queue {
         let cores = CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
         // All calls together have at most as many helpers as one asks for or as there are other cores.
         let most = helpers.max(cores - 1);
-        let mut waiting = self.state.lock();
+        let mut waiting = lock(&self.state);
         waiting.calls.extend(iter::repeat_n(call, helpers));
         for _ in 0..helpers.min(waiting.idle) {
             self.changed.notify_one();
@@ -191,29 +195,27 @@ impl Queue {
         }
     }
 
-    /// Removes a call. All owners drop their share of it under the lock, because the thread sanitizer does not see how
-    /// `Arc` orders the last drop.
-    fn remove(&self, call: Arc<Call>) {
-        let mut waiting = self.state.lock();
-        waiting.calls.retain(|other| !Arc::ptr_eq(other, &call));
-        drop(call);
+    /// Removes a call.
+    fn remove(&self, call: &Arc<Call>) {
+        lock(&self.state).calls.retain(|other| !Arc::ptr_eq(other, call));
     }
 
     /// Helps with calls until there are none for some time.
     fn serve(&self) {
-        let mut waiting = self.state.lock();
+        let mut waiting = lock(&self.state);
         loop {
             if let Some(call) = waiting.calls.pop_front() {
                 drop(waiting);
                 call.help();
-                waiting = self.state.lock();
-                drop(call);
+                waiting = lock(&self.state);
                 continue;
             }
             waiting.idle += 1;
-            let is_late = self.changed.wait_for(&mut waiting, IDLE).timed_out();
+            let waited = self.changed.wait_timeout(waiting, IDLE);
+            let (again, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            waiting = again;
             waiting.idle -= 1;
-            if is_late && waiting.calls.is_empty() {
+            if result.timed_out() && waiting.calls.is_empty() {
                 waiting.threads -= 1;
                 return;
             }

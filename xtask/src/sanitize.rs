@@ -15,17 +15,6 @@ use crate::runner::{FEW, LONG, NORMAL, REPEATS, in_memory};
 /// The duration of the concurrency tests in seconds: in the long run, and otherwise.
 const SOAK: [&str; 2] = ["30", "3"];
 
-/// Suppressions of the thread sanitizer: std is compiled without it, so it does not see how std orders accesses. None
-/// of them suppresses a report about memory of C or of this workspace.
-const UNINSTRUMENTED_STD: &str = "\
-# libtest hears of the end of a test over a channel of std's.
-race:std::sync::mpmc
-# libtest drops its share of a test that has run; Arc orders that by a fence, which is not seen.
-race:alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test
-# A thread and its handle drop their shares of what std keeps of the thread in the same way.
-race:alloc::sync::Arc<std::thread::
-";
-
 /// Suppressions of the leak search: C leaks its buffers when an append cannot be written, and when calls of its array
 /// layer fail. `tests/hazards` makes these calls, `blosc2` does not.
 const LOST_BY_C: &str = "leak:frame_append_chunk\nleak:get_set_slice\nleak:b2nd_concatenate\n";
@@ -42,12 +31,8 @@ pub(crate) const ADDRESS: Sanitizer =
     Sanitizer { name: "address", rust_flags: "-Zsanitizer=address", options: "ASAN_OPTIONS" };
 
 /// Finds unsynchronized accesses to the same memory from two threads.
-const THREAD: Sanitizer = Sanitizer {
-    name: "thread",
-    // std is compiled without the sanitizer; without this option, the compiler refuses to mix them.
-    rust_flags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
-    options: "TSAN_OPTIONS",
-};
+const THREAD: Sanitizer =
+    Sanitizer { name: "thread", rust_flags: "-Zsanitizer=thread", options: "TSAN_OPTIONS" };
 
 impl Sanitizer {
     /// A cargo command that builds with this sanitizer. Cargo separates the output for the target by the flags; build
@@ -154,24 +139,22 @@ const MANY_THREADS: [&str; 8] = [
 ];
 
 /// Runs the concurrency tests, long enough for rare interleavings, the tests of user-defined codecs and filters, which C
-/// calls on its threads, those of expressions, which several threads evaluate, and those of the threads of arrays. The
-/// tests whose closures panic or use rayon are excluded: the sanitizer does not see how std orders the messages of
-/// panics, nor how rayon orders accesses.
+/// calls on its threads, those of expressions, which several threads evaluate, and those of the threads of arrays. A
+/// test that uses rayon is excluded: the sanitizer does not support the fences by which rayon orders accesses.
+///
+/// std is compiled too: otherwise the sanitizer would not see how its locks and channels order accesses.
 fn thread(long: bool) -> Result<()> {
-    let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
-    let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
-    // One test at a time, so that the library is started on the thread that starts the others: the sanitizer
-    // does not see how `OnceLock` orders that.
+    let source = ["component", "add", "rust-src"];
+    run::read(Command::new("rustup").args(source)).context("the source of std is missing")?;
     // The formats in Rust are compiled twice as fast without optimisation, and these tests hardly use them.
-    let args = "--config profile.dev.package.blosc2-format.opt-level=0 test \
+    let args = "-Zbuild-std --config profile.dev.package.blosc2-format.opt-level=0 test \
         -p blosc2 -p blosc2-workspace --lib --test processes --test chunks --test compute -- --test-threads=1 \
-        concurrency:: user_defined:: elementwise:: reductions_of_integers helpers:: \
-        --skip errors_and_panics_in_closures --skip panics_are_propagated --skip work_may_use_rayon";
+        concurrency:: user_defined:: elementwise:: reductions_of_integers helpers:: --skip work_may_use_rayon";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     if !long {
         args.extend(MANY_THREADS);
     }
-    let mut command = THREAD.cargo(&args, &options)?;
+    let mut command = THREAD.cargo(&args, "halt_on_error=1 second_deadlock_stack=1")?;
     run::run(command.env("BLOSC2_TEST_SECONDS", SOAK[usize::from(!long)]))
 }
 
