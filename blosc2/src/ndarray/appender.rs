@@ -12,24 +12,29 @@ use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Appends items on an axis. It collects the items in memory, and writes them when they fill the chunks at the end
-/// of the axis.
+/// Appends items at the end of an axis, and compresses each chunk only once. An appender collects items in memory, and
+/// writes them when they fill the chunks at the end of the axis.
 ///
-/// Each call of [`NDArray::append`] recompresses the last chunk if it is not full; an appender compresses each chunk
-/// once. Use one appender for many appends: a new appender for each row takes as long as [`NDArray::append`] for each
-/// row. With chunks of many rows, this can take several hundred times as long as one appender for all rows.
+/// Use one appender for all appends. [`NDArray::append`] recompresses the last chunk in each call, if the chunk is not
+/// full. A new appender for each row is as slow as a call of [`NDArray::append`] for each row. If chunks have many
+/// rows, one appender for all rows can be several hundred times as fast.
 ///
-/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
-/// flush recompresses the last chunk if it is not full. After appends on axis 0, this chunk is at the end of the
-/// data of a contiguous file. The new chunk then overwrites the old one even if it is longer, so that frequent flushes
-/// leave no gaps.
+/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks).
 ///
-/// Collected items are written when they fill chunks, by [`flush`](Self::flush), [`sync`](Self::sync) and
-/// [`finish`](Self::finish), and when the appender is dropped. Errors during the drop are ignored. If the process dies,
-/// collected items are lost; for the state of the file see [`OpenOptions`](crate::OpenOptions#crash-recovery).
+/// Each flush recompresses the last chunk if the chunk is not full. If items are appended on axis 0 of an array in a
+/// contiguous file, the recompressed chunk overwrites the old chunk, even if the new chunk is longer. Therefore
+/// frequent flushes create no gaps in the file.
 ///
-/// [`NDArray::appender`] borrows the array. [`NDArray::into_appender`] owns it, so that the appender can be a field of
-/// a struct.
+/// Collected items are written in these cases:
+/// - they fill chunks;
+/// - [`flush`](Self::flush), [`sync`](Self::sync) or [`finish`](Self::finish) is called;
+/// - the appender is dropped. Errors of this write are ignored.
+///
+/// If the process dies, collected items are lost. For the state of the file after a crash, see [crash
+/// recovery](crate::OpenOptions#crash-recovery).
+///
+/// An appender of [`NDArray::appender`] borrows the array. An appender of [`NDArray::into_appender`] owns the array,
+/// and can therefore be a field of a struct.
 ///
 /// ```
 /// use blosc2::{Appender, NDArray};
@@ -64,23 +69,23 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
 }
 
 impl NDArray {
-    /// Creates an [`Appender`] for an axis. It borrows the array.
+    /// Creates an [`Appender`] for an axis. The appender borrows the array.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with
+    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with
     ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
     }
 
-    /// Creates an [`Appender`] for an axis. It owns the array, which [`Appender::finish`] returns.
+    /// Creates an [`Appender`] for an axis. The appender owns the array; [`Appender::finish`] returns the array.
     ///
     /// # Errors
-    /// After an error the array is dropped.
-    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with
+    /// After an error, the array is dropped.
+    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with
     ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)
     }
@@ -96,7 +101,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(Self { array: Some(array), axis, items, pieces, filled: 0, room: 0, shape })
     }
 
-    /// Returns the array, which does not contain the collected items yet.
+    /// Returns the array. It does not contain the collected items yet.
     pub fn array(&self) -> &NDArray {
         match &self.array {
             Some(array) => array.borrow(),
@@ -113,8 +118,9 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
 
     /// Writes the collected items, and returns the array.
     ///
-    /// After an error the collected items and an owned array are dropped. To keep them, call [`flush`](Self::flush)
-    /// first, and [`into_inner`](Self::into_inner) if it fails.
+    /// After an error, this method drops the collected items, and also the array if the appender owns it. To handle an
+    /// error without this loss, call [`flush`](Self::flush) first: after an error of `flush`, the appender still
+    /// contains the items, and [`into_inner`](Self::into_inner) returns the array without them.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -126,7 +132,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         flushed.map(|()| array.unwrap_or_else(|| unreachable!("it is taken here")))
     }
 
-    /// Discards the collected items, and returns the array.
+    /// Returns the array, and discards the collected items: they are not written.
     pub fn into_inner(mut self) -> A {
         self.filled = 0;
         self.array.take().unwrap_or_else(|| unreachable!("only `finish` and this take it"))
@@ -141,7 +147,8 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.array_mut().sync()
     }
 
-    /// Returns the number of collected indices on the axis (rows for axis 0) that are not yet written.
+    /// Returns the number of indices on the axis (for axis 0, the number of rows) that are collected and not yet
+    /// written.
     pub fn pending(&self) -> u64 {
         self.filled
     }
@@ -149,7 +156,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// Appends items in C order. The length of `items` must be a multiple of the number of items at one index of the
     /// axis (for axis 0, the number of items in a row).
     ///
-    /// After an error none of `items` is appended or collected, and the call can be repeated.
+    /// After an error, no item of `items` is appended or collected, and the call can be repeated.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -232,7 +239,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(())
     }
 
-    /// Writes the collected items. After an error the items stay collected, and the call can be repeated.
+    /// Writes the collected items. After an error, the items stay collected, and the call can be repeated.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).

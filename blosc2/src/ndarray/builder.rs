@@ -39,11 +39,13 @@ use crate::{
 
 pub(super) const MAKE: &str = "create an array";
 
-/// A builder of arrays: sets the chunk and block shapes, the parameters, the metalayers and the storage of a new array,
-/// and creates it. Created by [`NDArray::builder`]. C: `b2nd_create_ctx`.
+/// A builder of arrays: sets the properties of a new array, such as its chunk shape and its storage, and creates the
+/// array. [`NDArray::builder`] returns a builder. C: `b2nd_create_ctx`.
 ///
-/// An array is created in memory unless a file, a directory or a custom storage backend is set. A file or directory
-/// appears at its path when it is complete. The returned array can be read and changed.
+/// By default, the array is created in memory. To create it elsewhere, set a [`file`](Self::file), a
+/// [`directory`](Self::directory), a custom [`storage`](Self::storage) backend or a custom [`folder`](Self::folder). A
+/// file or directory appears at its path only when it is complete. The returned array can be read and changed. The
+/// [crate documentation](crate#terms) defines terms such as chunk, frame and metalayer.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, NDArray};
@@ -62,25 +64,33 @@ pub(super) const MAKE: &str = "create an array";
 ///
 /// # Errors of creation
 /// The methods that create an array fail with these errors:
-/// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes or a
-///   negative size; the chunk or block shape has a different number of dimensions than the shape, or a size of 0 on an
-///   axis with items; a block is larger than a chunk; a parameter is out of range; the codec or a filter does not
-///   support the number of dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length
-///   metalayers, two fixed-length metalayers have the same name, or a name is invalid or reserved (`b2nd`, `caterva`);
-///   [`replace`](Self::replace) is set, and the path of [`file`](Self::file) exists but is not a regular file, or the
-///   custom [`folder`](Self::folder) contains a frame;
+/// - [`ErrorKind::InvalidArgument`]:
+///   - the number of items does not match the shape;
+///   - the shape has more than 16 axes or a negative size;
+///   - the chunk or block shape has a different number of dimensions than the shape, or a size of 0 on an axis with
+///     items;
+///   - a block is larger than a chunk;
+///   - a parameter is out of range;
+///   - the codec or a filter does not support the number of dimensions or the typesize;
+///   - there are more than 15 fixed-length metalayers or more than 16 variable-length metalayers;
+///   - two fixed-length metalayers have the same name, or a name is invalid or reserved (`b2nd`, `caterva`);
+///   - [`replace`](Self::replace) is set, and the path of [`file`](Self::file) exists but is not a regular file;
+///   - [`replace`](Self::replace) is set, and the custom [`folder`](Self::folder) contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
 ///   536,866,816 bytes, or the array exceeds what the format can store;
-/// - [`ErrorKind::AlreadyExists`]: [`replace`](Self::replace) is not set, and the file exists, the custom storage
-///   backend contains data, or the custom directory contains a frame; the path of [`directory`](Self::directory)
-///   exists; or a clone of the builder has already used the custom storage backend or directory;
+/// - [`ErrorKind::AlreadyExists`]:
+///   - [`replace`](Self::replace) is not set, and the file exists, the custom storage backend contains data, or the
+///     custom directory contains a frame;
+///   - the path of [`directory`](Self::directory) exists;
+///   - a clone of the builder has already used the custom storage backend or directory;
 /// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
-/// - [`ErrorKind::Busy`]: another handle of this program has the file that would be replaced open for writing; or the
-///   custom storage backend is a file that another handle of this program has open;
+/// - [`ErrorKind::Busy`]:
+///   - [`replace`](Self::replace) is set, and another handle of this program has the existing file open for writing;
+///   - the custom storage backend is a file that another handle of this program has open;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
-/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked, or a custom storage backend
+/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked; or a custom storage backend
 ///   panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written.
 #[derive(Clone, Default)]
@@ -102,7 +112,7 @@ pub struct NDArrayBuilder {
     progress: Progress,
 }
 
-/// The arrays from which an array is created; they are read at the same time.
+/// The arrays from which an array is created. They are read during the creation.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sources<'a> {
     pub(super) arrays: &'a [&'a NDArray],
@@ -126,19 +136,19 @@ enum Place {
 type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> + Send>;
 
 impl NDArrayBuilder {
-    /// Sets the chunk shape in items. By default it is computed from the shape, the typesize, the
-    /// [cache sizes](Self::cache_sizes) and, if it is set, the block shape.
+    /// Sets the chunk shape in items. By default, the chunk shape is computed from the shape, the typesize, the [cache
+    /// sizes](Self::cache_sizes) and the block shape, if one is set.
     ///
-    /// Set it for an array that grows: the default depends on the shape at creation, and an array that starts with one
-    /// row gets chunks of one row. For an array that starts with an axis of size 0, the default chunks have up to 512
-    /// KiB; if a row is larger, a chunk contains one row or a part of one.
+    /// Set the chunk shape of an array that grows. The default depends on the shape at creation: an array that is
+    /// created with one row gets chunks of one row. If an axis has size 0 at creation, the default chunks have up to
+    /// 512 KiB; if one row is larger than 512 KiB, a default chunk contains one row or a part of a row.
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
         self
     }
 
-    /// Sets the block shape in items. By default it is computed from the typesize, the
-    /// [cache sizes](Self::cache_sizes) and the chunk shape, or the shape if no chunk shape is set.
+    /// Sets the block shape in items. By default, the block shape is computed from the typesize, the [cache
+    /// sizes](Self::cache_sizes) and the chunk shape. If no chunk shape is set, the shape of the array is used instead.
     pub fn blocks(mut self, blocks: impl PerAxis) -> Self {
         self.blocks = Some(side(&blocks));
         self
@@ -147,19 +157,21 @@ impl NDArrayBuilder {
     /// Sets the CPU cache sizes from which automatic chunk and block shapes are computed.
     ///
     /// The default sizes are constants, so that the same array creates the same file on every machine. Python uses the
-    /// sizes of the current machine, as [`CacheSizes::detect`] does.
+    /// cache sizes of the current machine, which [`CacheSizes::detect`] returns.
     pub fn cache_sizes(mut self, caches: CacheSizes) -> Self {
         self.caches = caches;
         self
     }
 
-    /// Sets the compression parameters, including the number of threads. The typesize and the block size are taken from
-    /// the dtype and the block shape.
+    /// Sets the compression parameters, including the number of threads. The typesize and the block size in `params`
+    /// are ignored: the dtype determines the typesize, and the block shape determines the block size.
     ///
-    /// The default is [`CParams::default`], with two exceptions. For Unicode text (such as `<U10`) the default filter
-    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. A [`copy`](Self::copy)
-    /// of a whole array uses the parameters of the source, and [`concatenate`](Self::concatenate) uses those of the
-    /// first source if that is a whole array.
+    /// The default is [`CParams::default`], with these exceptions:
+    /// - For Unicode text (such as `<U10`), the default filter is [`Filter::ShuffleBytes`] with units of 4 bytes, the
+    ///   size of a character, as in Python.
+    /// - A [`copy`](Self::copy) of an entire array uses the parameters of the source by default.
+    /// - [`concatenate`](Self::concatenate) uses the parameters of the first source by default, if this source is an
+    ///   entire array.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -171,14 +183,16 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the format of the stored text of the dtype, from 0 to 127. The default, 0, is NumPy's notation. C:
-    /// `dtype_format`.
+    /// Sets the format (notation) of the stored text of the dtype, from 0 to 127. The default, 0, is NumPy's notation.
+    /// C: `dtype_format`.
     ///
-    /// Set it only for methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes). Methods that
-    /// take an item type always store the text in NumPy's notation, together with this format. [`copy`](Self::copy),
-    /// [`concatenate`](Self::concatenate) and [`stack`](Self::stack) use the format of the (first) source instead. Text
-    /// in another format than 0 is not parsed: [`NDArray::dtype`] returns `None`, items can be read only as bytes, and
-    /// Python refuses to open the array.
+    /// Set the format only for methods that receive the text of a dtype, such as [`from_bytes`](Self::from_bytes).
+    /// Methods with an item type `T` always store the text in NumPy's notation, even if this format is not 0.
+    /// [`copy`](Self::copy), [`concatenate`](Self::concatenate) and [`stack`](Self::stack) ignore this setting, and use
+    /// the format of the first source.
+    ///
+    /// If the format is not 0, the text is not parsed: [`NDArray::dtype`] returns `None`, items can be read only as
+    /// bytes, and Python does not open the array.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -189,19 +203,24 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// With a format above 127, creation fails with [`ErrorKind::InvalidArgument`].
+    /// If the format is greater than 127, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
         self
     }
 
-    /// Sets a closure that is called after each chunk of the new array, with the number of completed chunks and the
-    /// total number of chunks.
+    /// Sets a closure that reports progress: it is called after each chunk of the new array, with the number of
+    /// completed chunks and the total number of chunks.
     ///
-    /// Only the methods that create an array chunk by chunk call it: [`copy`](Self::copy), [`cast`](Self::cast),
-    /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`stack`](Self::stack), [`from_fn`](Self::from_fn) and
-    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). It is called on the thread that creates the
-    /// array. If it returns an error, creation stops and fails with [`ErrorKind::Callback`], and the path is unchanged.
+    /// Only methods that create an array chunk by chunk call the closure:
+    /// - [`copy`](Self::copy), [`cast`](Self::cast), [`map`](Self::map), [`concatenate`](Self::concatenate) and
+    ///   [`stack`](Self::stack);
+    /// - [`from_fn`](Self::from_fn), [`from_fn_dyn`](Self::from_fn_dyn), [`arange`](Self::arange),
+    ///   [`linspace`](Self::linspace), [`eye`](Self::eye) and [`from_chunk_fn`](Self::from_chunk_fn);
+    /// - [`LazyExpr::create`](crate::compute::LazyExpr::create).
+    ///
+    /// The closure runs on the thread that called the method. If the closure returns an error, creation stops and fails
+    /// with [`ErrorKind::Callback`], and no file is created or replaced.
     ///
     /// ```
     /// use blosc2::{ErrorKind, NDArray};
@@ -222,16 +241,16 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Adds a fixed-length metalayer with these bytes.
+    /// Adds a fixed-length metalayer with the bytes `content`.
     ///
-    /// Python decodes the content of a metalayer as msgpack, and fails to read any other content. `meta_value` (feature
-    /// `msgpack`) writes content that Python reads.
+    /// Python decodes the content of a metalayer as msgpack, and fails to read any other content. To write content that
+    /// Python reads, use `meta_value` (feature `msgpack`).
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
-    /// Adds a fixed-length metalayer with a value, encoded as by
+    /// Adds a fixed-length metalayer with a value, which is encoded as msgpack; see
     /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value). Needs the feature `msgpack`. Python:
     /// `meta={name: value}`.
     ///
@@ -256,16 +275,17 @@ impl NDArrayBuilder {
         Ok(self.meta(name, to_content(name, value)?))
     }
 
-    /// Adds a variable-length metalayer with these bytes, or replaces the content of the metalayer with this name.
+    /// Adds a variable-length metalayer with the bytes `content`, or replaces the content of the metalayer with this
+    /// name.
     ///
-    /// The content is stored compressed. Python decodes it as msgpack, see [`meta`](Self::meta).
+    /// The content is compressed. Python decodes the content as msgpack; see [`meta`](Self::meta).
     pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.vlmeta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
     /// Adds a variable-length metalayer with a value, or replaces the value of the metalayer with this name. Needs the
-    /// feature `msgpack`. [`meta_value`](Self::meta_value) has an example.
+    /// feature `msgpack`. For an example, see [`meta_value`](Self::meta_value).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
@@ -275,36 +295,38 @@ impl NDArrayBuilder {
         Ok(self.vlmeta(name, to_content(name, value)?))
     }
 
-    /// Sets the path of a new contiguous file in which the array is created. Python: `urlpath=path`.
+    /// Creates the array in a new contiguous file at this path. Python: `urlpath=path`.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::File(path.as_ref().to_owned());
         self
     }
 
-    /// Sets the path of a new directory (sparse frame), in which the array is created with one file for each chunk.
-    /// Python: `contiguous=False`.
+    /// Creates the array in a new directory (sparse frame) at this path, with one file for each chunk. Python:
+    /// `contiguous=False`.
     pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::Directory(path.as_ref().to_owned());
         self
     }
 
-    /// Creates the array in memory as a contiguous frame, whose bytes [`SChunk::into_cframe`] returns without a copy.
-    /// By default, an array in memory stores each chunk in a separate allocation. C and Python: `contiguous=True`
-    /// without a path.
+    /// Creates the array in memory as a contiguous frame. [`SChunk::into_cframe`] returns the bytes of this frame
+    /// without a copy. By default, an in-memory array stores each chunk in a separate allocation. C and Python:
+    /// `contiguous=True` without a path.
     pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;
         self
     }
 
-    /// Sets a custom storage backend, in which the array is created. It must be empty unless [`replace`](Self::replace)
-    /// is set. If the builder is cloned, only one of the clones can create an array there.
+    /// Creates the array in a custom storage backend. If [`replace`](Self::replace) is not set, the backend must be
+    /// empty. If the builder is cloned, only one of the clones can create an array in the backend.
     pub fn storage(self, storage: impl Storage + 'static) -> Self {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Sets a custom directory, a value whose type implements [`FolderMut`](crate::storage::FolderMut), in which the
-    /// array is created with one file for each chunk. The directory must not contain a frame, that is, an index file
-    /// `chunks.b2frame`. If the builder is cloned, only one of the clones can create an array there.
+    /// Creates the array in a custom directory, with one file for each chunk. A custom directory is a value whose type
+    /// implements [`FolderMut`](crate::storage::FolderMut).
+    ///
+    /// The directory must not contain a frame, that is, an index file `chunks.b2frame`. If the builder is cloned, only
+    /// one of the clones can create an array in the directory.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -319,33 +341,36 @@ impl NDArrayBuilder {
 
     /// Sets whether an existing file is replaced. Off by default: creation fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the complete old file or the complete new file. The
-    /// new file gets the permissions of the old one. If the path is a symbolic link, its target is replaced. A custom
-    /// storage backend is emptied before the array is created. Directories and [custom directories](Self::folder) are
-    /// not replaced.
+    /// The replacement of a file is atomic: at any time, the path refers to the complete old file or the complete new
+    /// file. The new file has the permissions of the old file. If the path is a symbolic link, the target of the link
+    /// is replaced.
+    ///
+    /// A custom storage backend is emptied before the array is created. Directories and [custom
+    /// directories](Self::folder) cannot be replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Sets whether the returned array locks its file or directory during each access, so that several processes can
-    /// change it; see [`OpenOptions::locking`]. Off by default. No effect in memory.
+    /// Sets whether the returned array locks its file or directory during each access. With locks, several processes
+    /// can change the array; see [`OpenOptions::locking`]. Off by default. No effect on an in-memory array.
     pub fn locking(mut self, locking: bool) -> Self {
         self.options = self.options.locking(locking);
         self
     }
 
-    /// Sets whether each later change of the array in its new file or directory is synced to disk before the method
-    /// returns; see [`OpenOptions::durable`]. Off by default. The new file itself is always synced. No effect in
-    /// memory.
+    /// Sets whether each later change of the array is synced to disk before the method returns; see
+    /// [`OpenOptions::durable`]. Off by default. The new file or directory itself is always synced. No effect on an
+    /// in-memory array.
     pub fn durable(mut self, durable: bool) -> Self {
         self.options = self.options.durable(durable);
         self
     }
 
     /// Sets whether [`open_or_create`](Self::open_or_create) first recovers a file that contains an unfinished change
-    /// of an interrupted writer; see [`OpenOptions::recover`]. Off by default; [`locking`](Self::locking) implies it.
+    /// of an interrupted writer; see [`OpenOptions::recover`]. Off by default. With [`locking`](Self::locking), the
+    /// file is always recovered.
     pub fn recover(mut self, recover: bool) -> Self {
         self.options = self.options.recover(recover);
         self
@@ -367,21 +392,24 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the maximum size in bytes of the result of one read of the array; see [`OpenOptions::max_read`], which also
-    /// states the default.
+    /// Sets the maximum size in bytes of the result of one read of the array. For details and the default, see
+    /// [`OpenOptions::max_read`].
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
     }
 
-    /// Opens the array in the builder's file or directory for reading and writing, or creates it with `create` if the
-    /// path does not exist. Python: `mode="a"`.
+    /// Opens the array in the builder's file or directory for reading and writing. If the path does not exist, creates
+    /// the array by calling `create`. Python: `mode="a"`.
     ///
-    /// `create` receives this builder and calls one of its methods that create an array. Compression and decompression
-    /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
-    /// [`max_read`](Self::max_read) apply in both cases. Dtype, shapes and metalayers apply only to a new array: an
-    /// existing array can have others, so check them if another program may have created it. If another process creates
-    /// the file at the same time, that file is opened. In memory, the array is always created.
+    /// `create` receives this builder, and calls one of the methods that create an array. If another process creates
+    /// the file at the same time, this method opens that file. If no file or directory is set, the array is always
+    /// created, in memory.
+    ///
+    /// These settings apply to existing and new arrays: compression and decompression parameters,
+    /// [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
+    /// [`max_read`](Self::max_read). Dtype, shapes and metalayers apply only to a new array. If another program may
+    /// have created the array, check its dtype, shapes and metalayers.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -398,10 +426,9 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the path exists and is not an array, or is truncated or corrupted;
-    /// - [`ErrorKind::Unsupported`]: the path holds a Python object that [`NDArray::from_schunk`] rejects;
-    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete, and neither `locking` nor `recover` is
-    ///   set;
+    /// - [`ErrorKind::InvalidData`]: the path exists, but contains no array, or the file is truncated or corrupted;
+    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`NDArray::from_schunk`] rejects;
+    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete, and `locking` and `recover` are not set;
     /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing;
     /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage backend
     ///   or directory;
@@ -425,7 +452,7 @@ impl NDArrayBuilder {
         };
         let mut options = self.options.clone().write(true).dparams(&self.dparams);
         if let Some(params) = &self.cparams {
-            // As for a new array, whose items and block shape determine them.
+            // The items and the block shape of the array determine both sizes, as in a new array.
             options =
                 options.cparams(CParams { typesize: None, blocksize: None, ..params.clone() });
         }
@@ -440,7 +467,7 @@ impl NDArrayBuilder {
         match create(self) {
             // Another process created it first.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => match open() {
-                // What exists is another path, or a link to nothing.
+                // Another path exists, or a link without a target.
                 Err(missing) if missing.kind() == ErrorKind::NotFound => Err(error),
                 opened => opened,
             },
@@ -459,7 +486,7 @@ impl NDArrayBuilder {
     /// Creates an array of any dtype from the bytes of its items, in C order. C: `b2nd_from_cbuffer`.
     ///
     /// `dtype` is the dtype in the notation of [`dtype_format`](Self::dtype_format), and `typesize` is the size of an
-    /// item in bytes. This method does not check that they agree.
+    /// item in bytes. This method does not check that `typesize` is the size of `dtype`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -489,12 +516,12 @@ impl NDArrayBuilder {
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which ignores items beyond the
     /// shape.
     ///
-    /// Items are collected in memory until they fill a row of chunks: all chunks that have the same coordinate on
-    /// the first axis. These chunks are then compressed together.
+    /// Items are collected in memory until they fill a row of chunks: all chunks at the same coordinate on the first
+    /// axis. Then these chunks are compressed and written.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the iterator has fewer or more items than the shape.
+    /// - [`ErrorKind::InvalidArgument`]: the iterator returns fewer or more items than the shape has.
     #[doc(alias = "fromiter")]
     pub fn from_iter<T: Element>(
         self,
@@ -542,7 +569,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array of zeros, stored as special chunks without data. C: `b2nd_zeros`. Python: `zeros`.
+    /// Creates an array of zeros. They are stored as special chunks without data. C: `b2nd_zeros`. Python: `zeros`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -551,7 +578,7 @@ impl NDArrayBuilder {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an uninitialized array, stored as special chunks without data. Its items read as zeros. C:
+    /// Creates an uninitialized array: it is stored as special chunks without data, and all items read as zeros. C:
     /// `b2nd_uninit`. Python: `uninit`.
     ///
     /// # Errors
@@ -561,26 +588,26 @@ impl NDArrayBuilder {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an array of NaN, stored as special chunks without data. `T` is `f32` or `f64`. C: `b2nd_nans`. Python:
-    /// `nans`.
+    /// Creates an array in which all items are NaN. They are stored as special chunks without data. `T` is `f32` or
+    /// `f64`. C: `b2nd_nans`. Python: `nans`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `T` is neither `f32` nor `f64`.
+    /// - [`ErrorKind::InvalidArgument`]: `T` is not `f32` or `f64`.
     #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an array of zeros, NaN or uninitialized items of any dtype, stored as special chunks.
+    /// Creates an array of zeros, NaN or uninitialized items of any dtype. They are stored as special chunks.
     ///
-    /// NaN needs a floating-point dtype of 4 or 8 bytes, in any byte order. In non-native byte order, NaN is stored as
-    /// a repeated value instead: each chunk stores it once.
+    /// [`Special::Nan`] needs a floating-point dtype of 4 or 8 bytes, in any byte order. In non-native byte order, each
+    /// chunk stores NaN once, as a repeated value.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`], or is [`Special::Nan`] and the dtype is
-    ///   not a floating-point dtype of 4 or 8 bytes.
+    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`]; or `special` is [`Special::Nan`], and the
+    ///   dtype is not a floating-point dtype of 4 or 8 bytes.
     pub fn special(
         self,
         special: Special,
@@ -624,8 +651,8 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array in which all items are `item`. Each chunk stores the value once. C: `b2nd_full`. Python:
-    /// `full`.
+    /// Creates an array in which all items are equal to `item`. Each chunk stores the item once. C: `b2nd_full`.
+    /// Python: `full`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -635,8 +662,8 @@ impl NDArrayBuilder {
         self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
     }
 
-    /// Creates an array of any dtype in which all items are the same. `item` contains the bytes of the item; its length
-    /// is the typesize. Each chunk stores the item once.
+    /// Creates an array of any dtype in which all items are equal. `item` contains the bytes of one item; the length of
+    /// `item` is the typesize. Each chunk stores the item once.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -657,13 +684,16 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array of any dtype; `fill` writes the bytes of the items of one chunk at a time. If the array is
-    /// created in a file or directory, only some chunks are in memory at a time.
+    /// Creates an array of any dtype by calling `fill` for each chunk. `fill` writes the bytes of the items of the
+    /// chunk. If the array is created in a file or directory, only a few chunks are in memory at the same time.
     ///
-    /// `dtype` and `typesize` are those of [`from_bytes`](Self::from_bytes). `fill` is called once for each chunk. It
-    /// receives the range of indices on each axis, clipped to the shape, and a zeroed buffer for the items in these
-    /// ranges in C order. It is called on the threads of [`CParams::threads`](crate::CParams::threads): by default on
-    /// one thread, with the chunks in C order. If it panics, the panic propagates to the caller.
+    /// `fill` is called once for each chunk. `fill` receives the range of indices of the chunk on each axis, clipped to
+    /// the shape, and a zeroed buffer for the items in these ranges, in C order. If `fill` panics, the panic propagates
+    /// to the caller.
+    ///
+    /// [`CParams::threads`](crate::CParams::threads) sets the number of threads that call `fill`. By default, one
+    /// thread calls `fill` for the chunks in C order. `dtype` and `typesize` have the same meaning as in
+    /// [`from_bytes`](Self::from_bytes).
     ///
     /// ```
     /// use blosc2::{NDArray, Selection};

@@ -10,9 +10,9 @@ use super::view::NDArrayView;
 use crate::Result;
 
 impl NDArray {
-    /// Returns a view of the items as bytes, for reading items of any dtype as they are stored.
+    /// Returns a view that reads items of any dtype as uncompressed bytes.
     ///
-    /// No conversion takes place: the bytes have the byte order of the dtype.
+    /// The bytes are not converted: they have the byte order of the dtype.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -25,7 +25,8 @@ impl NDArray {
         NDArrayBytes { view: self.view() }
     }
 
-    /// Returns a mutable view of the items as bytes, for writing items of any dtype as they are stored.
+    /// Returns a mutable view that writes items of any dtype from uncompressed bytes. The bytes are not converted: they
+    /// must have the byte order of the dtype.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -41,17 +42,17 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// Returns a view of the same items as bytes; see [`NDArray::bytes`].
+    /// Returns a view that reads these items as uncompressed bytes; see [`NDArray::bytes`].
     pub fn bytes(&self) -> NDArrayBytes<'a> {
         NDArrayBytes { view: self.clone() }
     }
 }
 
-/// A read-only view of the items of an array as uncompressed bytes, in the byte order of the dtype. Created by
-/// [`NDArray::bytes`] and [`NDArrayView::bytes`].
+/// A read-only view of the items of an array as uncompressed bytes, in the byte order of the dtype. [`NDArray::bytes`]
+/// and [`NDArrayView::bytes`] return this view.
 ///
-/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. The methods
-/// fail with the [errors of reads](NDArray#errors-of-reads), except
+/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. The methods fail
+/// with the [errors of reads](NDArray#errors-of-reads), except
 /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
@@ -77,8 +78,8 @@ impl NDArrayBytes<'_> {
         self.view.array.read_region_bytes(&self.view.slice(selection)?.region)
     }
 
-    /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer is the size of the
-    /// selected items in bytes.
+    /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer must be the size of
+    /// the selected items in bytes.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -94,7 +95,7 @@ impl NDArrayBytes<'_> {
         self.view.array.read_region_bytes(&self.view.region)
     }
 
-    /// Reads the bytes of items by their indices; see [`NDArray::read_points`].
+    /// Reads the bytes of the items at a list of points; see [`NDArray::read_points`].
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -105,7 +106,7 @@ impl NDArrayBytes<'_> {
         array.read_indices_bytes(&array.points(points, region, READ)?)
     }
 
-    /// Reads the bytes of the items where the mask is `true`; see [`NDArray::read_mask`].
+    /// Reads the bytes of the items for which the mask is `true`; see [`NDArray::read_mask`].
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -117,11 +118,11 @@ impl NDArrayBytes<'_> {
     }
 }
 
-/// A mutable view of the items of an array as uncompressed bytes, in the byte order of the dtype. Created by
-/// [`NDArray::bytes_mut`].
+/// A mutable view of the items of an array as uncompressed bytes, in the byte order of the dtype.
+/// [`NDArray::bytes_mut`] returns this view.
 ///
-/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. The methods
-/// fail with the [errors of changes](NDArray#errors-of-changes), except
+/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. The methods fail
+/// with the [errors of changes](NDArray#errors-of-changes), except
 /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
@@ -139,7 +140,7 @@ pub struct NDArrayBytesMut<'a> {
 }
 
 impl NDArrayBytesMut<'_> {
-    /// Writes the bytes of items over the selected items, in C order.
+    /// Replaces the selected items by the items in `bytes`, in C order.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -148,7 +149,7 @@ impl NDArrayBytesMut<'_> {
         self.array.write_region(&region, bytes)
     }
 
-    /// Writes the bytes of one item over each selected item.
+    /// Replaces each selected item by the bytes of one item.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
@@ -158,7 +159,7 @@ impl NDArrayBytesMut<'_> {
         self.array.fill_region(&region, item)
     }
 
-    /// Writes the bytes of items by their indices; see [`NDArray::write_points`].
+    /// Replaces the items at a list of points by the items in `bytes`; see [`NDArray::write_points`].
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
@@ -168,12 +169,12 @@ impl NDArrayBytesMut<'_> {
         self.array.write_points_bytes(points, bytes)
     }
 
-    /// Writes the bytes of items where the mask is `true`, in C order.
+    /// Replaces the items for which the mask is `true` by the items in `bytes`, in C order.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
-    ///   items of the array, or the number of items is not the number of `true` values.
+    ///   items of the array, or the number of items in `bytes` is not the number of `true` values.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
         self.array.write_mask_bytes(mask, bytes)
     }

@@ -12,9 +12,10 @@ use crate::element::Element;
 use crate::schunk::ChunkInfo;
 
 impl NDArray {
-    /// Returns an iterator over all chunks, in C order of their coordinates. Python: `iterchunks_info`.
+    /// Returns an iterator over all chunks, in C order of their coordinates in the grid of chunks. Python:
+    /// `iterchunks_info`.
     ///
-    /// With the feature `rayon`, `par_chunks` iterates in parallel.
+    /// With the feature `rayon`, `par_chunks` returns a parallel iterator.
     #[doc(alias = "iterchunks_info")]
     pub fn iter_chunks(
         &self,
@@ -43,7 +44,7 @@ impl NDArray {
         (index < self.chunk_count()).then(|| self.array_chunk(index))
     }
 
-    /// Returns the indices of the chunks that hold the selected items, in ascending order. C:
+    /// Returns the indices of the chunks that contain selected items, in ascending order. C:
     /// `blosc2_get_slice_nchunks`. Python: `get_slice_nchunks`.
     ///
     /// ```
@@ -58,8 +59,10 @@ impl NDArray {
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): an index or a bound of the selection is outside the
     ///   array;
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the selection has more axes than the array;
-    ///   a range ends before it starts; a step is 0; or a boolean mask does not have the length of its axis.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument):
+    ///   - the selection has more axes than the array;
+    ///   - a range ends before it starts, or a step is 0;
+    ///   - a boolean mask does not have the length of its axis.
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
@@ -76,7 +79,7 @@ impl NDArray {
     }
 }
 
-/// A chunk of an array. Created by [`NDArray::iter_chunks`] and [`NDArray::chunk`].
+/// A chunk of an array. [`NDArray::iter_chunks`] and [`NDArray::chunk`] return chunks.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -105,18 +108,19 @@ impl<'a> ArrayChunk<'a> {
         self.index
     }
 
-    /// Returns the index of the chunk on each axis of the grid of chunks. Python: `coords` in `iterchunks_info`.
+    /// Returns the coordinates of the chunk: its index on each axis of the grid of chunks. Python: `coords` in
+    /// `iterchunks_info`.
     pub fn coords(&self) -> Vec<u64> {
         let chunks = self.array.chunks().iter();
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
-    /// Returns the range of indices on each axis of the array, without padding.
+    /// Returns the range of array indices of the items on each axis, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// Returns the information in the header of the chunk.
+    /// Returns the contents of the header of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::chunk_info`](crate::SChunk::chunk_info).
@@ -132,7 +136,7 @@ impl<'a> ArrayChunk<'a> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads the stored bytes of the items, in C order, for any dtype.
+    /// Reads the items of any dtype as uncompressed bytes, in C order.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), except
@@ -155,7 +159,7 @@ impl<'a> ArrayChunk<'a> {
     }
 }
 
-/// A block of a chunk. Created by [`ArrayChunk::blocks`].
+/// A block of a chunk. [`ArrayChunk::blocks`] returns blocks.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -187,7 +191,7 @@ impl ArrayBlock<'_> {
         self.index
     }
 
-    /// Returns the range of indices on each axis of the array, without padding.
+    /// Returns the range of array indices of the items on each axis, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -200,7 +204,7 @@ impl ArrayBlock<'_> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads the stored bytes of the items, in C order, for any dtype.
+    /// Reads the items of any dtype as uncompressed bytes, in C order.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), except

@@ -21,8 +21,8 @@ use crate::{Dtype, Error, ErrorKind, Result};
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
     ///
-    /// The function is called once for each item, block by block, on the threads of
-    /// [`CParams::threads`](crate::CParams::threads). If it panics, the panic propagates to the caller.
+    /// The function is called once for each item, block by block. [`CParams::threads`](crate::CParams::threads) sets
+    /// the number of threads that call the function. If the function panics, the panic propagates to the caller.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -43,8 +43,8 @@ impl NDArrayBuilder {
         self.from_fn_dyn(shape.borrow(), |index| item(std::array::from_fn(|axis| index[axis])))
     }
 
-    /// Creates an array by calling a function with the index of each item, for a number of dimensions that is known
-    /// only at run time. For a constant number of dimensions use [`from_fn`](Self::from_fn).
+    /// Creates an array by calling a function with the index of each item. The number of dimensions is known only at
+    /// run time; for a constant number of dimensions, use [`from_fn`](Self::from_fn).
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -88,9 +88,8 @@ impl NDArrayBuilder {
     /// Creates a one-dimensional array of the numbers from `start` (inclusive) to `end` (exclusive), spaced by `step`.
     /// NumPy and Python: `arange`.
     ///
-    /// The array has `ceil((end - start) / step)` items, or none if that number is negative. Item `i` is `start + i *
-    /// step`. For floating-point numbers item `i` is computed with the rounded step `(start + step) - start`, as in
-    /// NumPy.
+    /// The array has `ceil((end - start) / step)` items, or no items if this number is negative. Item `i` is `start +
+    /// i * step`. For floating-point numbers, the rounded step `(start + step) - start` is used, as in NumPy.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -112,7 +111,7 @@ impl NDArrayBuilder {
         self.from_fn(&[len], |[index]| T::nth(start, step, index))
     }
 
-    /// Creates a one-dimensional array of `len` evenly spaced numbers from `start` to `end`, including both. NumPy and
+    /// Creates a one-dimensional array of `len` evenly spaced numbers from `start` to `end`, both inclusive. NumPy and
     /// Python: `linspace`.
     ///
     /// Integers are rounded down. An array of one item contains `start`.
@@ -147,15 +146,20 @@ impl NDArrayBuilder {
     /// Creates a copy of an array or a view. C: `b2nd_copy`. Python: `copy`; for a [transposed](NDArrayView::permute)
     /// view `permute_dims`.
     ///
-    /// A copy of a whole array has the metalayers of the source. It also has the compression parameters of the source
-    /// unless the builder sets some, and the chunk and block shapes of the source unless the builder sets one of them.
-    /// If the builder sets only one of the shapes, the other is automatic.
+    /// A copy of an entire array has these properties of the source:
+    /// - the metalayers;
+    /// - the compression parameters, if the builder sets none;
+    /// - the chunk and block shapes, if the builder sets none of them. If the builder sets only one of the shapes, the
+    ///   other shape is automatic.
     ///
-    /// Without [`cparams`](Self::cparams), a compressed chunk is copied unchanged if the copy has the same chunk and
-    /// block shapes, and a chunk of the copy contains exactly the items of this chunk, at the same positions. A chunk
-    /// that is copied unchanged loses no further precision to lossy codecs and filters. A chunk is always recompressed
-    /// if [`cparams`](Self::cparams) are set, if the source has a prefilter or a postfilter, or if the chunk uses
-    /// user-defined codecs or filters, which may depend on the index of the chunk.
+    /// A compressed chunk is copied unchanged if all of these conditions are true:
+    /// - the builder does not set [`cparams`](Self::cparams);
+    /// - the source has no prefilter and no postfilter;
+    /// - the copy has the chunk and block shapes of the source;
+    /// - a chunk of the copy contains exactly the items of this chunk, at the same positions in the chunk;
+    /// - the chunk uses no user-defined codecs and filters, because they may depend on the index of the chunk.
+    ///
+    /// All other chunks are recompressed. Recompression with a lossy codec or filter can reduce the precision again.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
@@ -183,15 +187,14 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). Unlike
-    /// `copy`, it does not use the compression parameters of the source.
+    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). The
+    /// compression parameters of the source are not used.
     ///
-    /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). It must return the same
-    /// result for the same item, since it may be called only once for many equal items. If the function tries to change
-    /// the file of the source, the change fails with [`ErrorKind::Busy`].
+    /// The function must return the same result for the same item, because it may be called only once for many equal
+    /// items. If the function tries to change the file of the source, the change fails with [`ErrorKind::Busy`].
+    /// [`CParams::threads`](crate::CParams::threads) sets the number of threads that call the function.
     ///
-    /// [`LazyExpr`](crate::compute::LazyExpr) also computes items from several arrays, and can return them without
-    /// creating an array.
+    /// To compute items from several arrays, or without creating an array, use [`LazyExpr`](crate::compute::LazyExpr).
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
@@ -208,11 +211,11 @@ impl NDArrayBuilder {
         LazyExpr::of(&view).map(item).store(builder, view.is_whole())
     }
 
-    /// Creates a copy of an array or a view, with each number converted to `T` as by the operator `as`; see
+    /// Creates a copy of an array or a view, with each number converted to `T` by the rules of the operator `as`; see
     /// [`copy`](Self::copy). Python: `astype`.
     ///
-    /// If `T` is `bool`, 0 becomes `false` and any other number `true`. The source can be in any byte order. Unlike
-    /// `copy`, this method does not use the compression parameters of the source.
+    /// If `T` is `bool`, 0 becomes `false`, and any other number becomes `true`. The source can be in any byte order.
+    /// The compression parameters of the source are not used.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -258,16 +261,17 @@ impl NDArrayBuilder {
     /// Creates an array by joining several arrays or views on an existing axis. C: `b2nd_concatenate`. Python:
     /// `concat`.
     ///
-    /// The sources have the same dtype, and the same shape except on that axis. If the first source is a whole
-    /// array, the result has its metalayers, and, unless the builder sets them, its compression parameters and its
-    /// chunk and block shapes, as in [`copy`](Self::copy). If the first array is small, set [`chunks`](Self::chunks):
-    /// otherwise the result has chunks as small as those of that array.
+    /// All sources must have the same dtype, and the same size on each axis except the axis `axis`.
     ///
-    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. The chunks of the second and later
-    /// sources can meet these conditions only if the sizes of the preceding sources on the axis add up to a multiple
-    /// of the chunk size.
+    /// If the first source is an entire array, the result has its metalayers. The result also has its compression
+    /// parameters and its chunk and block shapes, if the builder does not set them; see [`copy`](Self::copy). If the
+    /// first source has small chunks, the result has small chunks too: in this case set [`chunks`](Self::chunks).
     ///
-    /// [`NDArray::append_array`] appends to an existing array.
+    /// Compressed chunks are copied unchanged under the conditions of [`copy`](Self::copy). For the second and later
+    /// sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a multiple of
+    /// the chunk size.
+    ///
+    /// To append to an existing array, use [`NDArray::append_array`].
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Filter, NDArray};
@@ -284,7 +288,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of the sources, and with:
-    /// - [`ErrorKind::InvalidArgument`]: there are no sources, no such axis, or the shapes do not match;
+    /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis does not exist, or the shapes do not match;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate"))]
     pub fn concatenate<'a>(
@@ -298,7 +302,7 @@ impl NDArrayBuilder {
 
     /// Creates an array by joining several arrays or views of the same shape on a new axis. Python: `stack`.
     ///
-    /// All chunks are recompressed, and metalayers are not copied.
+    /// All chunks are recompressed. Metalayers are not copied.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
@@ -343,7 +347,7 @@ impl NDArrayBuilder {
         }
         self = self.dtype_format(first.array.dtype_format());
         let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());
-        // An array that is named several times is read once.
+        // An array that occurs several times is read once.
         let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();
         let mut readings = Vec::with_capacity(views.len());
         for view in views {
@@ -407,8 +411,8 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number type or `bool`: an item type to which [`NDArrayBuilder::cast`] converts, and with which
-/// [`NDArrayBuilder::eye`] creates an array. This trait is sealed.
+/// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type, and [`NDArrayBuilder::eye`] creates
+/// an array with items of such a type. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///

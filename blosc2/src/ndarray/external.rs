@@ -1,4 +1,4 @@
-//! Integration of the crate `ndarray`: selections by `s![...]`, reads to and writes from its arrays and views.
+//! Integration of the crate `ndarray`: selections by `s![...]`, and reads and writes of arrays and views of that crate.
 
 use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
@@ -59,14 +59,14 @@ impl NDArray {
         self.view().read_array(selection)
     }
 
-    /// Reads the selected items into a view of the crate `ndarray`. The view has the shape of the selection and any
-    /// memory layout. Needs the feature `ndarray`.
+    /// Reads the selected items into a view of the crate `ndarray`. The view must have the shape of the selection, and
+    /// can have any memory layout. Needs the feature `ndarray`.
     ///
-    /// After an error the view may be partly written.
+    /// After an error, the view may be partly written.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -75,12 +75,12 @@ impl NDArray {
         self.view().read_to_view(selection, items)
     }
 
-    /// Writes the items of a view of the crate `ndarray` over the selected items. The view has the shape of the
-    /// selection and any memory layout. Needs the feature `ndarray`.
+    /// Replaces the selected items by the items of a view of the crate `ndarray`. The view must have the shape of the
+    /// selection, and can have any memory layout. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn write_view<T: Element, D: Dimension>(
         &mut self,
         selection: impl Into<Selection>,
@@ -131,7 +131,7 @@ impl NDArrayView<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -154,8 +154,8 @@ impl NDArrayView<'_> {
 }
 
 impl NDArrayBuilder {
-    /// Creates an array from the items of an array or a view of the crate `ndarray` with any memory layout. Needs the
-    /// feature `ndarray`.
+    /// Creates an array from the items of an array or a view of the crate `ndarray`, which can have any memory layout.
+    /// Needs the feature `ndarray`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -186,7 +186,7 @@ impl NDArrayBuilder {
     }
 }
 
-/// Returns the places of items with these strides, which count items.
+/// Returns the places of items. The unit of `strides` is items.
 fn places<T>(shape: &[u64], strides: &[isize]) -> Places {
     // The items are in one allocation, so the product does not overflow.
     let strides = strides.iter().map(|stride| stride * size_of::<T>().cast_signed());

@@ -15,7 +15,7 @@ use crate::{Dtype, ErrorKind, Result};
 impl NDArray {
     /// Returns a view of one field of an array of structures. NumPy and Python: `array["name"]`.
     ///
-    /// A read of the field decompresses whole blocks, but copies only the bytes of the field.
+    /// A read of a field decompresses entire blocks, but copies only the bytes of the field.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -37,8 +37,9 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
-    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
+    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known ([`NDArray::dtype`]
+    ///   returns `None`).
     pub fn field(&self, name: &str) -> Result<NDArrayField<'_>> {
         self.view().field(name)
     }
@@ -48,8 +49,9 @@ impl<'a> NDArrayView<'a> {
     /// Returns a view of one field of the items; see [`NDArray::field`].
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
-    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
+    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known ([`NDArray::dtype`]
+    ///   returns `None`).
     pub fn field(&self, name: &str) -> Result<NDArrayField<'a>> {
         let array = self.array;
         let Some(dtype) = array.dtype().filter(|dtype| dtype.size() == array.typesize()) else {
@@ -63,8 +65,8 @@ impl<'a> NDArrayView<'a> {
 }
 
 impl NDArray {
-    /// Returns a mutable view of one field of an array of structures, for writing. NumPy and Python:
-    /// `array["name"][...] = items`.
+    /// Returns a mutable view that writes one field of an array of structures. NumPy and Python: `array["name"][...] =
+    /// items`.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -86,8 +88,9 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
-    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
+    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known ([`NDArray::dtype`]
+    ///   returns `None`).
     pub fn field_mut(&mut self, name: &str) -> Result<NDArrayFieldMut<'_>> {
         let NDArrayField { offset, dtype, .. } = self.field(name)?;
         Ok(NDArrayFieldMut { array: self, offset, dtype })
@@ -103,8 +106,8 @@ impl NDArray {
 
 const FIELD: &str = "select a field";
 
-/// A lazy view of one field of an array of structures. Items are read when a reading method is called. Created by
-/// [`NDArray::field`] and [`NDArrayView::field`].
+/// A lazy view of one field of an array of structures. No items are read until a method such as [`read`](Self::read) is
+/// called. [`NDArray::field`] and [`NDArrayView::field`] return this view.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -132,7 +135,7 @@ pub struct NDArrayField<'a> {
     dtype: Dtype,
 }
 
-/// A mutable view of one field of an array of structures, for writing. Created by [`NDArray::field_mut`].
+/// A mutable view that writes one field of an array of structures. [`NDArray::field_mut`] returns this view.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -163,7 +166,7 @@ impl NDArrayFieldMut<'_> {
     /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
     /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
     pub fn field(self, name: &str) -> Result<Self> {
         let Self { array, offset, dtype } = self;
@@ -177,13 +180,13 @@ impl NDArrayFieldMut<'_> {
         &self.dtype
     }
 
-    /// Writes the field of the selected items, in C order. Their other fields are unchanged.
+    /// Writes the field of each selected item, in C order. The other fields of these items are unchanged.
     ///
-    /// Each chunk that the selection touches is decompressed and compressed once.
+    /// Each chunk with selected items is decompressed and recompressed once.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with that of the
-    /// field.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with the dtype of
+    /// the field.
     pub fn write<T: Element>(
         &mut self,
         selection: impl Into<Selection>,
@@ -207,8 +210,8 @@ impl NDArrayFieldMut<'_> {
     /// Writes the same value to the field of all selected items.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with that of the
-    /// field.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with the dtype of
+    /// the field.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         let items = [item];
@@ -219,7 +222,7 @@ impl NDArrayFieldMut<'_> {
         self.write_from(&region, Places::repeated, &bytes)
     }
 
-    /// Writes the field of the items of a region; `bytes` has their fields at these places.
+    /// Writes the field of the items of a region. `places` returns the places of the new values in `bytes`.
     fn write_from(
         &mut self,
         region: &Region,
@@ -240,7 +243,7 @@ impl<'a> NDArrayField<'a> {
     /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
     /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
     pub fn field(&self, name: &str) -> Result<Self> {
         let Some(fields) = self.dtype.fields() else {
@@ -261,20 +264,22 @@ impl<'a> NDArrayField<'a> {
         &self.dtype
     }
 
-    /// Returns the shape of the array or view. If the field is a sub-array, the shape of the sub-array is part of
-    /// [`dtype`](Self::dtype) instead.
+    /// Returns the shape of the array or view that contains the field. If the field is a sub-array,
+    /// [`dtype`](Self::dtype) contains the shape of the sub-array.
     pub fn shape(&self) -> Vec<u64> {
         self.view.shape()
     }
 
-    /// Returns a view of the field of the selected items. No items are read.
+    /// Returns a view of this field of the selected items. No items are read.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
-    ///   step is 0; or a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
-    ///   [`expand_dims`](NDArrayView::expand_dims) added.
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the selection has more axes than the view;
+    ///   - a range ends before it starts, or a step is 0;
+    ///   - a boolean mask does not have the length of its axis;
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added, the selection
+    ///   contains no index or several indices.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })
@@ -283,7 +288,8 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of the selected items, in C order.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
+    /// field.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>()?;
         let (array, selected) = (self.view.array, self.slice(selection)?);
@@ -295,16 +301,18 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of all items, in C order.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
+    /// field.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
 
-    /// Reads the field of the selected items into a buffer of the caller, in C order. The length of the buffer is the
-    /// number of selected items. After an error the buffer may be partly written.
+    /// Reads the field of the selected items into a buffer of the caller, in C order. The length of the buffer must be
+    /// the number of selected items. After an error, the buffer may be partly written.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
+    /// field.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -321,7 +329,7 @@ impl<'a> NDArrayField<'a> {
         with_bytes_mut(items, |bytes| selected.read_to(bytes, false, swapped))
     }
 
-    /// Reads the stored bytes of the field of the selected items, in the byte order of the field.
+    /// Reads the field of the selected items as uncompressed bytes, in the byte order of the field.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), except [`ErrorKind::TypeMismatch`].
@@ -338,7 +346,7 @@ impl<'a> NDArrayField<'a> {
         &self.view
     }
 
-    /// Returns the part of each item that the field is.
+    /// Returns the part of each item that contains the field.
     pub(super) fn part(&self) -> ItemPart {
         let typesize = self.view.array.typesize();
         ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
@@ -348,7 +356,7 @@ impl<'a> NDArrayField<'a> {
         self.view.array.check_field::<T>(&self.dtype, READ)
     }
 
-    /// Returns the size of the field in all items in bytes, if it fits the address space.
+    /// Returns the size in bytes of the field of all items, if it fits in the address space.
     fn len(&self) -> Result<usize> {
         self.view.array.len_of_items(&self.view.region, self.dtype.size(), READ)
     }

@@ -6,8 +6,8 @@ use super::NDArray;
 use crate::CParams;
 use crate::schunk::write_storage;
 
-/// A summary of an array: its shapes, dtype, sizes and compression parameters. `Display` formats it as a table. Created
-/// by [`NDArray::info`]. Python: `array.info`.
+/// A summary of an array: its shapes, dtype, sizes and compression parameters. [`NDArray::info`] returns a summary.
+/// `Display` formats the summary as a table. Python: `array.info`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -26,9 +26,9 @@ pub struct ArrayInfo {
     pub chunks: Vec<u64>,
     /// The number of items of a block on each axis.
     pub blocks: Vec<u64>,
-    /// The shape padded to whole chunks. C: `extshape`. Python: `ext_shape`.
+    /// The shape after padding to complete chunks. C: `extshape`. Python: `ext_shape`.
     pub ext_shape: Vec<u64>,
-    /// The chunk shape padded to whole blocks. C: `extchunkshape`. Python: `ext_chunks`.
+    /// The chunk shape after padding to complete blocks. C: `extchunkshape`. Python: `ext_chunks`.
     pub ext_chunks: Vec<u64>,
     /// The stored text of the dtype; `None` in legacy files.
     pub dtype: Option<String>,

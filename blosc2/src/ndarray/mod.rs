@@ -1,4 +1,4 @@
-//! N-dimensional arrays: a super-chunk with a shape, a chunk shape, a block shape and a dtype.
+//! N-dimensional arrays: super-chunks with a shape, a chunk shape, a block shape and a dtype.
 
 mod appender;
 mod boxes;
@@ -71,13 +71,17 @@ const NUMPY_FORMAT: u8 = 0;
 
 /// An n-dimensional array of items of one dtype, stored as compressed chunks. C: `b2nd_array_t`. Python: `NDArray`.
 ///
-/// The array is divided into chunks of one shape, and each chunk into blocks of one shape. A read decompresses only the
-/// blocks that hold selected items, each block once.
+/// The array is divided into chunks, which all have the same shape. Each chunk is divided into blocks, which all have
+/// the same shape. A read decompresses only the blocks that contain selected items, and decompresses each of these
+/// blocks once. The [crate documentation](crate#terms) defines the other terms, such as super-chunk, frame and
+/// metalayer.
 ///
-/// Reads take `&self`, and any number of threads can read the same array. A single read can also use several threads,
-/// see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is unchanged.
+/// Reads take `&self`, and any number of threads can read the same array at the same time. A single read can also use
+/// several threads; see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is
+/// unchanged.
 ///
-/// Arrays are created by [`builder`](Self::builder) and opened by [`open`](Self::open) or [`open_rw`](Self::open_rw).
+/// [`builder`](Self::builder) creates an array. [`open`](Self::open) opens an array for reading, and
+/// [`open_rw`](Self::open_rw) opens an array for reading and writing.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -97,54 +101,69 @@ const NUMPY_FORMAT: u8 = 0;
 /// ```
 ///
 /// # Errors of reads
-/// The methods that read items fail with these errors:
+/// The methods that read items fail with these errors. A user closure is a closure or trait implementation of the
+/// program, such as a postfilter, a user-defined codec or the closure of [`NDArrayBuilder::map`].
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array; a range ends before it starts; a step
-///   is 0; a boolean mask does not have the length of its axis; an index does not have one integer for each axis; the
-///   length of the caller's buffer is not the number of selected items;
-/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
-///   check this; if the array stores no dtype, only the size of `T` is checked);
-/// - [`ErrorKind::InvalidData`]: a chunk is corrupted; the file was replaced by an array with another chunk or block
-///   shape; or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have; or the
-///   selection of a view does not select exactly one index on an axis that
-///   [`expand_dims`](NDArrayView::expand_dims) added;
+/// - [`ErrorKind::InvalidArgument`]:
+///   - the selection has more axes than the array;
+///   - a range ends before it starts, or a step is 0;
+///   - a boolean mask does not have the length of its axis;
+///   - an index does not have one integer for each axis;
+///   - the length of the caller's buffer is not the number of selected items;
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from that of the array. If the array
+///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
+/// - [`ErrorKind::InvalidData`]:
+///   - a chunk is corrupted;
+///   - the file was replaced by an array with another chunk or block shape;
+///   - an earlier change failed and could not be rolled back;
+/// - [`ErrorKind::Unsupported`]:
+///   - a chunk was compressed with a codec or filter that this build does not have;
+///   - on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection contains no index or
+///     several indices;
 /// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
-///   the result exceeds the address space;
+///   the result does not fit in the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the handle uses [locking](OpenOptions::locking), and the file was replaced or removed
 ///   after it was opened;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
 /// - [`ErrorKind::Busy`]: another process is changing the file without locking; or another access to the file is
-///   running a user closure, so that the read could deadlock;
-/// - [`ErrorKind::Callback`]: a postfilter, or a user-defined codec or filter failed or panicked; or a custom storage
-///   backend panicked;
+///   running a user closure, and the read could deadlock;
+/// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or a user-defined filter failed or panicked; or a
+///   custom storage backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read.
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
-/// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with [`OpenOptions::append`], which does not
+/// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with [`OpenOptions::append`], which does not
 ///   allow changes of an array;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array; a range ends before it starts; a step
-///   is 0; a boolean mask does not have the length of its axis; an index does not have one integer for each axis; the
-///   number of items does not match the selection or the axis; items are appended or inserted on one axis, but
-///   another handle or process has changed the size of another axis; other data follows the frame in its file;
-/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
-///   check this; if the array stores no dtype, only the size of `T` is checked);
-/// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted; the file was replaced by an array with
-///   another chunk or block shape; or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; a prefilter or a postfilter
-///   is set, and the change covers only a part of a chunk; or the method changes the shape, and a version before
-///   C-Blosc2 2.7 wrote the metalayer `b2nd`;
+/// - [`ErrorKind::InvalidArgument`]:
+///   - the selection has more axes than the array;
+///   - a range ends before it starts, or a step is 0;
+///   - a boolean mask does not have the length of its axis;
+///   - an index does not have one integer for each axis;
+///   - the number of items does not match the selection or the axis;
+///   - items are appended or inserted on one axis, but another handle or process has changed the size of another axis;
+///   - the file contains other data after the frame;
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from that of the array. If the array
+///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
+/// - [`ErrorKind::InvalidData`]:
+///   - a chunk that the change has to read is corrupted;
+///   - the file was replaced by an array with another chunk or block shape;
+///   - an earlier change failed and could not be rolled back;
+/// - [`ErrorKind::Unsupported`]:
+///   - this build does not have a codec or filter of the array;
+///   - a prefilter or a postfilter is set, and the change covers only a part of a chunk;
+///   - the method changes the shape, and C-Blosc2 older than 2.7 wrote the metalayer `b2nd`, which stores the shapes
+///     and the dtype;
 /// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store; or the temporary
 ///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
-/// - [`ErrorKind::Busy`]: a process or a handle that does not lock the file has changed it; or another access to the
-///   file is running a user closure, so that the change could deadlock;
-/// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner failed or panicked; or a custom
+/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking; or another access to the file is
+///   running a user closure, and the change could deadlock;
+/// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner, failed or panicked; or a custom
 ///   storage backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read or written.
 #[derive(Debug)]
@@ -162,50 +181,55 @@ pub struct NDArray {
 }
 
 impl NDArray {
-    /// Opens an array in a contiguous file or a directory for reading. C: `b2nd_open`. Python: `blosc2.open`.
+    /// Opens an array for reading from a contiguous file or a directory (sparse frame). C: `b2nd_open`. Python:
+    /// `blosc2.open`.
     ///
-    /// [`open_with`](Self::open_with) takes options, such as locking.
+    /// To open an array with options, such as locking, use [`open_with`](Self::open_with).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no file at `path`;
     /// - [`ErrorKind::Io`]: the file cannot be read;
-    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
+    /// - [`ErrorKind::InvalidData`]: the file is not a [frame](crate#terms), is truncated or corrupted, or contains no
     ///   array;
-    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
+    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects,
     ///   such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
     ///   writing;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a change of it is running a user closure, so
-    ///   that this call could deadlock.
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly; or a change of the file is running a [user
+    ///   closure](Self#errors-of-reads), and this call could deadlock.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens an array in a contiguous file or a directory for reading and writing. Python: `blosc2.open(path,
-    /// mode="a")`.
+    /// Opens an array for reading and writing from a contiguous file or a directory (sparse frame). Python:
+    /// `blosc2.open(path, mode="a")`.
     ///
-    /// If a process has died in the middle of a change of the file, this method fails with [`ErrorKind::Unfinished`];
-    /// see [`OpenOptions`](crate::OpenOptions#crash-recovery).
+    /// If a process has died during a change of the file, this method fails with [`ErrorKind::Unfinished`]; see [crash
+    /// recovery](crate::OpenOptions#crash-recovery).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no file at `path`;
     /// - [`ErrorKind::Io`]: the file cannot be read or written;
-    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
+    /// - [`ErrorKind::InvalidData`]: the file is not a [frame](crate#terms), is truncated or corrupted, or contains no
     ///   array;
-    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
+    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects,
     ///   such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
     ///   writing;
-    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing; the file is being replaced
-    ///   repeatedly; or a read or a change of it is running a user closure, so that this call could deadlock.
+    /// - [`ErrorKind::Busy`]:
+    ///   - another handle of this program has the file open for writing;
+    ///   - the file is being replaced repeatedly;
+    ///   - a read or a change of the file is running a [user closure](Self#errors-of-reads), and this call could
+    ///     deadlock.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Opens an array in a contiguous file or a directory with options. By default it is opened for reading.
+    /// Opens an array from a contiguous file or a directory (sparse frame) with options. By default the array is opened
+    /// for reading.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -224,9 +248,9 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open`], and with:
-    /// - [`ErrorKind::InvalidData`]: the file is not an array;
-    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects;
-    /// - [`ErrorKind::InvalidArgument`]: the options create a super-chunk. Arrays are created by
+    /// - [`ErrorKind::InvalidData`]: the file contains no array;
+    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects;
+    /// - [`ErrorKind::InvalidArgument`]: the options create a super-chunk. To create an array, use
     ///   [`builder`](Self::builder).
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
@@ -237,29 +261,33 @@ impl NDArray {
         Self::from_schunk(options.open(path)?)
     }
 
-    /// Opens an array in a custom storage backend with options. By default it is opened for reading. C:
-    /// `blosc2_schunk_open_udio`, then `b2nd_from_schunk`.
+    /// Opens an array from a custom [storage backend](crate::storage::Storage) with options. By default the array is
+    /// opened for reading. C: `blosc2_schunk_open_udio`, then `b2nd_from_schunk`.
     ///
-    /// A new array in such a backend is created by [`NDArrayBuilder::storage`].
+    /// To create a new array in a custom storage backend, use [`NDArrayBuilder::storage`].
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_storage`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame is not an array;
-    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects.
+    /// - [`ErrorKind::InvalidData`]: the frame contains no array;
+    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
+    ///   rejects.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
     }
 
-    /// Opens an array in a custom directory, a value whose type implements [`FolderMut`](crate::storage::FolderMut),
-    /// with options. The directory has one file for each chunk. By default it is opened for reading.
+    /// Opens an array from a custom directory with options. By default the array is opened for reading.
     ///
-    /// A new array in such a directory is created by [`NDArrayBuilder::folder`].
+    /// A custom directory is a value whose type implements [`FolderMut`](crate::storage::FolderMut). It contains one
+    /// file for each chunk.
+    ///
+    /// To create a new array in a custom directory, use [`NDArrayBuilder::folder`].
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_folder`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame is not an array;
-    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects.
+    /// - [`ErrorKind::InvalidData`]: the frame contains no array;
+    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
+    ///   rejects.
     pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -267,17 +295,16 @@ impl NDArray {
         Self::from_schunk(options.open_folder(folder)?)
     }
 
-    /// Opens an array from the bytes of a contiguous frame, without copying them. The array can be changed. C:
-    /// `b2nd_from_cframe`. Python: `ndarray_from_cframe`.
+    /// Opens an array from the bytes of a contiguous [frame](crate#terms) for reading and writing. The bytes are not
+    /// copied. C: `b2nd_from_cframe`. Python: `ndarray_from_cframe`.
     ///
-    /// For shared or borrowed memory, open a super-chunk with [`OpenOptions::from_owner`] or
-    /// [`OpenOptions::with_borrowed`], and pass it to [`from_schunk`](Self::from_schunk).
+    /// If the bytes are in shared or borrowed memory, open a super-chunk with [`OpenOptions::from_owner`] or
+    /// [`OpenOptions::with_borrowed`], and pass the super-chunk to [`from_schunk`](Self::from_schunk).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or are a frame without an
-    ///   array;
-    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
-    ///   such as a lazy expression;
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or contain no array;
+    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
+    ///   rejects, such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the frame is incomplete: its writer was interrupted.
     #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
@@ -285,13 +312,15 @@ impl NDArray {
         Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
     }
 
-    /// Opens the array that a super-chunk holds. C: `b2nd_from_schunk`.
+    /// Converts a super-chunk to the array that the super-chunk contains. C: `b2nd_from_schunk`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks;
-    /// - [`ErrorKind::Unsupported`]: the super-chunk holds a [Python object](SChunk::python_object), such as a lazy
-    ///   expression, whose items would read as zeros; or its items are pointers to Python objects, which are valid only
-    ///   in the process that wrote them.
+    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd` (which stores the shapes and the dtype),
+    ///   or the metalayer does not match the chunks;
+    /// - [`ErrorKind::Unsupported`]:
+    ///   - the super-chunk contains a [Python object](SChunk::python_object), such as a lazy expression, and its stored
+    ///     items would read as zeros;
+    ///   - the items are pointers to Python objects, which are valid only in the process that wrote them.
     #[doc(alias = "b2nd_from_schunk")]
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         if let Some(name) = schunk.python_object() {
@@ -315,14 +344,16 @@ impl NDArray {
         Ok(array)
     }
 
-    /// Opens the array that a super-chunk holds, even if it is marked as a [Python object](SChunk::python_object) such
-    /// as a lazy expression, or if its items are pointers to Python objects.
+    /// Converts a super-chunk to an array, even if [`from_schunk`](Self::from_schunk) rejects the super-chunk. Use this
+    /// method for a super-chunk that is marked as a [Python object](SChunk::python_object), such as a lazy expression,
+    /// or whose items are pointers to Python objects.
     ///
-    /// The stored items of such an array are not the data of the Python object. They can be zeros. Stored pointers are
-    /// valid only in the process that wrote them.
+    /// The stored items of a Python object are not its data: they can be zeros. Stored pointers are valid only in the
+    /// process that wrote them.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks.
+    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd` (which stores the shapes and the dtype),
+    ///   or the metalayer does not match the chunks.
     pub fn from_python_object(mut schunk: SChunk) -> Result<Self> {
         let (geometry, dtype, version) = {
             let reading = schunk.reading()?;
@@ -383,23 +414,27 @@ impl NDArray {
 
     /// Returns the dtype of the items. Python: `dtype`.
     ///
-    /// `None` if the file stores no dtype (as legacy files do), if this crate cannot parse the dtype, or if its
-    /// [format](Self::dtype_format) is not NumPy's. [`dtype_str`](Self::dtype_str) returns the stored text.
+    /// The result is `None` in these cases:
+    /// - the file stores no dtype, as in legacy files;
+    /// - this crate cannot parse the dtype;
+    /// - the [format](Self::dtype_format) of the dtype is not NumPy's notation.
     ///
-    /// A file can store a wrong dtype: two sample files of C-Blosc2 store `|u1` for items of 4 bytes. The size of an
-    /// item is [`typesize`](Self::typesize).
+    /// [`dtype_str`](Self::dtype_str) returns the stored text of the dtype.
+    ///
+    /// A file can store a wrong dtype: two sample files of C-Blosc2 store `|u1` for items of 4 bytes.
+    /// [`typesize`](Self::typesize) always returns the correct size of an item.
     pub fn dtype(&self) -> Option<&Dtype> {
         self.dtype.as_ref()?.dtype.as_ref()
     }
 
-    /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files. Its notation is that of
-    /// [`dtype_format`](Self::dtype_format).
+    /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files.
+    /// [`dtype_format`](Self::dtype_format) returns the notation of the text.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }
 
-    /// Returns the format of the stored text of the dtype. 0 is NumPy's notation, the only format that Python reads.
-    /// [`NDArrayBuilder::dtype_format`] sets it.
+    /// Returns the format (notation) of the stored text of the dtype. Format 0 is NumPy's notation; Python reads only
+    /// this format. [`NDArrayBuilder::dtype_format`] sets the format of a new array.
     pub fn dtype_format(&self) -> u8 {
         self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
@@ -422,8 +457,10 @@ impl NDArray {
         self.len() * self.typesize() as u64
     }
 
-    /// Returns the compressed size of all chunks in bytes. In a contiguous frame it includes the gaps that changes
-    /// left. Special chunks of zeros, NaN or uninitialized items have size 0. Python: `cbytes`.
+    /// Returns the compressed size of all chunks in bytes. Python: `cbytes`.
+    ///
+    /// Special chunks of zeros, NaN or uninitialized items have size 0. In a contiguous frame, the size includes gaps:
+    /// unused bytes that earlier changes created between the chunks.
     pub fn cbytes(&self) -> u64 {
         self.schunk.cbytes()
     }
@@ -431,7 +468,7 @@ impl NDArray {
     /// Returns the compression ratio: the uncompressed size of all chunks, including padding, divided by
     /// [`cbytes`](Self::cbytes). Python: `cratio`.
     ///
-    /// 0 if `cbytes` is 0, as in an array created by [`NDArrayBuilder::zeros`].
+    /// The ratio is 0 if `cbytes` is 0, as in an array created by [`NDArrayBuilder::zeros`].
     pub fn cratio(&self) -> f64 {
         self.schunk.cratio()
     }
@@ -441,12 +478,12 @@ impl NDArray {
         self.geometry.is_empty()
     }
 
-    /// Returns the super-chunk that holds the array. Reads through this reference use one thread.
+    /// Returns the super-chunk of the array. Reads through this reference use one thread.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
-    /// Converts the array to the super-chunk that holds it.
+    /// Converts the array to its super-chunk.
     pub fn into_schunk(mut self) -> SChunk {
         let dparams = self.schunk.dparams().clone().threads(self.readers.threads);
         self.schunk.set_dparams(dparams);
@@ -459,7 +496,7 @@ impl NDArray {
     }
 
     /// Returns the fixed-length metalayers for changing their contents. The name `b2nd` is reserved: the methods of the
-    /// array update this metalayer, and only [`MetalayersMut::with_reserved`] allows setting it directly.
+    /// array update the metalayer `b2nd`. To set it directly, call [`MetalayersMut::with_reserved`] first.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.meta_mut()
     }
@@ -479,22 +516,22 @@ impl NDArray {
         self.schunk.dparams().clone().threads(self.readers.threads)
     }
 
-    /// Sets the decompression parameters of later reads. Each read distributes its chunks, or the blocks of a chunk,
-    /// over the number of threads that [`DParams::threads`] sets.
+    /// Sets the decompression parameters of later reads. [`DParams::threads`] is the maximum number of threads of one
+    /// read: the read distributes its chunks, or the blocks of one chunk, among these threads.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         let params = params.borrow();
         self.readers.threads = params.threads;
         self.schunk.set_dparams(params.clone().threads(Threads::ONE));
     }
 
-    /// Returns the compression parameters of new chunks; see [`SChunk::cparams`]. The block size is computed from the
-    /// block shape.
+    /// Returns the compression parameters of new chunks; see [`SChunk::cparams`]. The block shape determines the block
+    /// size.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
     }
 
-    /// Sets the compression parameters of new chunks. Each write distributes its chunks over the number of threads that
-    /// [`CParams::threads`] sets.
+    /// Sets the compression parameters of new chunks. [`CParams::threads`] is the maximum number of threads of one
+    /// write: the write distributes its chunks among these threads.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::set_cparams`].
@@ -505,9 +542,11 @@ impl NDArray {
 
     /// Sets a closure that transforms the data of new chunks before compression; see [`SChunk::set_prefilter`].
     ///
-    /// The closure is called for each block of a chunk, including padding. While a prefilter is set, only whole chunks
-    /// can be written: other changes fail with [`ErrorKind::Unsupported`].
+    /// The closure is called for each block of a chunk, including padding. The example of
     /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
+    ///
+    /// While a prefilter is set, each change must cover complete chunks. A change of a part of a chunk fails with
+    /// [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::set_prefilter`].
@@ -536,10 +575,9 @@ impl NDArray {
         self.schunk.clear_postfilter();
     }
 
-    /// Sets a closure that transforms the data of chunks after decompression, block by block; see
-    /// [`SChunk::set_postfilter`].
+    /// Sets a closure that transforms the data of chunks after decompression; see [`SChunk::set_postfilter`].
     ///
-    /// While a postfilter is set, only whole chunks can be written: other changes fail with
+    /// While a postfilter is set, each change must cover complete chunks. A change of a part of a chunk fails with
     /// [`ErrorKind::Unsupported`].
     ///
     /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
@@ -556,34 +594,40 @@ impl NDArray {
         self.schunk.set_postfilter(postfilter);
     }
 
-    /// Sets the size in bytes of the cache of decoded blocks. When the cache is full, the least recently used blocks
-    /// are dropped.
+    /// Sets the maximum size in bytes of the cache of decoded blocks. When the cache is full, the least recently used
+    /// blocks are dropped. The default is 0: no cache.
     ///
     /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
-    /// The size includes the cache's own overhead. The default is 0: no cache.
+    /// The size includes an overhead of 128 bytes for each block.
     ///
-    /// A change by a handle of this program empties the cache. With [locking](OpenOptions::locking), a change by
-    /// another process that locks the file empties it too. After a change by a process that does not lock the file,
-    /// reads can return outdated items until [`refresh`](Self::refresh) is called, which also empties the cache.
+    /// These events empty the cache:
+    /// - a change by a handle of this program;
+    /// - with [locking](OpenOptions::locking), a change by another process that locks the file;
+    /// - a call of [`refresh`](Self::refresh).
+    ///
+    /// After a change by a process that does not lock the file, reads can return outdated items until
+    /// [`refresh`](Self::refresh) is called.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
-    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default. Without
-    /// conversion, such items can be read and written only as [`bytes`](Self::bytes); [`NDArrayBuilder::cast`] creates
-    /// a copy in native byte order.
+    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default.
+    ///
+    /// Without conversion, items in non-native byte order can be read and written only as [`bytes`](Self::bytes).
+    /// [`NDArrayBuilder::cast`] creates a copy in native byte order.
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
     }
 
-    /// Calls `work` while this handle holds the lock of the file, so that no other process or handle accesses the file
-    /// between the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
+    /// Calls `work` while this handle holds the lock of the file. No other process or handle accesses the file between
+    /// the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// The shape is re-read from the file before `work` starts. Changes that `work` completed before an error or a
-    /// panic are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses
-    /// another handle of the same file, the call on that handle fails with [`ErrorKind::Busy`].
+    /// The shape is re-read from the file before `work` starts. If `work` fails or panics, the changes that it has
+    /// completed are not rolled back. [`transaction`](Self::transaction) also holds the lock, and rolls back these
+    /// changes. If `work` uses another handle of the same file, the call on that handle fails with [`ErrorKind::Busy`].
     ///
-    /// Without [`OpenOptions::locking`] this method only calls `work`. [`open_with`](Self::open_with) has an example.
+    /// Without [`OpenOptions::locking`], no lock is held: this method only calls `work`. For an example, see
+    /// [`open_with`](Self::open_with).
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::locked`].
@@ -603,11 +647,11 @@ impl NDArray {
         )
     }
 
-    /// Calls `work` and stores all changes that it makes in one commit. After an error, a panic or a crash, none of
-    /// them is stored. [`SChunk::transaction`] describes the cost in time and memory.
+    /// Calls `work`, and stores all changes of `work` in one commit. After an error, a panic or a crash, none of these
+    /// changes is stored. [`SChunk::transaction`] describes the cost in time and memory.
     ///
-    /// If several writes change the same chunk, each of them compresses it. An [`Appender`] compresses each chunk of
-    /// appended rows only once.
+    /// If several writes of a transaction change the same chunk, each write recompresses the chunk. To append many
+    /// rows, use an [`Appender`], which compresses each chunk once.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -640,7 +684,8 @@ impl NDArray {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// Syncs all changes to disk. A change does not do this by default; see [`OpenOptions::durable`].
+    /// Syncs all changes to disk. By default, a change returns before it is synced to disk; see
+    /// [`OpenOptions::durable`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::sync`].
@@ -675,10 +720,10 @@ impl NDArray {
         self.schunk.save_in_folder(folder, options)
     }
 
-    /// Saves the array to a new contiguous file. Compressed chunks are copied as they are. C: `b2nd_save`. Python:
+    /// Saves the array to a new contiguous file. The compressed chunks are copied unchanged. C: `b2nd_save`. Python:
     /// `save`.
     ///
-    /// The file appears at `path` when it is complete.
+    /// The file appears at `path` only when it is complete.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save`].
@@ -687,7 +732,8 @@ impl NDArray {
         self.schunk.save(path)
     }
 
-    /// Serializes the array to a contiguous frame in memory. C: `b2nd_to_cframe`. Python: `to_cframe`.
+    /// Serializes the array to the bytes of a contiguous [frame](crate#terms). C: `b2nd_to_cframe`. Python:
+    /// `to_cframe`.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::to_cframe`].
@@ -697,12 +743,19 @@ impl NDArray {
     }
 
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed the array. C:
-    /// `b2nd_refresh`. Without locking, some changes by other processes are not detected; see [`SChunk::refresh`].
+    /// `b2nd_refresh`.
     ///
-    /// Reads return current items even without this call, if the change was made by a handle of this program or, with
-    /// [locking](OpenOptions::locking), by another process that locks the file. But the indices of selections refer to
-    /// the shape that this handle last read. The handle re-reads the shape in this method, in methods that change the
-    /// array, and, with locking, in [`locked`](Self::locked).
+    /// Without locking, this method does not detect some changes by other processes; see [`SChunk::refresh`].
+    ///
+    /// After a change by a handle of this program, reads return the new items even without a call of this method. With
+    /// [locking](OpenOptions::locking), reads also return the new items after a change by another process that locks
+    /// the file.
+    ///
+    /// The indices of a selection always refer to the shape that this handle has read last. The handle re-reads the
+    /// shape in these methods:
+    /// - `refresh`;
+    /// - all methods that change the array, and [`transaction`](Self::transaction);
+    /// - with locking, [`locked`](Self::locked).
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).

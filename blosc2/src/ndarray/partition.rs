@@ -1,15 +1,15 @@
 //! Automatic chunk and block shapes.
 //!
-//! The algorithm is that of Python blosc2 (`compute_chunks_blocks`), which uses the cache sizes of the machine. With
-//! the constant cache sizes of this module, an array creates the same file on every machine. Axes without items are an
-//! exception: Python sets their chunk size to 0, so that the array cannot grow on them.
+//! The algorithm is the one of Python blosc2 (`compute_chunks_blocks`), which uses the cache sizes of the machine. The
+//! cache sizes of this module are constants, so that an array creates the same file on every machine. There is one
+//! difference for axes without items: Python sets their chunk size to 0, so that the array cannot grow on these axes.
 
-/// The CPU cache sizes from which automatic chunk and block shapes are computed. Set by
-/// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
+/// The CPU cache sizes from which automatic chunk and block shapes are computed.
+/// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes) sets them.
 ///
-/// The default is constant: 32 KiB, 1 MiB and 32 MiB, the sizes of common x86-64 servers. With these sizes, the blocks
-/// of a large array have about 256 KiB and the chunks about 8 MiB. Larger blocks compress better, because each block is
-/// compressed separately; but a read of a single item decompresses a whole block.
+/// The default sizes are constants: 32 KiB, 1 MiB and 32 MiB, as in common x86-64 servers. With these sizes, the blocks
+/// of a large array have about 256 KiB, and the chunks have about 8 MiB. Each block is compressed separately, so larger
+/// blocks compress better. However, a read of a single item decompresses an entire block.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -26,7 +26,7 @@ pub struct CacheSizes {
     pub l1: u64,
     /// The size of the level 2 cache, in bytes.
     pub l2: u64,
-    /// The size of the level 3 cache, in bytes; that of the level 2 cache if there is no level 3 cache.
+    /// The size of the level 3 cache, in bytes. Without a level 3 cache, the size of the level 2 cache.
     pub l3: u64,
 }
 
@@ -37,8 +37,9 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// Returns the cache sizes of this machine that Linux reports in `/sys`. `None` on other systems, and if the size
-    /// of the level 1 or level 2 cache is not reported. Python reads `/sys` too, before it tries other sources.
+    /// Returns the cache sizes of this machine, which Linux reports in `/sys`. Returns `None` on other systems, and if
+    /// `/sys` does not contain the size of the level 1 or level 2 cache. Python reads `/sys` first, and then tries
+    /// other sources.
     pub fn detect() -> Option<Self> {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let mut sizes = [None; 3];
@@ -97,7 +98,8 @@ const MAX_CHUNK: u64 = crate::params::MAX_CHUNK_LEN as u64;
 /// The factor by which a chunk is smaller than the cache, so that the operands of expressions fit.
 const OPERANDS: u64 = 4;
 
-/// Returns the chunk and block shapes for an array of this shape and item size. Either may be given.
+/// Returns the chunk and block shapes for an array of this shape and item size. The caller can set one or both of them
+/// in `given`.
 ///
 /// Given shapes have one size for each axis, are not 0 on an axis with items, and have sizes below 2^31.
 pub(super) fn partition(
@@ -125,11 +127,11 @@ pub(super) fn partition(
     }
 }
 
-/// The shape with a length for axes that have no items, the same power of two for each, so that one chunk fills half
-/// of the second-level cache.
+/// Returns the shape with a size for each axis without items. All these axes get the same power of two, so that one
+/// chunk fills half of the level 2 cache.
 ///
-/// The length is a multiple of the block, if one is given. Such an array grows, and each append recompresses the last
-/// chunk: a full-size chunk would make that slow.
+/// If a block shape is given, the size is a multiple of the block. An array without items will grow, and each append
+/// recompresses the last chunk. A chunk of the normal size would make appends slow.
 fn grown(shape: &[u64], blocks: Option<&[u64]>, typesize: u64, caches: &CacheSizes) -> Vec<u64> {
     let items = (caches.l2 / 2).min(MAX_CHUNK).max(typesize) / typesize;
     let others =
@@ -182,7 +184,8 @@ fn fill(mut budget: u64, sizes: &[u64], least: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// Returns the divisor of `size` nearest to `wanted`; for a large size, the nearest one below.
+/// Returns the divisor of `size` nearest to `wanted`. For a large size, returns the nearest divisor that is not greater
+/// than `wanted`.
 fn nearest_divisor(size: u64, wanted: u64) -> u64 {
     if size > 100_000 {
         return divisor_below(size, wanted);

@@ -14,16 +14,18 @@ use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Reads items by their indices, in any order and with repetitions. C: `b2nd_get_sparse_cbuffer`, which takes flat
-    /// indices. NumPy: `array[rows, columns]`.
+    /// Reads the items at a list of points (coordinates), in any order and with possible repetitions. C:
+    /// `b2nd_get_sparse_cbuffer`, with flat indices. NumPy: `array[rows, columns]`.
     ///
     /// Each point is the index of one item: one integer for each axis. Negative integers count from the end of the
-    /// axis. A point with fewer integers than the array has axes selects all items on the remaining axes: `n` points
-    /// of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points with slices of
-    /// other axes, see [`NDArrayView::read_points`].
+    /// axis.
     ///
-    /// Each block is decompressed once, in any order of the points. The call needs 32 bytes of temporary memory for
-    /// each item. A selection of whole rows by a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
+    /// If a point has fewer integers than the array has axes, the point selects all items on the remaining axes. For
+    /// example, `n` points of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points
+    /// with slices of other axes, see [`NDArrayView::read_points`].
+    ///
+    /// Each block is decompressed once, regardless of the order of the points. The call needs 32 bytes of temporary
+    /// memory for each item. To read entire rows, a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
     /// [`Selection`](crate::Selection).
     ///
     /// ```
@@ -43,8 +45,9 @@ impl NDArray {
         self.view().read_points(points)
     }
 
-    /// Reads items by their indices into a buffer of the caller; see [`read_points`](Self::read_points). The length of
-    /// the buffer is the number of items that the points select. After an error the buffer may be partly written.
+    /// Reads the items at a list of points into a buffer of the caller; see [`read_points`](Self::read_points). The
+    /// length of the buffer must be the number of items that the points select. After an error, the buffer may be
+    /// partly written.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -66,8 +69,8 @@ impl NDArray {
         with_bytes_mut(items, |bytes| self.indices_to(&points, bytes, false, swapped))
     }
 
-    /// Reads the items where a boolean mask is `true`, in C order. The mask has one value for each item of the array,
-    /// in C order. NumPy: `array[mask]`.
+    /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
+    /// array, in C order. NumPy: `array[mask]`.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -77,10 +80,10 @@ impl NDArray {
         self.read_indices(&self.chosen(mask, &region, READ)?)
     }
 
-    /// Writes items by their indices. If several points select an item, the last value is stored. NumPy:
-    /// `array[rows, columns] = items`.
+    /// Writes items to a list of points (coordinates). If several points select the same item, the last value is
+    /// stored. NumPy: `array[rows, columns] = items`.
     ///
-    /// A point with fewer integers than the array has axes selects all items on the remaining axes, as in
+    /// If a point has fewer integers than the array has axes, the point selects all items on the remaining axes; see
     /// [`read_points`](Self::read_points).
     ///
     /// # Errors
@@ -102,13 +105,13 @@ impl NDArray {
         self.write_indices(&points, bytes)
     }
 
-    /// Writes items where a boolean mask is `true`, in C order. The mask has one value for each item of the array, in C
-    /// order. NumPy: `array[mask] = items`.
+    /// Replaces the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
+    /// array, in C order. NumPy: `array[mask] = items`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the array, or the number
-    ///   of items is not the number of `true` values.
+    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the array, or the length
+    ///   of `items` is not the number of `true` values.
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_mask_bytes(mask, &bytes)
@@ -206,7 +209,7 @@ impl NDArray {
         Ok(Points { points, through, each, count })
     }
 
-    /// Returns the items of a region where a mask is `true`.
+    /// Returns the items of a region for which a mask is `true`.
     pub(super) fn chosen<'a>(
         &self,
         mask: &[bool],
@@ -228,11 +231,11 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Reads items by their indices in the view; see [`NDArray::read_points`].
+    /// Reads the items of the view at a list of points; see [`NDArray::read_points`].
     ///
-    /// Points index the first axes of the view. To combine points with slices of other axes, slice the view and move
-    /// the indexed axes to the front by [`permute`](Self::permute). This example reads the same items, in
-    /// the same order, as NumPy's `array[rows, 1:3, columns]`:
+    /// The integers of a point are indices on the first axes of the view. To combine points with slices of other axes,
+    /// slice the view, and move the axes of the points to the front with [`permute`](Self::permute). The example reads
+    /// the items of NumPy's `array[rows, 1:3, columns]`, in the same order:
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -252,7 +255,7 @@ impl NDArrayView<'_> {
         self.array.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
-    /// Reads the items of the view where a boolean mask is `true`; see [`NDArray::read_mask`].
+    /// Reads the items of the view for which a boolean mask is `true`; see [`NDArray::read_mask`].
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -278,8 +281,8 @@ impl<'a> Through<'a> {
         Self { region, shape: region.shape(), drops_axes }
     }
 
-    /// Writes the index in the array of an item of the region. `along` returns the item's position along an axis of the
-    /// region; it is called from the last axis to the first.
+    /// Writes the index of an item in the array. `along` returns the position of the item on an axis of the region. It
+    /// is called for the last axis first.
     fn index(&self, index: &mut [u64], mut along: impl FnMut(usize) -> u64) {
         let Region { positions, dims } = self.region;
         if self.drops_axes {

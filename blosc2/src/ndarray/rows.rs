@@ -12,9 +12,9 @@ use crate::element::Element;
 impl NDArray {
     /// Returns an iterator over the rows. A row is the items at one index of the first axis, in C order.
     ///
-    /// The rows that share chunks are read together and held in memory, so that each block is decompressed once. If a
-    /// read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads) instead of the row, and
-    /// ends. An array without axes has one row of one item.
+    /// The iterator reads all rows of the same chunks together and holds them in memory, so that each block is
+    /// decompressed once. If a read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads)
+    /// instead of the row, and ends. An array without axes has one row of one item.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -32,7 +32,7 @@ impl NDArray {
     }
 }
 
-/// An iterator over the rows of an array. Created by [`NDArray::rows`].
+/// An iterator over the rows of an array. [`NDArray::rows`] returns this iterator.
 ///
 /// ```
 /// use blosc2::NDArray;

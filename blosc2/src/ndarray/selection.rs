@@ -7,12 +7,12 @@ use std::ops::{
 
 use smallvec::{SmallVec, smallvec};
 
-/// A list of few entries, such as one for each axis. Up to four need no allocation.
+/// A short list, such as a list with one entry for each axis. Up to four entries need no allocation.
 pub(super) type Few<T> = SmallVec<[T; 4]>;
 
 /// The selection on one axis.
 ///
-/// Integers, ranges, lists of integers and lists of `bool` convert to it; see [`Selection`].
+/// Integers, ranges, lists of integers and lists of `bool` can be converted to an `AxisSelection`; see [`Selection`].
 ///
 /// ```
 /// use blosc2::{AxisSelection, NDArray};
@@ -26,10 +26,10 @@ pub(super) type Few<T> = SmallVec<[T; 4]>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AxisSelection {
-    /// One index; a negative index counts from the end of the axis. The axis is removed from the result.
+    /// One index. A negative index counts from the end of the axis. The result does not have this axis.
     Index(i64),
-    /// Every `step`-th index of the range `start..end`. A negative step starts at the last index of the range and goes
-    /// backwards, as in the crate `ndarray`.
+    /// Every `step`-th index of the range `start..end`. With a negative step, the selection starts at the last index of
+    /// the range and continues backwards, as in the crate `ndarray`.
     ///
     /// Negative bounds count from the end of the axis. For `0..10`, step 3 selects 0, 3, 6, 9; step -3 selects 9, 6, 3,
     /// 0; step -4 selects 9, 5, 1.
@@ -41,18 +41,19 @@ pub enum AxisSelection {
         /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// Python's `slice(start, stop, step)`: bounds outside the axis are clamped to it.
+    /// Python's `slice(start, stop, step)`: bounds outside the axis are clamped to the ends of the axis.
     Clamped {
-        /// The first index; `None` for the first index of the axis, or for the last one if the step is negative.
+        /// The first index. `None` means the first index of the axis, or the last index of the axis if the step is
+        /// negative.
         start: Option<i64>,
-        /// The bound at which the slice stops, exclusive. With `None` the slice extends to the last index of the axis,
-        /// or to the first one if the step is negative.
+        /// The bound at which the slice stops, exclusive. With `None`, the slice extends to the end of the axis, or to
+        /// the start of the axis if the step is negative.
         stop: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// `count` indices, starting at `start` and spaced by `step`: the values that a range with `step_by` or `rev`
-    /// yields. Each negative index counts from the end of the axis.
+    /// `count` indices: `start`, `start + step`, `start + 2 * step` and so on. A range with `step_by` or `rev` converts
+    /// to this variant. Each negative index counts from the end of the axis.
     Steps {
         /// The first index.
         start: i64,
@@ -61,11 +62,11 @@ pub enum AxisSelection {
         /// The number of indices.
         count: u64,
     },
-    /// A list of indices, in any order and with repetitions; negative indices count from the end of the axis.
+    /// A list of indices, in any order and with possible repetitions. Negative indices count from the end of the axis.
     Indices(Vec<i64>),
-    /// A boolean mask with one value for each index of the axis; the indices whose value is `true` are selected.
+    /// A boolean mask with one value for each index of the axis. The indices whose value is `true` are selected.
     Mask(Vec<bool>),
-    /// Adds an axis of size 1 to the result; uses no axis of the array. NumPy: `newaxis`.
+    /// Adds an axis of size 1 to the result. This entry does not correspond to an axis of the array. NumPy: `newaxis`.
     NewAxis,
 }
 
@@ -73,8 +74,8 @@ impl AxisSelection {
     /// The selection of all indices of an axis.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
 
-    /// Returns the selection of every `step`-th index of a range. A negative step starts at the last index of the
-    /// range, see [`Slice`](Self::Slice). Negative bounds count from the end of the axis.
+    /// Returns the selection of every `step`-th index of a range; see [`Slice`](Self::Slice). With a negative step, the
+    /// selection starts at the last index of the range. Negative bounds count from the end of the axis.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -104,7 +105,8 @@ impl AxisSelection {
         Self::Slice { start, end, step }
     }
 
-    /// Returns Python's `slice(start, stop, step)`, whose bounds are clamped to the axis. `None` is a missing bound.
+    /// Returns Python's `slice(start, stop, step)`: bounds outside the axis are clamped to the ends of the axis. `None`
+    /// is a missing bound; see [`Clamped`](Self::Clamped).
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -135,9 +137,9 @@ impl AxisSelection {
     }
 }
 
-/// An integer type that can be an index, or a bound of a range of indices.
+/// An integer type of indices and of the bounds of ranges of indices.
 ///
-/// Implemented for the integer types of up to 64 bits. This trait is sealed.
+/// The integer types of up to 64 bits implement this trait. This trait is sealed.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -187,7 +189,7 @@ macro_rules! index {
 }
 index!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
-/// Conversions of ranges, as by [`AxisSelection::strided`] with step 1.
+/// Conversions of ranges: the same result as [`AxisSelection::strided`] with step 1.
 macro_rules! range {
     ($($type:ident)*) => {$(
         impl<I: AxisIndex> From<$type<I>> for AxisSelection {
@@ -281,8 +283,8 @@ impl From<&Self> for AxisSelection {
     }
 }
 
-/// A selection of items of an array: one [`AxisSelection`] for each axis. If there are fewer of them than axes, the
-/// last axes are selected in full.
+/// A selection of items of an array: one [`AxisSelection`] for each axis. If a selection has fewer entries than the
+/// array has axes, all indices of the remaining axes are selected.
 ///
 /// | Rust | selection on an axis | Python |
 /// |---|---|---|
@@ -295,23 +297,27 @@ impl From<&Self> for AxisSelection {
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
 /// | [`AxisSelection::NewAxis`] | a new axis of size 1 | `None` |
 ///
-/// A range with `step_by` or `rev` selects the values that it yields as an iterator, not a slice with these bounds:
-/// `(1..-1).step_by(2)` yields no value, and `(-1..2).rev()` yields 1, 0 and -1. Only these values must be inside the
-/// axis. For a slice whose bounds have different signs, and for ranges without a bound, use [`AxisSelection::strided`].
+/// `1..-1` selects the same indices as `1:-1` in Python, but the Clippy lint `reversed_empty_ranges` rejects this
+/// literal.
 ///
-/// `1..-1` selects the same as `1:-1` in Python, but the Clippy lint `reversed_empty_ranges` rejects such a literal.
+/// A range with `step_by` or `rev` selects the values that this iterator yields: `(1..-1).step_by(2)` yields no value,
+/// and `(-1..2).rev()` yields 1, 0 and -1. The yielded values must be inside the axis. For a strided slice whose bounds
+/// have different signs, or a strided slice without a bound, use [`AxisSelection::strided`].
 ///
-/// A tuple contains one of these forms for each axis, and the forms can differ. An array, a slice or a `Vec` also
-/// contains one element for each axis, all of the same form. For a two-dimensional array, `[0..2, 1..4]` selects a
-/// slice on both axes, `[1, 2]` selects one item, and `([1, 2],)` selects a list of indices on the first axis. A
-/// single range or integer selects on the first axis. With the feature `ndarray`, the result of `s![...]` is a
-/// selection too.
+/// These values are selections:
+/// - A tuple has one of the forms of the table for each axis, and the forms can differ.
+/// - An array, a slice or a `Vec` has one element for each axis, and all elements have the same type.
+/// - A single range or integer selects on the first axis.
+/// - With the feature `ndarray`, the result of `s![...]` is a selection too.
 ///
-/// Lists and masks on several axes select all combinations of their indices (orthogonal indexing), as Python's
-/// `oindex` and NumPy's `ix_` do. For a selection of points see [`NDArray::read_points`](crate::NDArray::read_points).
+/// For example, in a two-dimensional array, `[0..2, 1..4]` selects a slice on both axes, and `[1, 2]` selects one item.
+/// The tuple `([1, 2],)` selects a list of indices on the first axis.
 ///
-/// Bounds and indices outside the axis are an error. NumPy clamps the bounds of a slice to the axis;
-/// [`AxisSelection::clamped`] does the same.
+/// Lists and masks on several axes select all combinations of their indices: orthogonal indexing, as with Python's
+/// `oindex` and NumPy's `ix_`. To select single points, use [`NDArray::read_points`](crate::NDArray::read_points).
+///
+/// Bounds and indices outside the axis are an error. To clamp the bounds of a slice to the axis, as NumPy does, use
+/// [`AxisSelection::clamped`].
 ///
 /// ```
 /// use blosc2::{AxisSelection, NDArray, Selection};
@@ -338,7 +344,8 @@ impl Selection {
         Self::default()
     }
 
-    /// Returns the selection on each axis. If there are fewer of them than axes, the last axes are selected in full.
+    /// Returns the selection on each axis. If the selection has fewer entries than the array has axes, all indices of
+    /// the remaining axes are selected.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }

@@ -28,7 +28,7 @@ impl NDArray {
     /// Changes the shape of the array. The number of dimensions stays the same, and new items are zeros. C:
     /// `b2nd_resize`. Python: `resize`.
     ///
-    /// Items outside the new shape are removed. Chunks without remaining items are deleted; chunks at the edges are
+    /// Items outside the new shape are removed, and chunks without remaining items are deleted. Chunks at the edges are
     /// recompressed if they lose or gain items.
     ///
     /// ```
@@ -42,8 +42,10 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions differs; a size is negative; or an axis gains items
-    ///   and its chunks have size 0, as in empty arrays that Python created.
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the number of dimensions differs;
+    ///   - a size is negative;
+    ///   - an axis gains items, but its chunks have size 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -55,12 +57,14 @@ impl NDArray {
         })
     }
 
-    /// Changes the shape of the array at a position. If an axis grows, items are inserted before index `start[axis]`;
-    /// if it shrinks, items are removed from that index on. New items are zeros. C: `b2nd_resize` with a `start`.
-    /// Unlike in C, any position is allowed.
+    /// Changes the shape of the array by inserting or removing items at a position. New items are zeros. C:
+    /// `b2nd_resize` with a `start`. In contrast to C, any position is allowed.
     ///
-    /// A chunk is recompressed only if it gains or loses items, or if items move within it. If `start` and the change
-    /// of size are multiples of the chunk shape on each axis, no chunk is recompressed.
+    /// If an axis grows, items are inserted before index `start[axis]`. If an axis shrinks, items are removed, starting
+    /// at index `start[axis]`.
+    ///
+    /// A chunk is recompressed only if it gains or loses items, or if its items move inside the chunk. No chunk is
+    /// recompressed if, on each axis, `start` and the change of the size are multiples of the chunk size.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -73,8 +77,10 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions of `shape` or `start` differs; one of their integers
-    ///   is negative; or an axis gains items and its chunks have size 0, as in empty arrays that Python created;
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the number of dimensions of `shape` or `start` differs from that of the array;
+    ///   - an integer in `shape` or `start` is negative;
+    ///   - an axis gains items, but its chunks have size 0, as in empty arrays that Python created;
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
@@ -100,12 +106,12 @@ impl NDArray {
     /// at one index of the axis (for axis 0, the number of items in a row). C: `b2nd_append`. Python: `append`, for
     /// one-dimensional arrays.
     ///
-    /// If the last chunks on the axis are not full, they are recompressed. For many small appends use an
+    /// If the last chunks on the axis are not full, they are recompressed. For many small appends, use an
     /// [`appender`](Self::appender), which compresses each chunk once.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or its chunks have size 0, as in empty arrays that
     ///   Python created.
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
@@ -115,13 +121,15 @@ impl NDArray {
 
     /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
     ///
-    /// The other array must have the same dtype, and the same shape except on that axis. If the old size on the
-    /// axis is a multiple of the chunk size, compressed chunks of the other array that meet the conditions of
-    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are copied unchanged, even if the arrays have different
-    /// compression parameters. All other new chunks, and old chunks that gain items, are compressed with the parameters
-    /// of this array. Metalayers are not copied.
+    /// Both arrays must have the same dtype, and the same size on each axis except the axis `axis`. Metalayers are not
+    /// copied.
     ///
-    /// The compressed new chunks are held in memory until all of them are written.
+    /// Compressed chunks of the other array are copied unchanged if the old size on the axis is a multiple of the chunk
+    /// size, and under the conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy). This is also true if
+    /// the arrays have different compression parameters. All other new chunks, and old chunks that gain items, are
+    /// compressed with the parameters of this array.
+    ///
+    /// The new compressed chunks are held in memory until all of them are written.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -138,8 +146,10 @@ impl NDArray {
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), with the [errors of
     /// reads](NDArray#errors-of-reads) of `source`, and with:
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the shapes do not match; the other array is in the same
-    ///   file; or the chunks of this array have size 0 on the axis;
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the axis does not exist, or the shapes do not match;
+    ///   - the other array is in the same file;
+    ///   - the chunks of this array have size 0 on the axis;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
@@ -175,16 +185,17 @@ impl NDArray {
         })
     }
 
-    /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. Unlike in C, any index is allowed.
+    /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. In contrast to C, any index is allowed.
     ///
     /// The items are in C order. The length of `items` must be a multiple of the number of items at one index of the
-    /// axis (for axis 0, the number of items in a row). A negative `at` counts from the end, as in NumPy's `insert`: -1
-    /// inserts before the last index.
+    /// axis (for axis 0, the number of items in a row). A negative `at` counts from the end of the axis, as in NumPy's
+    /// `insert`: -1 inserts before the last index.
     ///
-    /// Existing chunks before index `at` are not recompressed. If the number of inserted indices is a multiple of the
-    /// chunk size on the axis, only the chunks that contain index `at` are recompressed. If `at` is a multiple of
-    /// the chunk size too, no chunk is recompressed. In all other cases, all chunks from index `at` on are
-    /// recompressed.
+    /// The chunk size on the axis determines which existing chunks are recompressed:
+    /// - If `at` and the number of inserted indices are multiples of the chunk size, no chunk is recompressed.
+    /// - If only the number of inserted indices is a multiple of the chunk size, the chunks that contain index `at` are
+    ///   recompressed.
+    /// - Otherwise, the chunks that contain index `at` and all chunks after it are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -197,7 +208,7 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or its chunks have size 0, as in empty arrays that
     ///   Python created;
     /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis.
     #[doc(alias = "b2nd_insert")]
@@ -211,12 +222,14 @@ impl NDArray {
         self.put_in(INSERT, axis, Some(at.to_i128()), &bytes)
     }
 
-    /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. Unlike in C, any range is
+    /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. In contrast to C, any range is
     /// allowed.
     ///
-    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. If the length of
-    /// the range is a multiple of the chunk size on the axis, but its start is not, only the chunks that contain the
-    /// start are recompressed. Otherwise all remaining chunks from the start of the range on are recompressed.
+    /// The chunk size on the axis determines which chunks are recompressed:
+    /// - If the range consists of complete chunks, these chunks are deleted, and no chunk is recompressed.
+    /// - If only the length of the range is a multiple of the chunk size, the chunks that contain the start of the
+    ///   range are recompressed.
+    /// - Otherwise, the chunks that contain the start of the range and all remaining chunks after it are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -230,8 +243,10 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the selection is neither an index nor a range with
-    ///   step 1; or the range ends before it starts;
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the axis does not exist;
+    ///   - the selection is not an index or a range with step 1;
+    ///   - the range ends before it starts;
     /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis.
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Reading of arrays, and views: selections and axis transformations that are evaluated when they are read.
+//! Reading of arrays, and lazy views: selections and axis transformations that a read evaluates.
 
 use blosc2_format::b2nd::MAX_NDIM;
 
@@ -18,8 +18,8 @@ impl NDArray {
     /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`. Python:
     /// `array[...]`, `array.oindex[...]`.
     ///
-    /// The selection can be one range for each axis, or any other form that [`Selection`] lists. With the feature
-    /// `ndarray` it can also be `s![...]`.
+    /// The selection can be one range for each axis, or another form; [`Selection`] lists all forms. With the feature
+    /// `ndarray`, the result of `s![...]` is a selection too.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -34,8 +34,8 @@ impl NDArray {
         self.read_region(&self.select(&selection.into(), READ)?)
     }
 
-    /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer is the number of
-    /// selected items. After an error the buffer may be partly written.
+    /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer must be the number of
+    /// selected items. After an error, the buffer may be partly written.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -56,8 +56,8 @@ impl NDArray {
         self.read(..)
     }
 
-    /// Reads one item by its index, one integer for each axis: `array.item::<f32>([3, -1])`. Negative integers count
-    /// from the end of the axis.
+    /// Reads the item at an index, which has one integer for each axis: `array.item::<f32>([3, -1])`. Negative integers
+    /// count from the end of the axis.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -66,7 +66,7 @@ impl NDArray {
         self.read_region(&region).map(|items| items[0])
     }
 
-    /// Returns a view of the whole array. Slicing a view and rearranging its axes read no items.
+    /// Returns a view of the entire array. The methods of a view that slice it or change its axes read no items.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -140,12 +140,12 @@ impl NDArray {
         self.read_items(Items::Region(region), self.whole_items(), bytes, zeros, swapped)
     }
 
-    /// Returns the part of each item that is the whole item.
+    /// Returns the [`ItemPart`] that covers entire items.
     pub(super) fn whole_items(&self) -> ItemPart {
         ItemPart::whole(self.typesize())
     }
 
-    /// Reads items, or a part of each, into a buffer of exactly their length, in C order.
+    /// Reads items, or a part of each item, into a buffer of exactly their length, in C order.
     pub(super) fn read_items(
         &self,
         items: Items<'_>,
@@ -162,7 +162,7 @@ impl NDArray {
         Ok(())
     }
 
-    /// Reads the current items, all from one state of the array.
+    /// Reads the current items. All of them belong to the same version of the array.
     pub(super) fn gather(&self, items: Items<'_>, sink: Sink<'_>) -> Result<()> {
         let Self { schunk, geometry, readers, .. } = self;
         let reading = schunk.reading()?;
@@ -215,7 +215,8 @@ impl NDArray {
         self.check_items::<T>(self.dtype(), self.dtype_str(), size, doing)
     }
 
-    /// The same check for items with a dtype and `size` bytes. If the dtype is not understood, only `text` is known.
+    /// Checks that `T` is the type of items with this dtype and `size` bytes. If the dtype cannot be parsed, `dtype` is
+    /// `None`, and `text` is its stored text.
     pub(super) fn check_items<T: Element>(
         &self,
         dtype: Option<&Dtype>,
@@ -255,11 +256,11 @@ impl NDArray {
     }
 }
 
-/// A lazy view of an array: a selection of its items, with axes that can be removed, added or reordered. Items are read
-/// only when a reading method is called.
+/// A lazy view of an array: a selection of its items, with axes that can be removed, added or reordered. No items are
+/// read until a method such as [`read`](Self::read) is called.
 ///
-/// A view borrows the array and does not copy items. Created by [`NDArray::view`]. A view in C (`b2nd_squeeze`,
-/// `b2nd_expand_dims`) can outlive its array; the lifetime of this type prevents that.
+/// [`NDArray::view`] creates a view. A view borrows the array, and does not copy items. In C, a view (`b2nd_squeeze`,
+/// `b2nd_expand_dims`) can outlive its array; in Rust, the lifetime of the view prevents this error.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -303,14 +304,16 @@ impl<'a> NDArrayView<'a> {
         self.shape().contains(&0)
     }
 
-    /// Returns a view of the selected items. No items are read.
+    /// Returns a view of the selected items of this view. No items are read.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view; a range ends before it starts; a
-    ///   step is 0; or a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
-    ///   [`expand_dims`](Self::expand_dims) added.
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - the selection has more axes than the view;
+    ///   - a range ends before it starts, or a step is 0;
+    ///   - a boolean mask does not have the length of its axis;
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
+    ///   no index or several indices.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
@@ -328,7 +331,7 @@ impl<'a> NDArrayView<'a> {
     /// Removes one axis, which must have size 1. C: `b2nd_squeeze_index`. NumPy and Python: `squeeze(axis)`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis, or its size is not 1.
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist, or its size is not 1.
     #[doc(alias = "b2nd_squeeze_index")]
     pub fn squeeze_axis(mut self, axis: usize) -> Result<Self> {
         let shape = self.shape();
@@ -341,11 +344,12 @@ impl<'a> NDArrayView<'a> {
         Ok(self)
     }
 
-    /// Inserts an axis of size 1 before axis `axis`, or after the last axis if `axis` is the number of dimensions. C:
-    /// `b2nd_expand_dims`. Python: `expand_dims`.
+    /// Inserts an axis of size 1 before axis `axis`. If `axis` is the number of dimensions, the new axis is the last
+    /// axis. C: `b2nd_expand_dims`. Python: `expand_dims`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `axis` is greater than the number of dimensions, or the view has 16 axes.
+    /// - [`ErrorKind::InvalidArgument`]: `axis` is greater than the number of dimensions, or the view already has 16
+    ///   axes.
     #[doc(alias("b2nd_expand_dims", "newaxis"))]
     pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
         let ndim = self.ndim();
@@ -381,12 +385,13 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Reads the selected items of the view, in C order; see [`NDArray::read`].
+    /// Reads the selected items of the view, in C order; see [`NDArray::read`]. Indices of the selection refer to the
+    /// view.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
-    ///   [`expand_dims`](Self::expand_dims) added.
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
+    ///   no index or several indices.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
@@ -395,8 +400,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index on an axis that
-    ///   [`expand_dims`](Self::expand_dims) added.
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
+    ///   no index or several indices.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,

@@ -13,12 +13,12 @@ use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Writes items over the selected items, in C order. `items` has one item for each selected item. C:
+    /// Replaces the selected items by `items`, in C order. `items` has one item for each selected item. C:
     /// `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python: `array[...] = items`.
     ///
-    /// The chunks that the selection touches are recompressed, on the threads of
-    /// [`CParams::threads`](crate::CParams::threads). The write is atomic: after an error no item has changed. If a
-    /// list selects an item several times, the last value is stored.
+    /// The chunks with selected items are recompressed; [`CParams::threads`](crate::CParams::threads) sets the number
+    /// of threads. The write is atomic: after an error, no item has changed. If a list selects the same item several
+    /// times, the last value is stored.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -38,7 +38,7 @@ impl NDArray {
         self.write_region(&region, &bytes)
     }
 
-    /// Writes the same item over each selected item. Python: `array[...] = item`.
+    /// Replaces each selected item by `item`. Python: `array[...] = item`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -59,8 +59,8 @@ impl NDArray {
         self.scatter(Items::Region(region), Source::new(item, &places))
     }
 
-    /// Writes one item by its index, one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative integers count
-    /// from the end of the axis.
+    /// Replaces the item at an index, which has one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative
+    /// integers count from the end of the axis.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).

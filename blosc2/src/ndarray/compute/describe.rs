@@ -9,33 +9,34 @@ use super::reducers::extreme;
 use super::source::Source;
 use crate::{Error, ErrorKind, Result};
 
-/// Statistics of items, computed in one pass. Created by [`LazyExpr::describe`].
+/// Statistics of items, computed in one pass. [`LazyExpr::describe`] returns them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description<T> {
-    /// The number of items that are not NaN. The other statistics except `nan_count` include only these items.
+    /// The number of items that are not NaN. All other statistics except `nan_count` ignore NaN.
     pub count: u64,
     /// The number of items that are NaN.
     pub nan_count: u64,
-    /// The smallest item; `None` if there are no items.
+    /// The smallest item; `None` if `count` is 0.
     pub min: Option<T>,
-    /// The largest item; `None` if there are no items.
+    /// The largest item; `None` if `count` is 0.
     pub max: Option<T>,
-    /// The arithmetic mean; NaN if there are no items.
+    /// The arithmetic mean; NaN if `count` is 0.
     pub mean: f64,
-    /// The standard deviation (`ddof` is 0); NaN if there are no items.
+    /// The standard deviation (`ddof` is 0); NaN if `count` is 0.
     pub std: f64,
-    /// The number of items in each bin of the histogram; empty without edges.
+    /// The number of items in each bin of the histogram; empty if no edges were passed.
     pub histogram: Vec<u64>,
 }
 
 impl<S: Source<Item: Real>> LazyExpr<S> {
-    /// Computes statistics in one pass: the number of items, the number of NaN, the minimum, the maximum, the mean, the
-    /// standard deviation, and a histogram.
+    /// Computes statistics of the items in one pass; [`Description`] lists them.
     ///
-    /// `edges` are the ascending edges of the bins of the histogram; without edges there is no histogram. A bin
-    /// includes its lower edge, and the last one also its upper edge, as in NumPy's `histogram`. Items outside all bins
-    /// are not counted. Items are converted to `f64` before they are compared with the edges, which rounds large 64-bit
+    /// `edges` are the edges of the bins of the histogram, in ascending order. If `edges` is empty, no histogram is
+    /// computed. Each bin includes its lower edge, and the last bin also includes its upper edge, as in NumPy's
+    /// `histogram`. Items outside all bins are not counted.
+    ///
+    /// Items are converted to `f64` before they are compared with the edges. This conversion rounds large 64-bit
     /// integers.
     ///
     /// ```

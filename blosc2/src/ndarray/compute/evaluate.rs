@@ -20,7 +20,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
-    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or exceed
+    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or their size exceeds
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
     #[doc(alias = "compute")]
@@ -33,8 +33,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         Ok(items)
     }
 
-    /// Computes all items into a buffer of the caller, in C order. The length of the buffer is the number of items.
-    /// After an error the buffer may be partly written.
+    /// Computes all items into a buffer of the caller, in C order. The length of the buffer must be the number of
+    /// items. After an error, the buffer may be partly written.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -100,8 +100,10 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
 
     /// Computes all items and stores them in a new array. Python: `compute`.
     ///
-    /// If the builder sets neither a chunk shape nor a block shape, the array has the chunk and block shapes of the
-    /// first operand that is a whole array of the same shape. If there is no such operand, the shapes are automatic.
+    /// If the builder sets no chunk shape and no block shape, the new array has the chunk and block shapes of the first
+    /// operand that is an entire array with the shape of the expression. If no operand is such an array, the chunk and
+    /// block shapes are automatic.
+    ///
     /// Metalayers are not copied. [`CParams::threads`](crate::CParams::threads) of the builder sets the number of
     /// threads that compute and compress the items.
     ///

@@ -1,4 +1,4 @@
-//! Lazily evaluated expressions of the items of arrays: reductions, elementwise operations and selection.
+//! Lazily evaluated expressions of the items of arrays: reductions, elementwise operations and selections.
 
 mod context;
 mod describe;
@@ -33,14 +33,15 @@ use number::Accumulator;
 use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
 use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 
-/// A lazily evaluated expression: items that are computed from the items of arrays, block by block, when a method
-/// reads, stores or reduces them. Python: `LazyExpr`.
+/// A lazily evaluated expression: items that are computed from the items of arrays. They are computed block by block,
+/// when a method reads, stores or reduces them. Python: `LazyExpr`.
 ///
-/// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] combines several operands, and
-/// [`map`](Self::map) applies a closure to each item. Only methods that return a [`Result`] read items. Each thread
-/// then holds a few blocks in memory, and never a whole operand. A chunk that stores only a repeated value (zeros, NaN
-/// or another value) is not decompressed. A closure may be called only once for many equal items, so it must return the
-/// same result for the same item.
+/// [`NDArray::lazy`] returns the expression of the items of an array. [`zip`] combines several operands, and
+/// [`map`](Self::map) applies a closure to each item. Only methods that return a [`Result`] read items.
+///
+/// During an evaluation, each thread holds a few blocks in memory, and never an entire operand. A chunk that stores
+/// only a repeated value (zeros, NaN or another value) is not decompressed. A closure may be called only once for many
+/// equal items. Therefore it must return the same result for the same item.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -55,38 +56,45 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// ```
 ///
 /// # Reductions
-/// The reductions combine all items to one value. After [`axes`](Self::axes) they combine the items over these axes
-/// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
-/// parameter `O` selects the form of the results: [`Whole`], [`Axes`] or [`StoredAxes`].
+/// A reduction, such as [`sum`](Self::sum), combines items. The type parameter `O` of the expression determines the
+/// result:
+/// - By default, all items are combined to one value ([`Whole`]).
+/// - After [`axes`](Self::axes), the items are combined over these axes. The result is a [`Reduced`]: values with a
+///   shape ([`Axes`]).
+/// - After [`axes`](Self::axes) and [`builder`](Self::builder), the result is a new array ([`StoredAxes`]).
 ///
-/// The dtypes of results and the rules for NaN are those of NumPy; see [`Numeric`].
+/// Results have the dtypes of NumPy, and NaN has the same effect as in NumPy; see [`Numeric`].
 ///
 /// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
-/// and rounded at the end. Therefore the result depends neither on the number of threads nor on the shapes of chunks
-/// and blocks, and is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
+/// and are rounded once at the end. Therefore the result does not depend on the number of threads or on the chunk and
+/// block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in
+/// NumPy.
 ///
 /// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles
-/// (boxes of some blocks), and the tiles into pieces (boxes of some tiles of a chunk). The items of a tile are combined
-/// in C order, then the tiles of a piece, then the pieces. This order, and with it the result, depends on the shape,
-/// the chunks and the blocks of the arrays, but not on the number of threads. With other chunk and block shapes, a
-/// product of floating-point items can differ in its last bit.
+/// (boxes of some blocks), and the tiles are grouped into pieces (boxes of some tiles of a chunk). First the items of
+/// each tile are combined in C order, then the tiles of each piece, and then the pieces.
+///
+/// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
+/// the number of threads. With other chunk and block shapes, a product of floating-point items can differ in its last
+/// bit.
 ///
 /// # Threads
 /// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is
-/// [`DParams::threads`](crate::DParams::threads) of the first array. If an expression is an operand of another one, the
-/// setting of the operand has no effect. If the result is a new array, [`CParams::threads`](crate::CParams::threads) of
-/// its builder sets the number of threads instead.
+/// [`DParams::threads`](crate::DParams::threads) of the first array. If an expression is an operand of another
+/// expression, the setting of the operand has no effect. If the result is a new array,
+/// [`CParams::threads`](crate::CParams::threads) of the builder sets the number of threads.
 ///
 /// # Errors of evaluation
 /// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
 /// with:
-/// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of the item type;
+/// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not the dtype of the item
+///   type;
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
-///   there is no such axis;
-/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or exceed
-///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
+///   an axis does not exist;
+/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the results in memory do not fit in the address space, or
+///   exceed [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
 /// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
-/// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression in a way that would
+/// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression, and this use would
 ///   deadlock.
 #[derive(Debug, Clone)]
 #[must_use = "an expression does nothing until a method evaluates it"]
@@ -98,8 +106,7 @@ pub struct LazyExpr<S, O = Whole> {
 }
 
 impl NDArray {
-    /// Returns a lazily evaluated expression of the items, for reductions and elementwise operations; see [`LazyExpr`].
-    /// No items are read.
+    /// Returns a lazily evaluated expression of the items of the array; see [`LazyExpr`]. No items are read.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -125,7 +132,7 @@ impl<'a> NDArrayView<'a> {
 }
 
 impl<'a> NDArrayField<'a> {
-    /// Returns a lazily evaluated expression of this field of all items; see [`NDArray::lazy`].
+    /// Returns a lazily evaluated expression of the values of this field; see [`NDArray::lazy`].
     pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }
@@ -143,8 +150,8 @@ impl<S: Source> LazyExpr<S> {
 
     /// Returns an expression that applies a closure to each item. Python: an expression such as `a * 2 + 1`.
     ///
-    /// The closure runs on several threads. It must return the same result for the same item, since it may be called
-    /// only once for many equal items.
+    /// The closure may run on several threads. It must return the same result for the same item, because it may be
+    /// called only once for many equal items.
     pub fn map<U: Copy + Send + Sync, F: Fn(S::Item) -> U + Sync>(
         self,
         item: F,
@@ -152,8 +159,8 @@ impl<S: Source> LazyExpr<S> {
         self.with(Always(item))
     }
 
-    /// Returns an expression that applies a closure that can fail. If the closure fails, the evaluation stops and fails
-    /// with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
+    /// Returns an expression that applies a closure, which can fail, to all items. If the closure fails, the evaluation
+    /// stops and fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
     ///
     /// ```
     /// use blosc2::{ErrorKind, NDArray};
@@ -178,8 +185,8 @@ impl<S: Source> LazyExpr<S> {
         LazyExpr { source: Map { source, function }, output, threads }
     }
 
-    /// Selects the items for which a predicate is true. The methods of [`Select`] read, count or locate these items.
-    /// Python: `a[a > 5]`.
+    /// Selects the items for which a predicate is true. The methods of the returned [`Select`] read, count or locate
+    /// these items. Python: `a[a > 5]`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -196,8 +203,8 @@ impl<S: Source> LazyExpr<S> {
         Select::new(self, predicate)
     }
 
-    /// Sets the axes over which reductions combine the items: an integer, a tuple or an array of integers. Negative
-    /// integers count from the last axis. NumPy: `axis=`.
+    /// Sets the axes over which reductions combine the items. `axes` is an integer, a tuple or an array of integers.
+    /// Negative integers count from the last axis: -1 is the last axis. NumPy: `axis=`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -214,9 +221,9 @@ impl<S: Source> LazyExpr<S> {
 }
 
 impl<S: Source> LazyExpr<S, Axes> {
-    /// Sets whether the reduced axes stay in the shape of the result, with size 1. Off by default.
+    /// Sets whether the shape of the result contains the reduced axes, with size 1. Off by default.
     ///
-    /// The result can then be an operand together with the same items, by broadcasting:
+    /// With these axes, the result can be broadcast to the shape of the original items:
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -234,7 +241,8 @@ impl<S: Source> LazyExpr<S, Axes> {
         self
     }
 
-    /// Writes the results of reductions to a new array, which the builder creates. The results need not fit in memory.
+    /// Writes the results of reductions to a new array, which the builder creates. The results may be larger than the
+    /// memory.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -253,8 +261,8 @@ impl<S: Source> LazyExpr<S, Axes> {
 }
 
 impl<S: Source, O> LazyExpr<S, O> {
-    /// Sets the number of threads that evaluate the expression. Default: [`DParams::threads`](crate::DParams::threads)
-    /// of the first array.
+    /// Sets the number of threads that evaluate the expression. The default is
+    /// [`DParams::threads`](crate::DParams::threads) of the first array.
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = Some(threads.into());
         self
@@ -263,19 +271,19 @@ impl<S: Source, O> LazyExpr<S, O> {
     /// Returns the shape of the expression: the shape of the operands after broadcasting.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of its item
-    ///   type;
+    /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not the dtype of the
+    ///   item type;
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast,
     ///   or an [`InMemory`] operand does not have the number of items of its shape.
     pub fn shape(&self) -> Result<Vec<u64>> {
         self.source.shape()
     }
 
-    /// Combines the items by closures: for each group of items, `fold` adds the items one by one to a value that is
-    /// initially `start`; `combine` joins the values of two consecutive groups.
+    /// Combines the items by closures. The items are divided into groups. For each group, `fold` adds the items one by
+    /// one to a value, which is initially `start`. Then `combine` joins the values of consecutive groups.
     ///
-    /// `combine` must be associative, and combining `start` with another value must return that value. If there are no
-    /// items, the result is `start`.
+    /// `combine` must be associative. If one argument of `combine` is `start`, it must return the other argument. If
+    /// there are no items, the result is `start`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -318,8 +326,10 @@ impl<S: Source, O> LazyExpr<S, O> {
 }
 
 impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
-    /// Computes the sum: 0 if there are no items. A sum of floating-point items is exact, and rounded once. A sum of
-    /// integers wraps around in `i64` or `u64`. NumPy: `sum`.
+    /// Computes the sum: 0 if there are no items. NumPy: `sum`.
+    ///
+    /// A sum of floating-point items is computed exactly, and rounded once at the end. A sum of integers wraps around
+    /// in `i64` or `u64`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -332,9 +342,11 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
     ///
-    /// A product of `f16`, `f32` or `f64` items is computed with 106 bits and an unbounded exponent: no intermediate
-    /// result overflows or underflows, and rounding can change only the last bit of the result. A product of complex
-    /// items is computed in `f64`. A product of integers wraps around in `i64` or `u64`.
+    /// The precision depends on the item type:
+    /// - A product of `f16`, `f32` or `f64` items is computed with 106 bits and an unbounded exponent. No intermediate
+    ///   result overflows or underflows, and rounding can change only the last bit of the result.
+    /// - A product of complex items is computed in `f64`.
+    /// - A product of integers wraps around in `i64` or `u64`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -358,11 +370,13 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         })
     }
 
-    /// Computes the variance, in one pass: the sum of the squared distances from the mean, divided by the number of
-    /// items minus `ddof`. `ddof` (delta degrees of freedom) is 0 for the variance of the items, and 1 for the estimate
-    /// from a sample. NumPy: `var`.
+    /// Computes the variance in one pass: the sum of the squared distances from the mean, divided by the number of
+    /// items minus `ddof`. NumPy: `var`.
     ///
-    /// If the number of items is not greater than `ddof`, the result is infinite, or NaN if the items are equal.
+    /// `ddof` (delta degrees of freedom) is 0 for the variance of the items, and 1 if the items are a sample from which
+    /// the variance is estimated.
+    ///
+    /// If the number of items is `ddof` or less, the result is NaN if all items are equal, and otherwise infinite.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -375,7 +389,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         })
     }
 
-    /// Computes the standard deviation: the square root of the [variance](Self::var). NumPy: `std`.
+    /// Computes the standard deviation: the square root of the [variance](Self::var) with the same `ddof`. NumPy:
+    /// `std`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -388,7 +403,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         })
     }
 
-    /// Computes the smallest item; NaN if one item is NaN. Negative zero is smaller than zero. Complex items are
+    /// Computes the smallest item, or NaN if an item is NaN. Negative zero is smaller than zero. Complex items are
     /// compared by the real part, then by the imaginary part. NumPy: `min`.
     ///
     /// # Errors
@@ -401,7 +416,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Extreme<_, false>, _, false>(|least, _| least.finish())
     }
 
-    /// Computes the largest item; NaN if one item is NaN. Negative zero is smaller than zero. Complex items are
+    /// Computes the largest item, or NaN if an item is NaN. Negative zero is smaller than zero. Complex items are
     /// compared by the real part, then by the imaginary part. NumPy: `max`.
     ///
     /// # Errors
@@ -414,8 +429,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Extreme<_, true>, _, false>(|largest, _| largest.finish())
     }
 
-    /// Computes the position of the first smallest item, or of the first NaN: its index in C order among all items, or
-    /// among the items that are reduced. NumPy: `argmin`, for one axis or all.
+    /// Computes the position of the first smallest item, or of the first NaN. The position is an index in C order among
+    /// the items that are combined to one result. NumPy: `argmin`, which supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -427,8 +442,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<false>)
     }
 
-    /// Computes the position of the first largest item, or of the first NaN: its index in C order among all items, or
-    /// among the items that are reduced. NumPy: `argmax`, for one axis or all.
+    /// Computes the position of the first largest item, or of the first NaN. The position is an index in C order among
+    /// the items that are combined to one result. NumPy: `argmax`, which supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -440,7 +455,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<true>)
     }
 
-    /// Computes whether at least one item is not zero; NaN is not zero. Stops at the first such item. NumPy: `any`.
+    /// Computes whether at least one item is not zero. NaN is not zero. The evaluation stops at the first item that is
+    /// not zero. NumPy: `any`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -451,7 +467,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Has<true>, _, false>(|has, _| Ok(has.0))
     }
 
-    /// Computes whether all items are not zero; NaN is not zero. Stops at the first zero. NumPy: `all`.
+    /// Computes whether all items are not zero. NaN is not zero. The evaluation stops at the first zero. NumPy: `all`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -462,7 +478,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Has<false>, _, false>(|has, _| Ok(!has.0))
     }
 
-    /// Counts the items that are not zero; NaN is not zero. NumPy: `count_nonzero`.
+    /// Counts the items that are not zero. NaN is not zero. NumPy: `count_nonzero`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -482,16 +498,18 @@ impl<S: Source> Operand<S::Item> for LazyExpr<S> {
     }
 }
 
-/// Two to four operands, whose items a closure combines. Created by [`zip`].
+/// Two to four operands, whose items a closure combines. [`zip`] returns this type.
 #[derive(Debug, Clone)]
 #[must_use = "operands do nothing until `map` combines them"]
 pub struct Zip<O>(O);
 
-/// Combines two to four operands with [`map`](Zip::map): arrays, views, fields, expressions, items in memory and
-/// numbers; see [`Operand`]. The closure of `map` states the item types, as in the example: an array has no item type.
+/// Combines two to four operands. [`map`](Zip::map) applies a closure to their items. Operands are arrays, views,
+/// fields, expressions, items in memory and numbers; see [`Operand`]. The type of an array does not contain the item
+/// type. Therefore the closure states the types of its parameters, as in the example.
 ///
 /// The operands are broadcast to one shape by NumPy's rules: shapes are aligned at the last axis, and an axis of size 1
-/// is repeated. Their chunk and block shapes may differ; evaluation is fastest if they are equal.
+/// is repeated. The operands may have different chunk and block shapes; evaluation is fastest if these shapes are
+/// equal.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -515,7 +533,7 @@ macro_rules! zip {
         impl<$($operand),+> Zip<($($operand,)+)> {
             /// Returns an expression that applies a closure to the items of the operands.
             ///
-            /// The parameter of the closure is a tuple, which states the types of the items.
+            /// The parameter of the closure is a tuple, and its type states the types of the items.
             pub fn map<$($item,)+ U, F>(
                 self,
                 item: F,
@@ -530,8 +548,8 @@ macro_rules! zip {
                 LazyExpr::new(Zipped { operands, function: Always(item) })
             }
 
-            /// Returns an expression that applies a closure that can fail. If the closure fails, the evaluation stops
-            /// and fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
+            /// Returns an expression that applies a closure, which can fail, to all items. If the closure fails, the
+            /// evaluation stops and fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
             pub fn try_map<$($item,)+ U, E, F>(
                 self,
                 item: F,
@@ -554,8 +572,8 @@ zip! { A T1 B T2 }
 zip! { A T1 B T2 C T3 }
 zip! { A T1 B T2 C T3 D T4 }
 
-/// Returns an expression that selects the items of `one` where `condition` is true, and the items of `other` elsewhere.
-/// The operands are broadcast to one shape. NumPy: `where`.
+/// Returns an expression with the items of `one` where `condition` is true, and the items of `other` where `condition`
+/// is false. The operands are broadcast to one shape. NumPy: `where`.
 ///
 /// ```
 /// use blosc2::NDArray;

@@ -8,14 +8,15 @@ use crate::Element;
 /// An item type that reductions accept: `bool`, integers of up to 64 bits, `f32`, `f64`, `f16` (feature `half`) and
 /// complex numbers (feature `num-complex`). This trait is sealed.
 ///
-/// The result types are those of NumPy:
+/// The result types are the same as in NumPy:
 ///
 /// | items | [`Sum`](Self::Sum) | [`Mean`](Self::Mean) | [`Variance`](Self::Variance) |
 /// |---|---|---|---|
 /// | `bool`, `i8` to `i64` | `i64` | `f64` | `f64` |
 /// | `u8` to `u64` | `u64` | `f64` | `f64` |
-/// | `f16`, `f32`, `f64` | the same | the same | the same |
-/// | `Complex<f32>`, `Complex<f64>` | the same | the same | `f32`, `f64` |
+/// | `f16`, `f32`, `f64` | the item type | the item type | the item type |
+/// | `Complex<f32>` | `Complex<f32>` | `Complex<f32>` | `f32` |
+/// | `Complex<f64>` | `Complex<f64>` | `Complex<f64>` | `f64` |
 ///
 /// ```
 /// use blosc2::compute::Numeric;

@@ -1,4 +1,4 @@
-//! The forms of the results of reductions: one value, values with a shape, or an array.
+//! The forms of the results of reductions: one value, several values with a shape, or an array.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result, Threads};
 /// The maximum size in bytes of results that are in memory before an array is created from them.
 const SMALL: u64 = 4 << 20;
 
-/// The form of the results of reductions. This trait is sealed.
+/// The form of the results of reductions; see [reductions](super::LazyExpr#reductions). This trait is sealed.
 ///
 /// | form | result |
 /// |---|---|
@@ -178,7 +178,7 @@ impl<T: Element> Output<T> for StoredAxes {
     }
 }
 
-/// The results of a reduction over some axes: values with a shape.
+/// The results of a reduction over some axes: values with a shape. A reference to this type can be an [`Operand`].
 ///
 /// ```
 /// use blosc2::NDArray;

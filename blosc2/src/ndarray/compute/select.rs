@@ -17,9 +17,9 @@ const GROUP: usize = 64;
 const NONE: [bool; GROUP] = [false; GROUP];
 const ALL: [bool; GROUP] = [true; GROUP];
 
-/// The items of an expression for which a predicate is true, in C order. Created by [`LazyExpr::select`].
+/// The items of an expression for which a predicate is true, in C order. [`LazyExpr::select`] returns this selection.
 ///
-/// Each method except [`mask`](Self::mask) evaluates the expression once.
+/// Each call of a method except [`mask`](Self::mask) evaluates the expression.
 #[derive(Debug, Clone)]
 #[must_use = "a selection does nothing until a method evaluates it"]
 pub struct Select<S, P> {
@@ -40,7 +40,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         self.collect(|_, item| item)
     }
 
-    /// Computes the indices of the selected items in C order. NumPy: `flatnonzero`.
+    /// Computes the flat index (in C order) of each selected item. NumPy: `flatnonzero`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
@@ -49,9 +49,8 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         self.collect(|index, _| index)
     }
 
-    /// Computes the coordinates of the selected items, in C order.
-    /// [`NDArray::read_points`](crate::NDArray::read_points) accepts them. `N` is the number of axes. NumPy:
-    /// `argwhere`.
+    /// Computes the coordinates of the selected items, in C order. `N` is the number of axes.
+    /// [`NDArray::read_points`](crate::NDArray::read_points) accepts these coordinates. NumPy: `argwhere`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation), and with:
@@ -82,10 +81,10 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         Whole.evaluate(source, *threads, Matches(&self.predicate))
     }
 
-    /// Returns an expression of the boolean mask, which states for each item whether it is selected.
+    /// Returns an expression of the boolean mask: for each item, whether the item is selected.
     ///
-    /// [`create`](LazyExpr::create) stores it as a compressed array; [`read`](LazyExpr::read) returns it for
-    /// [`NDArray::read_mask`](crate::NDArray::read_mask).
+    /// [`create`](LazyExpr::create) stores the mask as a compressed array. [`read`](LazyExpr::read) returns the mask in
+    /// memory, for example for [`NDArray::read_mask`](crate::NDArray::read_mask).
     ///
     /// ```
     /// use blosc2::NDArray;

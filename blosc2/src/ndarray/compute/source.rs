@@ -1,4 +1,5 @@
-//! The sources of the items of expressions: arrays, views, fields, slices, single values, and closures over these.
+//! The sources of the items of expressions: arrays, views, fields, slices, single values, and closures that compute
+//! items from other sources.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -89,14 +90,14 @@ pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
     Ok(Space::new(shape, size_of::<S::Item>(), &layouts.0))
 }
 
-/// A type that can be an operand of [`zip`](super::zip), with items of type `T`.
+/// A type that can be an operand of [`zip`](super::zip). The operand has items of type `T`.
 ///
 /// | operand | `T` |
 /// |---|---|
-/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure takes |
-/// | [`LazyExpr`](super::LazyExpr) | its item type |
-/// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
-/// | a number or a `bool` | its own type |
+/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type of the parameter of the closure |
+/// | [`LazyExpr`](super::LazyExpr) | the item type of the expression |
+/// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | the type of the items |
+/// | a number or a `bool` | the type of this number or `bool` |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operand with items of type `{T}`",
     note = "operands are `&NDArray`, views, fields, expressions, numbers, `&Reduced` and slices; for items in memory \
@@ -282,7 +283,7 @@ impl<'a, T: Element> Operand<T> for &NDArrayField<'a> {
     }
 }
 
-/// Items in memory with a shape, as an operand: a slice of items in C order.
+/// An operand of items in memory: a slice of items in C order, and their shape.
 ///
 /// ```
 /// use blosc2::compute::{InMemory, zip};
@@ -301,8 +302,8 @@ pub struct InMemory<'a, T> {
 }
 
 impl<'a, T: Copy + Send + Sync> InMemory<'a, T> {
-    /// Creates an operand of these items in C order. If the number of items does not match the shape, the evaluation of
-    /// the expression fails with [`ErrorKind::InvalidArgument`].
+    /// Creates an operand from items in C order. If the number of items does not match the shape, the evaluation of the
+    /// expression fails with [`ErrorKind::InvalidArgument`].
     pub fn new(items: &'a [T], shape: impl AsRef<[u64]>) -> Self {
         Self { items, shape: shape.as_ref().to_vec() }
     }
