@@ -187,7 +187,7 @@ impl NDArrayBuilder {
     /// C: `dtype_format`.
     ///
     /// Set the format only for methods that receive the text of a dtype, such as [`from_bytes`](Self::from_bytes).
-    /// Methods with an item type `T` always store the text in NumPy's notation, even if this format is not 0.
+    /// Methods with an item type `T` also store this format, but their text is always in NumPy's notation.
     /// [`copy`](Self::copy), [`concatenate`](Self::concatenate) and [`stack`](Self::stack) ignore this setting, and use
     /// the format of the first source.
     ///
@@ -569,7 +569,8 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array of zeros. They are stored as special chunks without data. C: `b2nd_zeros`. Python: `zeros`.
+    /// Creates an array of zeros. The items are stored as special chunks without data. C: `b2nd_zeros`. Python:
+    /// `zeros`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -578,8 +579,8 @@ impl NDArrayBuilder {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an uninitialized array: it is stored as special chunks without data, and all items read as zeros. C:
-    /// `b2nd_uninit`. Python: `uninit`.
+    /// Creates an array of uninitialized items, which read as zeros. The items are stored as special chunks without
+    /// data. C: `b2nd_uninit`. Python: `uninit`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -588,8 +589,8 @@ impl NDArrayBuilder {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an array in which all items are NaN. They are stored as special chunks without data. `T` is `f32` or
-    /// `f64`. C: `b2nd_nans`. Python: `nans`.
+    /// Creates an array in which all items are NaN. The items are stored as special chunks without data. `T` is `f32`
+    /// or `f64`. C: `b2nd_nans`. Python: `nans`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
@@ -599,7 +600,7 @@ impl NDArrayBuilder {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an array of zeros, NaN or uninitialized items of any dtype. They are stored as special chunks.
+    /// Creates an array of zeros, NaN or uninitialized items of any dtype. The items are stored as special chunks.
     ///
     /// [`Special::Nan`] needs a floating-point dtype of 4 or 8 bytes, in any byte order. In non-native byte order, each
     /// chunk stores NaN once, as a repeated value.

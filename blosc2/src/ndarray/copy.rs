@@ -152,6 +152,8 @@ impl NDArrayBuilder {
     /// - the chunk and block shapes, if the builder sets none of them. If the builder sets only one of the shapes, the
     ///   other shape is automatic.
     ///
+    /// A copy of any other view does not have these properties of the source; the settings of the builder apply.
+    ///
     /// A compressed chunk is copied unchanged if all of these conditions are true:
     /// - the builder does not set [`cparams`](Self::cparams);
     /// - the source has no prefilter and no postfilter;
@@ -307,8 +309,10 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of the sources, and with:
-    /// - [`ErrorKind::InvalidArgument`]: there are no sources, `axis` is greater than the number of dimensions of the
-    ///   sources, the sources have 16 axes, or the shapes differ;
+    /// - [`ErrorKind::InvalidArgument`]:
+    ///   - there are no sources, or their shapes differ;
+    ///   - `axis` is greater than the number of dimensions of the sources;
+    ///   - the sources already have 16 axes;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     pub fn stack<'a>(
         self,

@@ -5,8 +5,12 @@ use crate::{Error, ErrorKind, Result};
 
 /// A sequence with one integer for each axis: a shape, or the index of an item.
 ///
-/// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, for a single integer (one
-/// axis), and for `()` (no axes). In an index, negative integers count from the end of the axis. This trait is sealed.
+/// These types implement this trait:
+/// - arrays, slices, vectors and tuples of integers of up to 64 bits;
+/// - a single integer (one axis);
+/// - `()` (no axes).
+///
+/// In an index, negative integers count from the end of the axis. This trait is sealed.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -33,7 +37,8 @@ pub trait PerAxis: sealed::Sealed {
     fn along(&self, axis: usize) -> i128;
 }
 
-/// Checks that no integer is negative, as in a shape, and returns them. `what` names them in the error.
+/// Returns the integers of a shape; fails if one of them is negative. `what` is the name of the shape in the error
+/// message.
 pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec<u64>> {
     let size = |axis| {
         let size = shape.along(axis);
@@ -45,14 +50,15 @@ pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec
     (0..shape.ndim()).map(size).collect()
 }
 
-/// Returns the position of an index, which counts from the end if it is negative; at least `size` if it is outside.
+/// Returns the position of an index. A negative index counts from the end of the axis. If the index is outside the
+/// axis, the result is at least `size`.
 pub(super) fn place(at: i128, size: u64) -> u64 {
     let place = if at < 0 { at + i128::from(size) } else { at };
     u64::try_from(place).unwrap_or(u64::MAX)
 }
 
 mod sealed {
-    /// Sealed, because an index must not change between its check and its use.
+    /// This trait is sealed because an index must not change between its check and its use.
     pub trait Sealed {}
 }
 

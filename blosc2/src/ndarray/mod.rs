@@ -125,7 +125,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the handle uses [locking](OpenOptions::locking), and the file was replaced or removed
 ///   after it was opened;
-/// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
+/// - [`ErrorKind::Unfinished`]: another process has not completed a change of the file;
 /// - [`ErrorKind::Busy`]: another process is changing the file without locking; or another access to the file is
 ///   running a user closure, and the read could deadlock;
 /// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or a user-defined filter failed or panicked; or a
@@ -160,7 +160,7 @@ const NUMPY_FORMAT: u8 = 0;
 ///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
+/// - [`ErrorKind::Unfinished`]: another process has not completed a change of the file;
 /// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking; or another access to the file is
 ///   running a user closure, and the change could deadlock;
 /// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner, failed or panicked; or a custom
@@ -196,8 +196,8 @@ impl NDArray {
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
     ///   writing;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly; or a change of the file is running a [user
-    ///   closure](Self#errors-of-reads), and this call could deadlock.
+    /// - [`ErrorKind::Busy`]: another handle or process replaces the file repeatedly; or a change of the file is
+    ///   running a [user closure](Self#errors-of-reads), and this call could deadlock.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
@@ -221,7 +221,7 @@ impl NDArray {
     ///   writing;
     /// - [`ErrorKind::Busy`]:
     ///   - another handle of this program has the file open for writing;
-    ///   - the file is being replaced repeatedly;
+    ///   - another handle or process replaces the file repeatedly;
     ///   - a read or a change of the file is running a [user closure](Self#errors-of-reads), and this call could
     ///     deadlock.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
@@ -384,7 +384,7 @@ impl NDArray {
         Self::builder().from_slice(items, shape)
     }
 
-    /// Returns a builder with default parameters, which creates an array in memory, in a file or in a directory.
+    /// Returns a builder, which creates a new array in memory, in a file or in a directory.
     #[doc(alias = "b2nd_create_ctx")]
     pub fn builder() -> NDArrayBuilder {
         NDArrayBuilder::default()

@@ -70,9 +70,9 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in
 /// NumPy.
 ///
-/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles
-/// (boxes of some blocks), and the tiles are grouped into pieces (boxes of some tiles of a chunk). First the items of
-/// each tile are combined in C order, then the tiles of each piece, and then the pieces.
+/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles;
+/// each tile covers some blocks. The tiles are grouped into pieces; each piece covers some tiles of a chunk. First the
+/// items of each tile are combined in C order, then the tiles of each piece, and then the pieces.
 ///
 /// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
 /// the number of threads. With other chunk and block shapes, a product of floating-point items can differ in its last
@@ -253,7 +253,7 @@ impl<S: Source> LazyExpr<S, Axes> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// The reduction then also fails with the errors of [creation](NDArrayBuilder#errors-of-creation).
+    /// With a builder, a reduction also fails with the errors of [creation](NDArrayBuilder#errors-of-creation).
     pub fn builder(self, builder: NDArrayBuilder) -> LazyExpr<S, StoredAxes> {
         let Self { source, output: axes, threads } = self;
         LazyExpr { source, output: StoredAxes { axes, builder }, threads }
@@ -268,7 +268,7 @@ impl<S: Source, O> LazyExpr<S, O> {
         self
     }
 
-    /// Returns the shape of the expression: the shape of the operands after broadcasting.
+    /// Returns the shape of the expression. It is the shape of the operands after broadcasting.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not the dtype of the
