@@ -1,4 +1,4 @@
-//! Boxes of a view, from which arrays are created.
+//! Boxes (ranges of indices on each axis) of a view, from which arrays are created.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, Threads};
 
 impl NDArray {
-    /// The text of the dtype; without a dtype, that of raw bytes of the typesize, as in C.
+    /// Returns the text of the dtype. Without a dtype, returns the dtype of raw bytes with the typesize, as in C.
     pub(super) fn dtype_text(&self) -> String {
         self.dtype_str().map_or_else(|| format!("|S{}", self.typesize()), str::to_owned)
     }
@@ -33,12 +33,12 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Whether the view is the whole array with unchanged axes.
+    /// Whether the view is the entire array with unchanged axes.
     pub(super) fn is_whole(&self) -> bool {
         self.region == Region::whole(self.array.shape())
     }
 
-    /// Checks that the view can be joined on an axis to an array, or a part of one, with this shape.
+    /// Checks that the view can be joined on an axis to an array, or to a part of an array, with this shape.
     pub(super) fn check_joins(
         &self,
         (array, shape): (&NDArray, &[u64]),
@@ -60,8 +60,8 @@ impl NDArrayView<'_> {
         Ok(())
     }
 
-    /// Reads a box of the view to the position `to` of a box with the shape `extent`, whose items are in `bytes` in C
-    /// order. All bytes of that position are 0.
+    /// Reads a box of the view into a larger box with the shape `extent`, whose items are in `bytes` in C order. The
+    /// first item is written to the index `to` of the larger box. The overwritten bytes must be 0.
     pub(super) fn read_box(
         &self,
         reading: &Reading<'_>,
@@ -77,7 +77,8 @@ impl NDArrayView<'_> {
         self.gather_alone((reading, &Fetched::default()), &region, sink, doing)
     }
 
-    /// Reads from the file what a box of the view needs, if it is in one chunk or the storage has a high latency.
+    /// Reads the compressed blocks of a box of the view from the file, if the box is in one chunk or the storage has a
+    /// high latency.
     pub(super) fn fetch(
         &self,
         reading: &Reading<'_>,
@@ -87,7 +88,7 @@ impl NDArrayView<'_> {
         fetched.clear();
         let array = self.array;
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        // Nothing is written to them.
+        // The plan is not used to copy items.
         let places = Places::repeated(&region.shape(), array.whole_items());
         let now = array.geometry_now(reading)?;
         let items = Items::Region(&region);
@@ -99,9 +100,9 @@ impl NDArrayView<'_> {
         array.schunk.fetch(reading, wanted.collect(), fetched)
     }
 
-    /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.
+    /// Reads a box of the view on this thread. Writes the items, or this part of each item, to `bytes` in C order.
     ///
-    /// What was fetched before, in the same read, is what a box that includes this one needs.
+    /// `fetched` contains the compressed blocks of a box that includes this box. They were fetched in the same read.
     pub(super) fn read_tile(
         &self,
         (reading, fetched): (&Reading<'_>, &Fetched),
@@ -133,8 +134,7 @@ impl NDArrayView<'_> {
         read.map_err(|error| array.schunk.at(error))
     }
 
-    /// Returns the item that all items of a box of the view repeat, if they are in one chunk that stores only this
-    /// item.
+    /// Returns the repeated item of a box of the view, if the box is in one chunk, and the chunk stores only this item.
     pub(super) fn repeated_item(
         &self,
         reading: &Reading<'_>,
@@ -162,8 +162,8 @@ impl NDArrayView<'_> {
         })
     }
 
-    /// Returns the compressed chunk whose items are exactly those of this box, which is the box of a chunk of another
-    /// array. `None` if there is no such chunk, or if it cannot be a chunk of the other array as it is.
+    /// Returns the compressed chunk that contains exactly the items of this box. The box is the one of a chunk of
+    /// another array. Returns `None` if there is no such chunk, or if the other array cannot store the chunk unchanged.
     pub(super) fn whole_chunk(
         &self,
         reading: &Reading<'_>,

@@ -782,7 +782,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Adds the metalayers of an array, except the one of its shapes.
+    /// Adds the metalayers of an array, except the metalayer of its shapes.
     pub(super) fn meta_from(mut self, source: &NDArray) -> Result<Self> {
         for layer in source.schunk.meta().iter() {
             let (name, content) = layer?;
@@ -794,7 +794,7 @@ impl NDArrayBuilder {
         Ok(self)
     }
 
-    /// Uses the chunk and block shapes of an array unless the builder sets one of them.
+    /// Uses the chunk and block shapes of an array, if the builder sets none of them.
     pub(super) fn cut_as(mut self, source: &NDArray) -> Self {
         if self.chunks.is_none() && self.blocks.is_none() {
             self.chunks = Some(source.chunks().to_vec());
@@ -803,7 +803,7 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Uses the compression parameters of an array unless the builder sets some.
+    /// Uses the compression parameters of an array, if the builder sets none.
     pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
         self.cparams.get_or_insert_with(|| source.cparams());
         self
@@ -895,7 +895,7 @@ impl NDArrayBuilder {
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
-    /// Parses the text of a dtype; `None` if it is not understood.
+    /// Parses the text of a dtype; `None` if the text cannot be parsed.
     fn parsed(&self, dtype: &str) -> Option<Dtype> {
         if self.dtype_format == NUMPY_FORMAT { Dtype::parse(dtype).ok() } else { None }
     }
@@ -918,7 +918,7 @@ const MAX_DTYPE_FORMAT: u8 = 127;
 /// The size in bytes of a character of NumPy's Unicode text.
 const CHARACTER: u8 = 4;
 
-/// Returns a chunk or block shape. Negative sizes become `u64::MAX`, which is refused as too large.
+/// Returns a chunk or block shape. Negative sizes become `u64::MAX`, which is rejected later as too large.
 fn side(shape: &impl PerAxis) -> Vec<u64> {
     (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
 }

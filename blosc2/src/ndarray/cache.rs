@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use crate::gate::Version;
 
-/// The least recently used cache of decoded blocks of one version of an array.
+/// The cache of decoded blocks of one version of an array. It drops the least recently used blocks.
 #[derive(Debug)]
 pub(super) struct Cache {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ impl Cache {
         Self { state: Mutex::new(state), most }
     }
 
-    /// Returns the blocks of a version; those of other versions are dropped.
+    /// Returns the cached blocks of a version, and drops the blocks of other versions.
     pub(super) fn of(&self, version: Version) -> Blocks<'_> {
         let mut state = self.state.lock();
         if state.version != version {

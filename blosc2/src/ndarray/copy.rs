@@ -399,8 +399,8 @@ impl NDArrayBuilder {
         })
     }
 
-    /// If the view is the whole array, uses its metalayers, and its chunk and block shapes unless the builder sets one
-    /// of them.
+    /// If the view is the entire array, uses its metalayers. Also uses its chunk and block shapes, if the builder sets
+    /// none of them.
     fn cut_like(mut self, array: &NDArray, view: &NDArrayView<'_>) -> Result<Self> {
         if view.is_whole() {
             self = self.meta_from(array)?;
@@ -410,7 +410,7 @@ impl NDArrayBuilder {
     }
 }
 
-/// Returns the range of a whole box of these ranges: its first index, and its shape.
+/// Returns the position of a box in itself, and its shape: zeros, and the length of each range.
 fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
@@ -485,7 +485,7 @@ numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait Arithmetic: Number {
-    /// Returns the number of steps from `start` to before `end`; `None` if it is not a finite number.
+    /// Returns the number of steps from `start` (inclusive) to `end` (exclusive); `None` if it is not a finite number.
     #[doc(hidden)]
     fn count(start: Self, end: Self, step: Self) -> Option<u64>;
     /// Returns the number after `index` steps.
@@ -513,7 +513,7 @@ macro_rules! integers {
             }
 
             fn nth(start: Self, step: Self, index: u64) -> Self {
-                // Inside the range, whose bounds have this type.
+                // The result fits in this type, because it is between the bounds of the range.
                 (i128::from(start) + i128::from(step) * i128::from(index)) as Self
             }
 
@@ -522,7 +522,7 @@ macro_rules! integers {
                     return start;
                 }
                 let (start, end) = (i128::from(start), i128::from(end));
-                // Rounded down, as in NumPy; and inside the range, whose bounds have this type.
+                // Rounded down, as in NumPy. The result fits in this type, because it is between `start` and `end`.
                 (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
             }
 
@@ -557,7 +557,7 @@ macro_rules! floats {
                 let step = if far { end / last as Self - start / last as Self } else { (end - start) / last as Self };
                 match index {
                     0 => start,
-                    // The last item is exactly `end`, however the steps were rounded.
+                    // The last item is exactly `end`, even if the steps were rounded.
                     _ if index == last => end,
                     _ => start + index as Self * step,
                 }

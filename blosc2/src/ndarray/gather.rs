@@ -24,32 +24,33 @@ pub(super) const READ: &str = "read from an array";
 
 /// Blocks of fewer bytes are decompressed together, in one call of C.
 const SINGLE_BLOCK: usize = 8 << 10;
-/// The size in bytes of decompressed blocks that justifies a thread.
+/// The minimum number of decompressed bytes for each thread. With less work, fewer threads are used.
 pub(super) const WORTHWHILE: usize = 256 << 10;
-/// With fewer chunks for each thread, chunks are split.
+/// If there are fewer chunks for each thread, several threads read parts of the same chunk.
 const CHUNKS_PER_THREAD: usize = 4;
 
-/// Memory for items, each in its own place; several threads write to it at the same time.
+/// Memory to which a read writes items. Each item has its own place, and several threads write at the same time.
 ///
-/// It cannot be copied, so that there is one read with it at a time.
+/// A sink cannot be copied, so that only one read at a time uses it.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
-    /// The place of the first item. For each of `places` there are writable bytes, which nothing else uses during `'a`.
+    /// The place of the first item. All of `places` are writable bytes that nothing else uses during `'a`.
     start: *mut u8,
     pub(super) places: &'a Places,
-    /// Whether all of it is zeros.
+    /// Whether all bytes of the memory are zero.
     zeros: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it is a mutable borrow of bytes, which can be sent. All access is by `unsafe` methods, whose callers
-// guarantee that threads write to different places.
+// SAFETY: a sink is a mutable borrow of bytes, which can be sent to other threads. All access is by `unsafe` methods,
+// whose callers guarantee that threads write to different places.
 unsafe impl Send for Sink<'_> {}
-// SAFETY: as above.
+// SAFETY: the same reason as for `Send`.
 unsafe impl Sync for Sink<'_> {}
 
 impl<'a> Sink<'a> {
-    /// Creates a sink that stores items at these places of `memory`, which contains them, and which do not overlap.
+    /// Creates a sink that stores items at `places` of `memory`. Panics if `memory` does not contain all places, or if
+    /// places may overlap.
     pub(super) fn new(memory: &'a mut [u8], places: &'a Places, zeros: bool) -> Self {
         assert!(places.distinct, "{places:?} may overlap");
         let first = places.first_in(memory.len());
@@ -60,7 +61,7 @@ impl<'a> Sink<'a> {
     /// Creates a sink whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
-    /// During `'a` the memory at these places is writable, and is not used otherwise. The places do not overlap.
+    /// During `'a`, the memory at these places is writable, and nothing else uses it. The places do not overlap.
     #[cfg(feature = "ndarray")]
     pub(super) unsafe fn strided(start: *mut u8, places: &'a Places) -> Self {
         Self { start, places, zeros: false, memory: PhantomData }
@@ -91,8 +92,8 @@ impl<'a> Sink<'a> {
     /// Returns the place for `len` bytes.
     ///
     /// # Safety
-    /// The bytes are inside the places of items, which are contiguous there, and which nothing else accesses while the
-    /// target exists.
+    /// The `len` bytes are inside contiguous places of items. Nothing else accesses these places while the target
+    /// exists.
     unsafe fn target(&self, at: isize, len: usize) -> Target<'a> {
         self.places.debug_check(at, len);
         // SAFETY: guaranteed by the caller, and by the field `start`; `MaybeUninit` bytes can have any value.
@@ -102,7 +103,8 @@ impl<'a> Sink<'a> {
     /// Copies the items of a block to their places.
     ///
     /// # Safety
-    /// The block is one of a plan for the places of the sink. No other thread accesses those of its items.
+    /// The block belongs to a plan for the places of the sink. No other thread accesses the places of the items of this
+    /// block.
     unsafe fn put(&self, block: &BlockPlan<'_>, bytes: &[u8]) {
         let ItemPart { offset, len: part, typesize } = self.places.part;
         if self.places.part.is_whole() {
@@ -124,7 +126,7 @@ impl<'a> Sink<'a> {
     /// Copies one item to all places of a block.
     ///
     /// # Safety
-    /// As for [`put`](Self::put).
+    /// The same conditions as for [`put`](Self::put).
     unsafe fn fill(&self, block: &BlockPlan<'_>, item: &[u8]) {
         let ItemPart { offset, len: part, typesize } = self.places.part;
         if self.places.part.is_whole() {
@@ -149,7 +151,8 @@ pub(super) struct Scratch {
     pub(super) block: Vec<u8>,
 }
 
-/// The maximum size of each buffer of a scratch that is kept, in bytes; most chunks are smaller.
+/// The maximum size in bytes of a buffer that is reused for later reads. Larger buffers are freed. Most chunks are
+/// smaller.
 const KEPT: usize = 64 << 20;
 
 impl Reused for Scratch {
@@ -162,7 +165,7 @@ impl Reused for Scratch {
     }
 }
 
-/// The size of the plan of a block in bytes; a file may have blocks of one item.
+/// The size of the plan of a block in bytes. It counts as temporary memory, because a file may have blocks of one item.
 const PLANNED: u64 = 64;
 
 /// The state and settings of reads of an array.
@@ -178,7 +181,7 @@ impl Readers {
         Self { threads, cache: None, scratches: Mutex::default() }
     }
 
-    /// Reads the items of a plan, whose places are those of the sink.
+    /// Reads the items of a plan. The plan and the sink must have the same places.
     pub(super) fn gather(
         &self,
         (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
@@ -202,7 +205,7 @@ impl Readers {
             Ok(Pooled::new(&self.scratches, scratch))
         };
         let gather = |numbers: Range<usize>, fetched: &Fetched| {
-            // Small parts, so that a thread does not wait for one that started later.
+            // The parts are small, so that at the end no thread waits long for another thread.
             let parts = match threads {
                 0 | 1 => 1,
                 _ => (CHUNKS_PER_THREAD * threads).div_ceil(numbers.len().max(1)),
@@ -213,7 +216,8 @@ impl Readers {
                 let (part, nblocks) = (number % parts, chunk.nblocks());
                 let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
                 // SAFETY: the plan is for the places of the sink. Each block of each chunk of the plan is in one part,
-                // which one thread reads; the places of different blocks do not overlap, because those of the sink do not.
+                // which one thread reads; the places of different blocks do not overlap, because the places of the sink
+                // do not overlap.
                 unsafe { gathering.chunk(&chunk, blocks, scratch) }
             })
         };
@@ -224,7 +228,7 @@ impl Readers {
         schunk.fetch_ahead(reading, nchunks, needed, gather)
     }
 
-    /// The blocks of a chunk that its plan needs; `None` if all of them are in the cache.
+    /// Returns the blocks of a chunk that its plan needs; `None` if all of them are in the cache.
     pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         if cache
@@ -232,7 +236,7 @@ impl Readers {
         {
             return None;
         }
-        // All of them, because the cache may lose those that it has now.
+        // Blocks in the cache are included, because they may be dropped before they are read.
         let mut ranges: Few<Range<usize>> = Few::new();
         plan.blocks().for_each(|block| add_block(&mut ranges, &block));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
@@ -263,7 +267,8 @@ impl Gathering<'_> {
     /// Reads some of the blocks of a chunk.
     ///
     /// # Safety
-    /// The chunk is one of a plan for the places of the sink. No other thread accesses those of the items of these blocks.
+    /// The chunk belongs to a plan for the places of the sink. No other thread accesses the places of the items of
+    /// these blocks.
     unsafe fn chunk(
         &self,
         plan: &ChunkPlan<'_>,
@@ -303,7 +308,7 @@ impl Gathering<'_> {
     /// Decompresses blocks of a chunk, and copies their items to their places.
     ///
     /// # Safety
-    /// As for [`chunk`](Self::chunk).
+    /// The same conditions as for [`chunk`](Self::chunk).
     unsafe fn decode(
         &self,
         plan: &ChunkPlan<'_>,
@@ -327,15 +332,15 @@ impl Gathering<'_> {
             && needed.len() == plan.nblocks()
             && let Some(place) = plan.in_one_piece()
         {
-            // SAFETY: the guarantee of the caller of this function; the blocks are all of the chunk, and are consecutive in
-            // this memory.
+            // SAFETY: the guarantee of the caller of this function; all blocks of the chunk are needed, and they are
+            // consecutive in this memory.
             let target = unsafe { sink.target(place, self.geometry.chunk_len()) };
             return decoder.decompress(chunk, target).map(|_| ());
         }
-        // Chunks of other writers may have blocks of another size.
+        // Chunks that other programs wrote may have blocks of another size.
         let header = chunk.header();
         let same = !header.variable_blocks && header.block_len() as usize == len;
-        // A call for one block repeats C's preparations: delta's reference, the dictionary.
+        // For each call, C prepares the reference of the delta filter and the dictionary again.
         let prepared = chunk.uses_delta() || header.dictionary;
         let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared;
         // Codecs for arrays may take parts of blocks for cells.
@@ -360,7 +365,8 @@ impl Gathering<'_> {
         if header.variable_blocks {
             decoder.decompress(chunk, Target::of(&mut scratch.chunk))?;
         } else {
-            // Only the blocks of the chunk that hold those of the array may be there.
+            // The storage may have returned only the needed blocks of the chunk. `own` is the block size of the chunk,
+            // `len` that of the array.
             let own = header.block_len() as usize;
             let mut wanted = vec![false; chunk.nblocks()];
             for block in blocks() {
@@ -377,10 +383,10 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Copies the items of a block to their places, and keeps the block in the cache.
+    /// Copies the items of a block to their places, and adds the block to the cache.
     ///
     /// # Safety
-    /// As for [`chunk`](Self::chunk).
+    /// The same conditions as for [`chunk`](Self::chunk).
     unsafe fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
         // SAFETY: the guarantee of the caller of this function.
         unsafe { self.sink.put(block, bytes) };

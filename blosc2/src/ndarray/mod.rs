@@ -679,7 +679,8 @@ impl NDArray {
                 },
             )
         }));
-        // The shape is that of the array after the commit or the rollback. If it cannot be read, no item can be either.
+        // Reads the shape after the commit or the rollback. An error is ignored: if the shape cannot be read, reads of
+        // items fail too.
         let _ = self.reload();
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
@@ -775,7 +776,8 @@ impl NDArray {
         (self.geometry, self.dtype) = now;
         self.version = version;
         self.writers.clear();
-        // Also if no change was found: replacing a chunk by one of the same length may leave no trace.
+        // The cache is cleared even if no change was found, because the replacement of a chunk by a chunk of the same
+        // length may not be detectable.
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
@@ -805,8 +807,8 @@ impl NDArray {
         Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
     }
 
-    /// Changes the array by `work`, which receives the current shapes; no other handle changes the array until it
-    /// returns.
+    /// Calls `work` to change the array. `work` receives the current shapes. No other handle changes the array until
+    /// `work` returns.
     fn changing<R>(
         &mut self,
         doing: &str,
@@ -825,7 +827,8 @@ impl NDArray {
             }
             (*geometry, *version) = (now, seen);
             let result = work(Change { schunk, geometry, readers, writers });
-            // The change is complete, whether or not it can be read. One that has failed may be stored nevertheless.
+            // An error of this read does not affect the result: the change has ended. A failed change may be stored
+            // nevertheless.
             if let Ok(reading) = schunk.reading() {
                 if result.is_err()
                     && let Ok((now, _)) = parse(&reading, schunk)
@@ -836,7 +839,7 @@ impl NDArray {
             }
             result
         });
-        // Old blocks may have been read to build the new chunks.
+        // The change may have read old blocks into the cache.
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
@@ -850,14 +853,14 @@ struct Notation {
     text: String,
     /// The notation of the text.
     format: u8,
-    /// The parsed dtype; `None` if the text is not understood.
+    /// The parsed dtype; `None` if the text cannot be parsed.
     dtype: Option<Dtype>,
 }
 
 /// An array that no other handle changes at the same time.
 struct Change<'a> {
     schunk: &'a mut SChunk,
-    /// Its current shapes, which the change updates.
+    /// The current shapes of the array, which the change updates.
     geometry: &'a mut Geometry,
     readers: &'a Readers,
     writers: &'a Writers,
@@ -890,7 +893,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     Ok((geometry, dtype))
 }
 
-/// The geometry of an array, with at most as many chunks as a frame can have.
+/// Returns the geometry of an array. Fails if it has more chunks than a frame can have.
 fn cut(meta: &Meta, typesize: usize) -> std::result::Result<Geometry, blosc2_format::Error> {
     let typesize = u32::try_from(typesize).unwrap_or(u32::MAX);
     Geometry::new(meta, typesize, &Limits { chunks: MAX_CHUNKS, ..Limits::default() })
@@ -899,7 +902,7 @@ fn cut(meta: &Meta, typesize: usize) -> std::result::Result<Geometry, blosc2_for
 /// The maximum number of chunks whose offsets fit in an index.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - 32) / 8;
 
-/// Memory that is kept for the next read or write.
+/// Memory that is reused for the next read or write.
 trait Reused {
     /// Frees memory that is rarely needed.
     fn trim(&mut self);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-// Unlike std's, the thread sanitizer understands these.
+// The thread sanitizer understands these types, but not those of std.
 use parking_lot::{Condvar, Mutex};
 
 use crate::{Error, Result, helpers};
 
-/// Calls `work` for each number below `count`, on `threads` threads, each with its own scratch. If several calls fail,
-/// returns the error of the lowest number.
+/// Calls `work` for each number below `count`, on `threads` threads. Each thread has its own scratch. If several calls
+/// fail, returns the error of the lowest number.
 pub(super) fn each<S>(
     threads: usize,
     count: usize,
@@ -45,8 +45,8 @@ pub(super) fn each<S>(
     failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Computes a value for each number below `count`, on `threads` threads, and calls `take` with the values in order, on
-/// this thread. Only a few more values than there are threads are computed ahead.
+/// Computes a value for each number below `count`, on `threads` threads. Calls `take` with the values in order, on this
+/// thread. At most `2 * threads` values are computed ahead of `take`.
 pub(super) fn ordered<S, R: Send>(
     threads: usize,
     count: usize,
@@ -128,7 +128,7 @@ struct State<R> {
     is_broken: bool,
 }
 
-/// What the taking thread does next.
+/// The next step of the thread that calls `take`.
 enum Step<R> {
     Take(Result<R>),
     Make(usize),
@@ -156,8 +156,8 @@ impl<R> Queue<R> {
         None
     }
 
-    /// Returns the value of a number if it is computed; otherwise the number of a value to compute on the taking thread;
-    /// waits while there is neither.
+    /// Returns the value of a number if it is computed. Otherwise returns the number of a value that the thread that
+    /// calls `take` computes itself. Waits if no value can be computed now.
     fn step(&self, wanted: usize) -> Step<R> {
         let mut state = self.state.lock();
         loop {
@@ -180,7 +180,7 @@ impl<R> Queue<R> {
     }
 }
 
-/// Stops the other threads when a thread ends, also by a panic, before all values were computed.
+/// Stops the other threads if a thread ends before all values are computed. A thread can also end by a panic.
 struct Stop<'a, R>(&'a Queue<R>);
 
 impl<R> Drop for Stop<'_, R> {

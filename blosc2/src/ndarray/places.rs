@@ -1,4 +1,4 @@
-//! The places of items in memory: those to which a read writes, and those from which a write takes.
+//! The places of items in memory, to which a read writes items, or from which a write copies items.
 
 use std::ops::Range;
 
@@ -9,12 +9,13 @@ use super::selection::Few;
 /// The distance in bytes between neighbors in memory on each axis of a region.
 pub(super) type Strides = Few<isize>;
 
-/// Returns the size of items of this shape, each of `unit` bytes; with 1, their number. At most `u64::MAX`.
+/// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
+/// number of items. The result is at most `u64::MAX`.
 pub(super) fn len_of(shape: &[u64], unit: usize) -> u64 {
     shape.iter().fold(unit as u64, |all, &size| all.saturating_mul(size))
 }
 
-/// Returns the size of items of this shape in bytes, if it fits the address space.
+/// Returns the size in bytes of items of this shape, if it fits in the address space.
 pub(super) fn len_in_memory(shape: &[u64], unit: usize) -> Option<usize> {
     isize::try_from(len_of(shape, unit)).ok().map(isize::unsigned_abs)
 }
@@ -29,7 +30,7 @@ pub(super) struct ItemPart {
 }
 
 impl ItemPart {
-    /// Creates the part that is the whole item.
+    /// Creates the part that covers the entire item.
     pub(super) fn whole(typesize: usize) -> Self {
         Self { offset: 0, len: typesize, typesize }
     }
@@ -39,8 +40,8 @@ impl ItemPart {
     }
 }
 
-/// The places of the items of a region, or of a part of each item. The distance from the first item is the index in the
-/// region times the strides.
+/// The places of the items of a region, or of a part of each item. The distance of an item from the first item is the
+/// sum of its indices in the region, multiplied by the strides.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) shape: Few<u64>,
@@ -60,7 +61,8 @@ impl Places {
         Self::in_box(shape, shape, &[], part)
     }
 
-    /// Creates the places of a box with its first item at the index `to` of a larger box, whose items are in C order.
+    /// Creates the places of the items of a box inside a larger box. The first item is at the index `to` of the larger
+    /// box, whose items are in C order.
     pub(super) fn in_box(larger: &[u64], shape: &[u64], to: &[u64], part: ItemPart) -> Self {
         let is_inside = |(axis, &size): (usize, &u64)| {
             let start = to.get(axis).copied().unwrap_or(0);
@@ -79,7 +81,7 @@ impl Places {
         Self { first: first.sum(), distinct: true, ..Self::strided(shape, strides, part) }
     }
 
-    /// Creates places that are the same for all items.
+    /// Creates places for items that all have the same place.
     pub(super) fn repeated(shape: &[u64], part: ItemPart) -> Self {
         Self::strided(shape, smallvec![0; shape.len()], part)
     }

@@ -1,4 +1,4 @@
-//! The plan of a read or a write: which chunks, which of their blocks, and the place of each item.
+//! The plan of a read or a write: the chunks, the blocks of each chunk, and the place of each item in memory.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub(super) enum Items<'a> {
     Region(&'a Region),
-    /// Single items, which have one axis in memory.
+    /// Single items. In memory they have one axis.
     Points(&'a dyn Indices),
 }
 
@@ -29,7 +29,8 @@ impl Items<'_> {
         }
     }
 
-    /// Returns a plan for the items at these places, in an array that another handle may have shrunk.
+    /// Returns a plan for the items at these places. Fails if another handle has shrunk the array, so that it does not
+    /// contain all items.
     pub(super) fn plan<'p>(
         &'p self,
         geometry: &'p Geometry,
@@ -46,7 +47,7 @@ impl Items<'_> {
     }
 }
 
-/// A plan of a read or a write, by chunks.
+/// A plan of a read or a write, which is divided into chunks.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     geometry: &'a Geometry,
@@ -54,12 +55,12 @@ pub(super) struct Plan<'a> {
     what: What<'a>,
 }
 
-// A box would be an allocation for each read.
+// A `Box` would need an allocation for each read.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum What<'a> {
     Region(Few<Axis<'a>>),
-    /// Single items by their places, and the range of those of each chunk.
+    /// Single items in the order of chunks and blocks, and the range of the items of each chunk.
     Points(Vec<Point>, Few<Range<usize>>),
 }
 
@@ -79,7 +80,8 @@ pub(super) const POINT: u64 = size_of::<Point>() as u64;
 struct Point {
     chunk: usize,
     block: usize,
-    /// Its position among the points, so that of equal points the last is written last.
+    /// The index in the list of points. It is part of the order, so that the last of several equal points is written
+    /// last.
     number: usize,
     /// The offset in the block, in bytes.
     at: usize,
@@ -93,7 +95,7 @@ struct Axis<'a> {
     sorted: Vec<(u64, u64)>,
     /// The distance in bytes between neighbors in memory.
     stride: isize,
-    /// The coordinates on this axis of the chunks that have positions.
+    /// The coordinates on this axis of the chunks that contain positions.
     chunks: Few<u64>,
 }
 
@@ -102,7 +104,7 @@ struct Axis<'a> {
 struct Run {
     /// The first position in the block.
     at: usize,
-    /// Its offset in memory, in bytes.
+    /// The offset of the first position in memory, in bytes.
     memory: isize,
     len: usize,
 }
@@ -116,7 +118,7 @@ impl<'a> Plan<'a> {
             dim.map_or(0, |dim| places.strides[dim])
         };
         if region.positions.iter().any(|positions| positions.len() == 0) {
-            // An empty plan, however large the other axes are.
+            // The plan is empty, even if other axes are large.
             return Self { geometry, places, what: What::Points(Vec::new(), Few::new()) };
         }
         let axes = region.positions.iter().enumerate();
@@ -146,7 +148,8 @@ impl<'a> Plan<'a> {
                         format!("another handle or process has shrunk the array to {shape:?}");
                     return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
                 }
-                // All are less than the sizes of the array, of a chunk, of a block.
+                // None of these products overflows: the results are below the sizes of the array, of a chunk and of a
+                // block.
                 let in_chunk = index % chunks[axis];
                 chunk = chunk * chunk_grid[axis] + index / chunks[axis];
                 block = block * block_grid[axis] + in_chunk / blocks[axis];
@@ -176,7 +179,7 @@ impl<'a> Plan<'a> {
         self.geometry
     }
 
-    /// Returns the maximum number of blocks of one chunk that the plan touches.
+    /// Returns the maximum number of blocks of one chunk that contain planned items.
     pub(super) fn most_blocks(&self) -> u64 {
         let count = match &self.what {
             What::Region(axes) => {
@@ -187,10 +190,10 @@ impl<'a> Plan<'a> {
         count.min(self.geometry.nblocks())
     }
 
-    /// Returns the number of chunks that the plan touches.
+    /// Returns the number of chunks that contain planned items.
     pub(super) fn nchunks(&self) -> usize {
         match &self.what {
-            // At most the number of chunks of the array.
+            // The product is at most the number of chunks of the array.
             What::Region(axes) => axes.iter().map(|axis| axis.chunks.len()).product(),
             What::Points(_, ranges) => ranges.len(),
         }
@@ -247,7 +250,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Checks that the items of the places are as many and as large as those of the plan.
+/// Checks that the places have the shape and the typesize of the planned items.
 fn check_places(places: &Places, shape: &[u64], geometry: &Geometry) {
     let found = (&places.shape[..], places.part.typesize);
     assert_eq!(found, (shape, geometry.typesize()), "the places are those of other items");
@@ -272,7 +275,7 @@ impl<'a> Axis<'a> {
             }
             Positions::List(list) => {
                 sorted = list.iter().copied().zip(0..).collect();
-                // Equal positions stay in the order of the list, so that the last one is written last.
+                // Equal positions stay in the order of the list, so that the last of them is written last.
                 sorted.sort();
                 chunks.extend(sorted.iter().map(|(at, _)| at / side));
                 chunks.dedup();
@@ -286,7 +289,7 @@ impl<'a> Axis<'a> {
         let mut part = Part { blocks: Few::new(), runs: Few::new(), distinct: 0 };
         match *self.positions {
             Positions::Slice { start: first, step, count } => {
-                // The indices of positions; those in the chunk are consecutive.
+                // The positions in the chunk have consecutive indices in the selection.
                 let by = step.unsigned_abs();
                 let reach =
                     |to: u64| if to > first { (to - first).div_ceil(by).min(count) } else { 0 };
@@ -300,7 +303,7 @@ impl<'a> Axis<'a> {
                 };
                 part.distinct = numbers.end - numbers.start;
                 if step == 1 {
-                    // Block by block.
+                    // One run for each block.
                     let mut number = numbers.start;
                     while number < numbers.end {
                         let at = first + number - start;
@@ -341,7 +344,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// The positions on an axis in a chunk, by blocks.
+/// The positions on an axis in a chunk, grouped by blocks.
 #[derive(Debug)]
 struct Part {
     /// The coordinates of blocks in the chunk, each with its runs.
@@ -352,9 +355,9 @@ struct Part {
 }
 
 impl Part {
-    /// Adds positions. With `join`, the stride in memory, they extend the last run if they follow it.
+    /// Adds positions. `join` is the stride in memory, if the positions may extend the last run.
     fn push(&mut self, at: u64, side: u64, memory: isize, len: usize, join: Option<isize>) {
-        // Both are less than the number of items of a chunk.
+        // Both fit in a `usize`: they are below the number of items of a chunk.
         let (block, at) = ((at / side) as usize, (at % side) as usize);
         let new = self.blocks.last().is_none_or(|(last, _)| *last != block);
         if let (Some(stride), false, Some(last)) = (join, new, self.runs.last_mut())
@@ -380,16 +383,16 @@ pub(super) struct ChunkPlan<'a> {
     pub(super) places: &'a Places,
     what: InChunk<'a>,
     block_len: usize,
-    /// Whether it covers all items of the chunk, except padding.
+    /// Whether the plan covers all items of the chunk, except padding.
     pub(super) covers: bool,
 }
 
-// A box would be an allocation for each chunk.
+// A `Box` would need an allocation for each chunk.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum InChunk<'a> {
     Region(Few<AxisInChunk>),
-    /// Single items, by blocks.
+    /// Single items, grouped by blocks.
     Points(Few<&'a [Point]>),
 }
 
@@ -398,7 +401,7 @@ struct AxisInChunk {
     blocks: Few<(usize, Range<usize>)>,
     runs: Few<Run>,
     stride: isize,
-    /// The number of items of a block, and of blocks of the chunk, on this axis.
+    /// The number of items of a block, and the number of blocks of a chunk (`grid`), on this axis.
     side: usize,
     grid: usize,
 }
@@ -417,9 +420,9 @@ enum InBlock<'a> {
     Region {
         /// The axes to iterate over, from the outermost one.
         axes: Few<AxisInBlock<'a>>,
-        /// The size in bytes of the units into which the items are divided, contiguous in the block and in memory.
+        /// The size in bytes of a unit of items. A unit is contiguous in the block and in memory.
         unit: usize,
-        /// The offset in memory to which those of the runs are relative.
+        /// The offset in memory to which the offsets of the runs are added.
         memory: isize,
     },
     Points(&'a [Point]),
@@ -441,7 +444,7 @@ impl ChunkPlan<'_> {
         items * geometry.typesize() as u64 != geometry.chunk_len() as u64
     }
 
-    /// Returns the number of blocks that the plan touches.
+    /// Returns the number of blocks that contain planned items.
     pub(super) fn nblocks(&self) -> usize {
         match &self.what {
             InChunk::Region(axes) => axes.iter().map(|axis| axis.blocks.len()).product(),
@@ -449,7 +452,7 @@ impl ChunkPlan<'_> {
         }
     }
 
-    /// Returns the offset in memory of the whole chunk, if it has the same layout there as in the chunk.
+    /// Returns the offset of the entire chunk in memory, if its items have the same layout in memory as in the chunk.
     pub(super) fn in_one_piece(&self) -> Option<isize> {
         let InChunk::Region(axes) = &self.what else { return None };
         let all = axes.iter().all(|axis| axis.blocks.len() == axis.grid);
@@ -509,7 +512,7 @@ impl ChunkPlan<'_> {
 }
 
 impl BlockPlan<'_> {
-    /// Returns the offset in memory of the whole block, if it is contiguous there.
+    /// Returns the offset of the entire block in memory, if the block is contiguous in memory.
     pub(super) fn in_one_piece(&self) -> Option<isize> {
         match &self.what {
             InBlock::Region { axes, unit, memory } if axes.is_empty() && *unit == self.len => {
@@ -519,8 +522,8 @@ impl BlockPlan<'_> {
         }
     }
 
-    /// Calls `visit` for each contiguous piece with its offset in the block, its offset in memory, and its length, in
-    /// bytes.
+    /// Calls `visit` for each contiguous piece with three numbers in bytes: the offset in the block, the offset in
+    /// memory, and the length.
     #[inline]
     pub(super) fn each_piece(&self, mut visit: impl FnMut(usize, isize, usize)) {
         match &self.what {

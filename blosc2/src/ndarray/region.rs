@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::selection::{AxisSelection, Few, Selection};
 use crate::{Error, ErrorKind, Result};
 
-/// Positions on an axis of an array, all inside it.
+/// Positions on an axis of an array. All of them are inside the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Positions {
     /// `count` positions starting at `start` with the distance `step`, which may be negative.
@@ -60,7 +60,7 @@ impl Positions {
         }
     }
 
-    /// Returns the positions at the indices `inner` of these.
+    /// Returns the positions that `inner` selects from these positions.
     fn select(&self, inner: &Self) -> Self {
         match (self, inner) {
             (Self::Slice { step, .. }, Self::Slice { start, step: by, count }) => {
@@ -127,7 +127,7 @@ impl AxisSelection {
                 let (first, last) = if forwards { (low, high) } else { (high, low) };
                 let (start, stop) = (start.map_or(first, place), stop.map_or(last, place));
                 let distance = if forwards { stop - start } else { start - stop };
-                // Both are between -1 and the size.
+                // `start` and `stop` are between -1 and the size.
                 let count = (distance.max(0) as u64).div_ceil(step.unsigned_abs());
                 let step = if count > 1 { *step } else { 1 };
                 Ok(Positions::Slice { start: start.max(0) as u64, step, count })
@@ -146,7 +146,8 @@ impl AxisSelection {
                     let step = if *count > 1 { *step } else { 1 };
                     return Ok(Positions::Slice { start: place(nth(0)), step, count: *count });
                 }
-                // All indices are inside, but only some count from the end: at most twice as many as the axis has.
+                // All indices are inside the axis, but only some of them count from the end. There are at most twice as
+                // many indices as items on the axis.
                 let mut list = Vec::new();
                 let reserved = usize::try_from(*count).map(|count| list.try_reserve_exact(count));
                 if !matches!(reserved, Ok(Ok(()))) {
@@ -171,8 +172,7 @@ impl AxisSelection {
     }
 }
 
-/// A view of items of an array: the positions on each axis of the array, and the array axis of each axis of the
-/// view.
+/// The items of a view: the positions on each axis of the array, and the axis of the array for each axis of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) positions: Few<Positions>,
@@ -226,7 +226,7 @@ impl Region {
 
     /// Returns the region of the selected items of this one.
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
-        // Positions can be long lists, so only those of axes without a selection are cloned.
+        // Positions can be long lists. Only the positions of axes without a selection are cloned.
         let mut positions: Few<Option<Positions>> = smallvec![None; self.positions.len()];
         let mut new_dims = Few::new();
         let mut dims = self.dims.iter();
@@ -261,7 +261,7 @@ impl Region {
                         new_dims.push(Some(axis));
                     }
                 }
-                // An axis of one item that the array does not have.
+                // This axis has one item, and the array does not have this axis.
                 None if single => {}
                 None if inner.len() == 1 => new_dims.push(None),
                 None => {

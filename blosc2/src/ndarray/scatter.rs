@@ -1,4 +1,4 @@
-//! Writing of regions: each chunk that they touch is compressed once.
+//! Writing of regions: each chunk with written items is compressed once.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -25,19 +25,19 @@ pub(super) const WRITE: &str = "write to an array";
 /// Memory with items; several threads read it at the same time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
-    /// The place of the first item. For each of `places` there are initialized bytes, which are not written during `'a`.
+    /// The place of the first item. All of `places` are initialized bytes that nothing writes to during `'a`.
     start: *const u8,
     pub(super) places: &'a Places,
     memory: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: it is a shared borrow of bytes, which can be sent to and used on other threads.
+// SAFETY: a source is a shared borrow of bytes, which other threads can receive and use.
 unsafe impl Send for Source<'_> {}
-// SAFETY: as above.
+// SAFETY: the same reason as for `Send`.
 unsafe impl Sync for Source<'_> {}
 
 impl<'a> Source<'a> {
-    /// Creates a source of the items at these places of `memory`, which contains them.
+    /// Creates a source of the items at `places` of `memory`. Panics if `memory` does not contain all places.
     pub(super) fn new(memory: &'a [u8], places: &'a Places) -> Self {
         let first = places.first_in(memory.len());
         Self { start: memory.as_ptr().wrapping_add(first), places, memory: PhantomData }
@@ -46,7 +46,7 @@ impl<'a> Source<'a> {
     /// Creates a source whose first item is at `start`, for arrays of the crate `ndarray`.
     ///
     /// # Safety
-    /// During `'a` the memory at these places is initialized, and is not written.
+    /// During `'a`, the memory at these places is initialized, and nothing writes to it.
     #[cfg(feature = "ndarray")]
     pub(super) unsafe fn strided(start: *const u8, places: &'a Places) -> Self {
         Self { start, places, memory: PhantomData }
@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
     /// Returns the `len` bytes at a place.
     ///
     /// # Safety
-    /// The bytes are inside the places of items, which are contiguous there.
+    /// The `len` bytes are inside contiguous places of items.
     unsafe fn bytes(self, at: isize, len: usize) -> &'a [u8] {
         self.places.debug_check(at, len);
         // SAFETY: guaranteed by the caller, and by the field `start`.
@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
             return block.each_piece(|to, from, len| {
                 // Consecutive items of a piece have the same distance in memory as in the block.
                 for at in (0..len).step_by(typesize) {
-                    // SAFETY: the pieces of a block are places of its items; `from + at` is that of one item.
+                    // SAFETY: the pieces of a block are places of its items; `from + at` is the place of one item.
                     let from = unsafe { self.bytes(from + at as isize, part) };
                     bytes[to + at + offset..][..part].copy_from_slice(from);
                 }
@@ -116,21 +116,21 @@ impl Reused for Writer {
     }
 }
 
-/// The writers of an array, which are kept for the next write.
+/// The writers of an array. They are reused for the next write.
 #[derive(Debug, Default)]
 pub(super) struct Writers(Mutex<Vec<Writer>>);
 
 /// The data of a chunk before it is compressed.
 pub(super) enum Data<'a> {
-    /// In the scratch of the writer that compresses it.
+    /// The data is in the scratch of the writer that compresses the chunk.
     Scratch,
     Elsewhere(&'a [u8]),
-    /// The compressed chunk, which is stored as it is.
+    /// The compressed chunk, which is stored unchanged.
     Compressed(Vec<u8>),
 }
 
 impl Writers {
-    /// Drops the writers that are kept for the next write.
+    /// Drops all writers, so that the next write creates new ones.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().clear();
     }
@@ -166,23 +166,24 @@ pub(super) struct Team<'a> {
     count: usize,
     threads: usize,
     inner: Threads,
-    /// Whether compression calls closures of the user.
+    /// Whether compression calls user closures.
     closures: bool,
-    /// The files that are read or changed at the same time.
+    /// The files that are read or changed during the compression.
     gates: Vec<Arc<Gate>>,
     /// Memory for compressed chunks.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Team<'_> {
-    /// Adds files that are read at the same time.
+    /// Adds files that are read during the compression.
     pub(super) fn beside(mut self, gates: impl Iterator<Item = Arc<Gate>>) -> Self {
         self.gates.extend(gates);
         self
     }
 
-    /// Compresses the chunks, and calls `take` with them in order; `index` returns the index of each chunk in the
-    /// array. The memory of a chunk has room for its maximum compressed size; `take` may return it for other chunks.
+    /// Compresses the chunks, and passes them to `take` in order. `index` returns the index of each chunk in the array.
+    /// The buffer of a compressed chunk has the maximum compressed size; `take` can return the buffer, so that it is
+    /// reused for other chunks.
     pub(super) fn pack<'d>(
         &self,
         index: impl Fn(usize) -> usize + Sync,
@@ -207,7 +208,7 @@ impl Team<'_> {
             let mut chunk = self.spare.lock().pop().unwrap_or_default();
             let gates = self.gates.iter().filter(|_| self.closures);
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
-            // Only closures use it.
+            // Only closures use the index of the chunk.
             let place = match self.closures {
                 true => self.place(index(number)),
                 false => ChunkPlace::default(),
@@ -230,8 +231,9 @@ impl Team<'_> {
         ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
     }
 
-    /// Returns the data of a chunk: the planned items over those that `base` stores in the scratch, with padding. If the
-    /// plan covers the whole chunk, `base` is not called. The places of the plan are those of the source.
+    /// Returns the data of a chunk, with padding. `base` stores the old items in the scratch, and the planned items
+    /// overwrite them. If the plan covers the entire chunk, `base` is not called. The plan and the source must have the
+    /// same places.
     pub(super) fn fill<'d>(
         &self,
         plan: &ChunkPlan<'_>,
@@ -243,7 +245,7 @@ impl Team<'_> {
         assert!(ptr::eq(plan.places, source.places), "the chunk is one of another plan");
         let whole_items = source.places.part.is_whole();
         if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
-            // SAFETY: the places of the blocks are all of the chunk, and are consecutive in this memory.
+            // SAFETY: the plan contains all blocks of the chunk, and their places are consecutive in this memory.
             return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
         }
         match (plan.covers && whole_items, plan.has_padding(self.geometry)) {
@@ -300,7 +302,8 @@ impl Team<'_> {
         resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)
     }
 
-    /// Returns the data of a chunk; `fill` writes the items of its box of the array, in C order, into zeroed memory.
+    /// Returns the data of a chunk. `fill` writes the items of these ranges of the array, in C order, into zeroed
+    /// memory.
     pub(super) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
@@ -311,7 +314,7 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Returns the data of a chunk; `fill` writes the items of each block, in C order, into zeroed memory. If there are
+    /// Returns the data of a chunk. `fill` writes the items of each block, in C order, into zeroed memory. If there are
     /// fewer chunks than threads, several threads work on the blocks of a chunk.
     pub(super) fn by_blocks<'d>(
         &self,
@@ -340,7 +343,7 @@ impl Team<'_> {
                 if extent[..] == *geometry.blocks() {
                     return fill(&ranges, &mut block);
                 }
-                // The items are in a block, whose size was checked.
+                // The product fits: the items are in a block, and the size of blocks was checked.
                 let len = extent.iter().product::<u64>() as usize * geometry.typesize();
                 bytes.clear();
                 resize(bytes, len, WRITE)?;
@@ -365,7 +368,7 @@ impl Team<'_> {
         self.zeros(scratch)?;
         let region = Region::of_box(ranges.iter().cloned());
         let extent = region.shape();
-        // The items are in a chunk, whose size was checked.
+        // The product fits: the items are in a chunk, and the size of chunks was checked.
         let len = extent.iter().product::<u64>() as usize * self.geometry.typesize();
         scratch.block.clear();
         resize(&mut scratch.block, len, WRITE)?;
@@ -378,12 +381,12 @@ impl Team<'_> {
 }
 
 impl NDArray {
-    /// Writes items, all or none.
+    /// Writes items. The write is atomic.
     pub(super) fn scatter(&mut self, items: Items<'_>, source: Source<'_>) -> Result<()> {
         self.changing(WRITE, |change| {
             let Change { schunk, geometry, writers, .. } = change;
             let plan = items.plan(geometry, source.places, WRITE)?;
-            // One at a time, because a plan can be larger than its chunk.
+            // The plans are not kept, because a plan can be larger than its chunk.
             let whole_items = source.places.part.is_whole();
             let touched =
                 plan.all_chunks().map(|chunk| (chunk.number, chunk.covers && whole_items));
@@ -426,12 +429,12 @@ mod tests {
     use super::*;
     use crate::{CParams, Codec};
 
-    /// A plan that reaches outside of the memory panics in debug builds before it does so.
+    /// In debug builds, an access outside of the memory of the plan panics before it happens.
     #[cfg(debug_assertions)]
     #[test]
     fn wrong_strides_are_caught() {
         let items: Vec<u16> = (0..20).collect();
-        // LZ4 is in every build, the default codec is not.
+        // Every build has LZ4, but not every build has the default codec.
         let builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4));
         let mut array = builder.from_slice(&items, &[4, 5]).unwrap();
         let region = Region::whole(array.shape());

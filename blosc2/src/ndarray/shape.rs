@@ -1,4 +1,4 @@
-//! Changes of the shape: which chunks are kept, and which are recompressed.
+//! Changes of the shape: determines the chunks that stay unchanged, and the chunks that are recompressed.
 
 use std::ops::Range;
 
@@ -170,7 +170,7 @@ impl NDArray {
             Some((own, other)) => other.id() < own.id(),
             None => false,
         };
-        // In the order of the files, so that two of these calls do not deadlock.
+        // The files are always locked in the same order, so that two concurrent calls do not deadlock.
         let reading = is_first.then(|| view.array.schunk.reading()).transpose()?;
         let (known, count) = (self.shape().to_vec(), view.shape()[axis]);
         self.reshape(APPEND, |change| {
@@ -343,7 +343,7 @@ impl NDArray {
             let nowhere = || shape.iter().map(|_| 0..0).collect();
             let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
             let region = Region::of_box(new.ranges.iter().cloned());
-            // Of a view, which may not fit in memory, only the plan's chunks are used.
+            // A view may not fit in memory. For a view, the plan is used only to determine the chunks.
             let places = match new.items {
                 NewItems::Bytes(_) => Places::in_c_order(&region.shape(), item),
                 NewItems::View(..) => Places::repeated(&region.shape(), item),
@@ -451,7 +451,7 @@ fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
     })
 }
 
-/// Checks that items for one shape fit another shape on all axes except one.
+/// Checks that two shapes have the same size on each axis except `axis`.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
     let differs = |&other: &usize| other != axis && known[other] != now[other];
     if (0..known.len()).find(differs).is_none() {
@@ -465,7 +465,7 @@ pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str)
 /// A change of the shape.
 struct Reshape<'i> {
     shape: Vec<u64>,
-    /// The index on each axis at which items are inserted or removed; at most the smaller of the old and the new
+    /// The index on each axis at which items are inserted or removed. It is not greater than the old size and the new
     /// size.
     start: Vec<u64>,
     /// The inserted items; zeros if `None`.
@@ -481,12 +481,13 @@ struct New<'i> {
 enum NewItems<'i> {
     /// Bytes in C order.
     Bytes(&'i [u8]),
-    /// The items of a view, read when they are needed; or by a read that has already begun.
+    /// The items of a view. If a `Reading` is given, it is used; otherwise the change starts a read of the view.
     View(&'i NDArrayView<'i>, Option<&'i Reading<'i>>),
 }
 
 impl New<'_> {
-    /// The new items in a chunk: their ranges among the new items, and the position of the first of them in the chunk.
+    /// Returns the new items in a chunk: their ranges among all new items, and the position of the first of them in the
+    /// chunk.
     fn part(&self, chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
         let along = self.ranges.iter().zip(chunk).map(|(new, chunk)| {
             let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
@@ -496,7 +497,7 @@ impl New<'_> {
     }
 }
 
-/// The geometry of the array with a new shape and the same chunk and block shapes.
+/// Returns the geometry of the array with a new shape and the same chunk and block shapes.
 fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
@@ -516,7 +517,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     cut(&meta, old.typesize()).map_err(|error| too_large(&error))
 }
 
-/// The metalayer of the array with a new shape; its other fields are unchanged.
+/// Returns the metalayer of the array with a new shape. The other fields of the metalayer are unchanged.
 fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Vec<u8>> {
     let reading = schunk.reading()?;
     let old = reading.array_meta().unwrap_or_default();
@@ -531,7 +532,7 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     Ok(new)
 }
 
-/// The metalayer with these shapes, without a dtype.
+/// Returns a metalayer with these shapes, without a dtype.
 pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     // Checked to fit when the geometry was created.
     let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
@@ -544,15 +545,15 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     }
 }
 
-/// A vector with room for `count` values. The allocation can fail: a small file may describe millions of chunks.
+/// Returns a vector with capacity for `count` values, or an error: a small file may describe millions of chunks.
 fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     let mut all = Vec::new();
     reserve(&mut all, count, doing)?;
     Ok(all)
 }
 
-/// The positions of old items after a change: on each axis ranges of new positions, and their distance from the old
-/// ones.
+/// The positions of old items after a change: for each axis, ranges of new positions, each with its distance from the
+/// old positions.
 struct Moved(Vec<Vec<(Range<u64>, i64)>>);
 
 /// The content of a chunk after a change.
@@ -562,12 +563,12 @@ enum Chunk {
     Made(Box<Made>),
 }
 
-/// A chunk that is compressed again.
+/// A chunk that is recompressed.
 struct Made {
-    /// The ranges of its items in the new array.
+    /// The ranges of the items of the chunk in the new array.
     ranges: Vec<Range<u64>>,
     from: Vec<From>,
-    /// The index of the plan of its new items.
+    /// The index of the plan of the new items in the chunk.
     arrivals: Option<usize>,
 }
 
@@ -575,12 +576,13 @@ struct Made {
 struct From {
     /// The ranges in the old array.
     ranges: Vec<Range<u64>>,
-    /// The position of its first item in the chunk.
+    /// The position of the first item of the box in the new chunk.
     to: Vec<u64>,
 }
 
 impl Made {
-    /// Returns the number of the old chunk that has the same items at the same places, and no others, if there is one.
+    /// Returns the index of the old chunk that has exactly the same old items at the same positions, if such a chunk
+    /// exists.
     fn extended(&self, old: &Geometry, new: &Geometry) -> Option<usize> {
         let [from] = &self.from[..] else { return None };
         if from.to.iter().any(|&to| to > 0) {
@@ -608,14 +610,15 @@ impl Chunk {
 /// The chunks at one chunk coordinate on an axis after a change.
 #[derive(Clone, Copy)]
 struct Along {
-    /// The old chunk coordinate, if all items of these chunks come from chunks there and are all items of those chunks.
+    /// The old chunk coordinate, if on this axis the old chunks at that coordinate contain exactly the same items as
+    /// these chunks.
     same: Option<u64>,
-    /// Whether these chunks have any old items.
+    /// Whether these chunks contain old items.
     any: bool,
 }
 
 impl Moved {
-    /// The sizes are below 2^63, and no start is greater than the old or the new size.
+    /// Requires that the sizes are below 2^63, and that each start is not greater than the old size and the new size.
     fn new(old: &[u64], new: &[u64], start: &[u64]) -> Self {
         let along = |((&old, &new), &start): ((&u64, &u64), &u64)| {
             let shift = new.cast_signed() - old.cast_signed();
@@ -627,7 +630,7 @@ impl Moved {
         Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
     }
 
-    /// The content of each chunk after the change; `arrivals` are the indices of the chunks that get new items.
+    /// Returns the content of each chunk after the change. `arrivals` are the indices of the chunks that get new items.
     fn chunks(
         &self,
         old: &Geometry,
@@ -636,7 +639,7 @@ impl Moved {
         doing: &str,
     ) -> Result<Vec<Chunk>> {
         if new.is_empty() {
-            // No chunks, however large the other axes are.
+            // There are no chunks, even if other axes are large.
             return Ok(Vec::new());
         }
         let mut arrivals = arrivals.iter().enumerate().peekable();
@@ -699,7 +702,7 @@ impl Moved {
         (0..new.chunk_grid()[axis]).map(each).collect()
     }
 
-    /// The old items of a chunk: one box for each combination of parts on the axes.
+    /// Returns the old items of a chunk: one box for each combination of parts on the axes.
     fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
         let mut boxes = vec![From { ranges: Vec::new(), to: Vec::new() }];
         for (range, parts) in ranges.iter().zip(&self.0) {

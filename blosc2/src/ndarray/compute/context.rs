@@ -15,24 +15,24 @@ pub(super) const DOING: &str = "compute items";
 /// The name of the methods whose closures compute items.
 pub(super) const MAP: &str = "map";
 
-/// The number of items for which a closure is called before other threads can see that it makes progress.
+/// The number of items that one call processes. Other threads see the progress of a closure only after such a call.
 pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 
-/// An evaluation. The arrays do not change until it is dropped.
+/// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
 pub struct Context<'a> {
     readings: Vec<(&'a NDArray, Reading<'a>)>,
     pub(super) threads: usize,
 }
 
 impl<'a> Context<'a> {
-    /// Starts to read the arrays of an expression. The default number of threads is that of the first array.
+    /// Starts to read the arrays of an expression. The default number of threads is the setting of the first array.
     pub(super) fn new(arrays: Vec<&'a NDArray>, threads: Option<Threads>) -> Result<Self> {
         let default = || arrays.first().map(|array| array.readers.threads).unwrap_or_default();
         let threads = threads.unwrap_or_else(default).for_any();
         let threads = closures::threads(threads).unsigned_abs().into();
         let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();
         for array in arrays {
-            // An array that is named several times is read once.
+            // An array that occurs several times is read once.
             if !readings.iter().any(|(other, _)| ptr::eq(*other, array)) {
                 readings.push((array, array.schunk.reading()?));
             }
@@ -44,7 +44,7 @@ impl<'a> Context<'a> {
         self.readings.iter().map(|(array, _)| *array).collect()
     }
 
-    /// Returns the number of items of this shape, if the read limit of at least one of the arrays allows their bytes.
+    /// Returns the number of items of this shape, if the read limit of at least one array allows their size in bytes.
     pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
         let bytes = len_in_memory(shape, size_of::<T>()).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");

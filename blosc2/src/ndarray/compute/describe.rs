@@ -67,7 +67,7 @@ struct Describe<'e> {
     edges: &'e [f64],
 }
 
-/// Statistics of some items that are not NaN, and the number of the others.
+/// Statistics of some items that are not NaN, and the number of NaN.
 struct Part<T: Real> {
     nans: u64,
     keys: Option<(T::Key, T::Key)>,
@@ -85,7 +85,7 @@ impl Describe<'_> {
             return None;
         }
         let last_bin = self.edges.len() - 2;
-        // The bin, if all have the same width.
+        // The bin of the item, if all bins have the same width.
         let guess = ((item - first) / (last - first) * (last_bin + 1) as f64) as usize;
         let guess = guess.min(last_bin);
         if self.edges[guess] <= item && item < self.edges[guess + 1] {
@@ -132,7 +132,7 @@ impl<T: Real> Reducer<T> for Describe<'_> {
     }
 
     fn add(&self, _: &Context<'_>, to: &mut Part<T>, items: &[T], _: u64) -> Result<()> {
-        // In pieces that stay in the cache.
+        // The items are processed in pieces that fit in the cache.
         for items in items.chunks(4096) {
             if !items.iter().any(|item| item.is_nan()) {
                 self.add_numbers(to, items);

@@ -55,7 +55,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             return Ok(());
         }
         let space = space(&self.source, shape)?;
-        // Each thread fills slabs on the first axis that has several items.
+        // The items are divided into slabs on the first axis with several items. Each thread fills entire slabs.
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
             (0..shape.len()).partition(|&other| other <= axis);
@@ -73,7 +73,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         parallel::each(context.threads, slabs.len(), scratch, |state, number| {
             let (slab, items) = &mut *slabs[number].lock();
             let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
-            // The slab has all items on the other axes.
+            // A slab has all items on the other axes.
             let others: Vec<Range<u64>> =
                 shape.iter().skip(axis + 1).map(|&size| 0..size).collect();
             let whole = join(slab, &others);
@@ -145,7 +145,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let tiles = space.tiles(&all);
         let arrays = context.arrays();
         let sources = Sources { arrays: &arrays, vlmeta };
-        // The memory of threads, with the number of the new chunk for which it was prepared.
+        // The states of threads, each with the number of the new chunk for which the state was prepared.
         let states = Mutex::new(Vec::<(usize, S::State)>::new());
         let size = size_of::<S::Item>();
         let dtype = S::Item::dtype().to_string();
@@ -160,7 +160,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 if let Some(state) = found {
                     return Ok(state);
                 }
-                // Memory that is left from another chunk, unless another thread still works on that chunk.
+                // Reuses a state that was prepared for another chunk, and that no thread uses now.
                 let mut state = states.pop().map(|(_, state)| state).unwrap_or_default();
                 drop(states);
                 self.source.prepare(&context, &mut state, &chunk)?;
@@ -182,7 +182,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 states.lock().push((number, state));
                 Ok(())
             };
-            // Blocks of an array that several new blocks touch are decompressed once for a chunk.
+            // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that the block
+            // is decompressed once.
             let fits = layouts.0.iter().all(|layout| {
                 let grids = layout.axes.iter().zip(geometry.blocks());
                 grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))

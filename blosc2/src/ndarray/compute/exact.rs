@@ -1,22 +1,21 @@
-//! Exact sums of floating-point numbers. A sum is a fixed-point number that holds every bit of its items; it is rounded
-//! once, at the end. Its result therefore depends neither on the order of the items nor on how they are split among
-//! chunks and threads.
+//! Exact sums of floating-point numbers. A sum is a fixed-point number that holds every bit of its items, and is
+//! rounded once at the end. Therefore the result does not depend on the order of the items, the chunks or the threads.
 //!
-//! Long runs do not add item by item: plain sums of `f64` are exact as long as all bits of the items, and of their sum,
-//! lie within 53 bits. The functions for runs form them in pieces of [`PIECE`] items, in loops over lanes that the
-//! compiler vectorizes.
+//! For long runs of items, a faster method is used: a plain sum of `f64` is exact if all bits of the items and of their
+//! sum lie within 53 bits. The functions for runs compute such sums for pieces of [`PIECE`] items, in loops over lanes
+//! that the compiler vectorizes.
 
 /// The exact sum of floating-point numbers: `WORDS` digits of 32 bits, the least significant first. The lowest bit of
 /// the sum has the weight 2^`LOW`. Each digit is an `i64`: it may be negative or exceed 32 bits until carries are
 /// propagated.
 ///
-/// Every item has to be a multiple of 2^`LOW`; 2^63 items of the largest magnitude fit.
+/// Every item has to be a multiple of 2^`LOW`. The sum of 2^63 items of the largest magnitude fits.
 #[derive(Clone, Debug)]
 pub struct Exact<const WORDS: usize, const LOW: i32> {
     digits: [i64; WORDS],
-    /// The number of additions since carries were propagated.
+    /// The number of additions since carries were propagated last.
     pending: u32,
-    /// The sum of the NaN and infinities added, 0 if there were none.
+    /// The sum of all added NaN and infinities; 0 if none was added.
     special: f64,
 }
 
@@ -31,7 +30,8 @@ pub(super) type Squares64 = Exact<134, -2148>;
 /// Sums of squares of integers of at most 64 bits.
 pub(super) type SquaresInt = Exact<7, 0>;
 
-/// An addition changes a digit by less than 2^32: after this number of additions, digits are still far from overflow.
+/// The maximum number of additions before carries are propagated. Each addition changes a digit by less than 2^32, so
+/// that digits do not overflow.
 const MAX_PENDING: u32 = 1 << 30;
 
 impl<const WORDS: usize, const LOW: i32> Default for Exact<WORDS, LOW> {
@@ -71,7 +71,8 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        // Digits of `other` may be almost 2^63 / 2, so those of `self` have to be small.
+        // Digits of `other` may be almost 2^62. The digits of `self` have to be small, so that their sum does not
+        // overflow.
         self.carry();
         for (digit, added) in self.digits.iter_mut().zip(&other.digits) {
             *digit += added;
@@ -135,7 +136,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
         if position >= 0 {
             return (mantissa, position as u32);
         }
-        // An item of a narrower type: the bits that the f64 has below 2^LOW are zero.
+        // The item had a narrower type, so the bits of the f64 below 2^LOW are zero.
         let excess = position.unsigned_abs();
         let shifted = mantissa.checked_shr(excess).unwrap_or(0);
         debug_assert_eq!(
@@ -176,7 +177,8 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
         self.add_wide(false, (magnitude >> 64) * count, position + 64);
     }
 
-    /// Brings all digits but the last, which has the sign, to the range 0..2^32.
+    /// Propagates carries, so that all digits except the last are in the range 0..2^32. The last digit has the sign of
+    /// the sum.
     fn carry(&mut self) {
         let mut carry = 0;
         for digit in &mut self.digits[..WORDS - 1] {
@@ -210,7 +212,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
 }
 
 impl Squares64 {
-    /// Adds the square of `value`, which neither overflows nor underflows.
+    /// Adds the exact square of `value`. The square cannot overflow or underflow.
     #[inline]
     pub(super) fn add_square(&mut self, value: f64) {
         if !value.is_finite() {
@@ -238,7 +240,7 @@ impl Squares64 {
 }
 
 impl SquaresInt {
-    /// Adds the square of an integer, or several squares summed before.
+    /// Adds the square of an integer, or a sum of several squares.
     #[inline]
     pub(super) fn add_integer(&mut self, square: u128) {
         self.add_wide(false, square, 0);
@@ -293,11 +295,12 @@ impl Format {
     }
 }
 
-/// 64-bit limbs for the longest integer here: `count * squares`, the least significant first.
+/// The number of 64-bit limbs of the longest integer in this module, `count * squares`. The least significant limb is
+/// the first one.
 const LIMBS: usize = 72;
 type Limbs = [u64; LIMBS];
 
-/// A limb of `a * b + c + d`, and the carry; they never overflow.
+/// Returns the low limb of `a * b + c + d`, and the carry. They cannot overflow.
 fn multiply_add(a: u64, b: u64, c: u64, d: u64) -> (u64, u64) {
     let wide = u128::from(a) * u128::from(b) + u128::from(c) + u128::from(d);
     (wide as u64, (wide >> 64) as u64)
@@ -310,7 +313,7 @@ fn significant(limbs: &[u64]) -> std::ops::Range<usize> {
     start..end
 }
 
-/// Adds `numbers * factor` to `total`, from the limb `at` on.
+/// Adds `numbers * factor` to `total`, starting at the limb `at`.
 fn add_product(total: &mut [u64], at: usize, numbers: &[u64], factor: u64) {
     let mut carry = 0;
     for (limb, &number) in total[at..].iter_mut().zip(numbers) {
@@ -357,10 +360,11 @@ fn divide_spread(spread: &Limbs, low: i32, count: u64, ddof: u64) -> f64 {
 }
 
 /// The variance of `count` items, rounded once: the sum over `parts` of `(count * squares - sum^2)`, divided by
-/// `count * max(count - ddof, 0)`. Each of `parts` has a sum and the sum of squares of the same items: one part for
-/// real numbers, the real and the imaginary part for complex ones.
+/// `count * max(count - ddof, 0)`. Each of `parts` has a sum, and the sum of squares of the same items. Real numbers
+/// have one part. Complex numbers have two parts, one of the real numbers and one of the imaginary numbers.
 ///
-/// NaN if an item is NaN or infinite; for `ddof >= count`, infinity, or NaN if all items are equal.
+/// The result is NaN if an item is NaN or infinite. If `ddof >= count`, the result is NaN if all items are equal, and
+/// otherwise infinity.
 pub(super) fn variance<
     const S: usize,
     const Q: usize,
@@ -382,7 +386,7 @@ pub(super) fn variance<
     divide_spread(&spread, SQUARES_LOW, count, ddof)
 }
 
-/// The variance of `count` integers, as of [`variance`].
+/// The variance of `count` integers, by the rules of [`variance`].
 pub(super) fn variance_of_integers(count: u64, sum: i128, squares: &SquaresInt, ddof: u64) -> f64 {
     let sum = sum.unsigned_abs();
     let mut spread = [0; LIMBS];
@@ -390,13 +394,14 @@ pub(super) fn variance_of_integers(count: u64, sum: i128, squares: &SquaresInt, 
     divide_spread(&spread, 0, count, ddof)
 }
 
-/// The leading 192 bits of a number: enough to divide it twice by 64 bits and to round the quotient correctly.
+/// The leading 192 bits of a number. They are enough to divide the number twice by 64-bit integers, and to round the
+/// quotient correctly.
 struct Leading {
     /// The most significant first.
     limbs: [u64; 3],
     /// The weight of the lowest bit is 2 to this power.
     exponent: i32,
-    /// Whether the number exceeds `limbs`, by less than the lowest bit.
+    /// Whether the number is greater than `limbs`, by less than the weight of the lowest bit.
     inexact: bool,
 }
 
@@ -428,14 +433,15 @@ impl Leading {
         self.inexact |= remainder != 0;
     }
 
-    /// The bits of the nearest number, with even mantissa if two are as near.
+    /// Returns the bits of the nearest number of this format. If two numbers are equally near, the one with the even
+    /// mantissa.
     fn round(&self, format: Format) -> u64 {
         let Some(first) = self.limbs.iter().position(|&limb| limb != 0) else { return 0 };
         let shift = self.limbs[first].leading_zeros();
         let next = |index| self.limbs.get(index).copied().unwrap_or(0);
         let leading = shift_left(self.limbs[first], next(first + 1), shift);
         let rest = next(first + 1) << shift != 0 || next(first + 2) != 0 || self.inexact;
-        // One bit below the leading 64 stands for all of the rest.
+        // One bit below the leading 64 bits is set if any lower bit is set.
         let wide = u128::from(leading) << 1 | u128::from(rest);
         let exponent = self.exponent + 64 * (2 - first as i32) - shift as i32 - 1;
 
@@ -451,12 +457,12 @@ impl Leading {
     }
 }
 
-/// The upper half of `high`, `low`, shifted by less than 64 bits.
+/// Returns the upper 64 bits of the number of the limbs `high` and `low`, shifted left by less than 64 bits.
 fn shift_left(high: u64, low: u64, shift: u32) -> u64 {
     ((u128::from(high) << 64 | u128::from(low)) << shift >> 64) as u64
 }
 
-/// Items whose sums can be formed in runs.
+/// Items that can be summed in runs.
 pub(super) trait Summand: Copy {
     type Sum;
     type Squares;
@@ -487,10 +493,10 @@ fn add_run_avx2<T: Summand>(sum: &mut T::Sum, items: &[T]) {
 /// The number of items that are summed at once.
 const PIECE: usize = 1024;
 
-/// Items in separate lanes, which vectorized code adds at once.
+/// The number of separate lanes, which vectorized code adds at the same time.
 const LANES: usize = 16;
 
-/// Calls `step` with all items, the last of them filled up with `filler`.
+/// Calls `step` with groups of `N` items. The last group is filled up with `filler`.
 #[inline(always)]
 fn in_lanes<T: Copy, const N: usize>(items: &[T], filler: T, mut step: impl FnMut(&[T; N])) {
     let (chunks, tail) = items.as_chunks();
@@ -504,10 +510,10 @@ fn in_lanes<T: Copy, const N: usize>(items: &[T], filler: T, mut step: impl FnMu
     }
 }
 
-/// Items from which the loops over lanes are faster than single additions.
+/// The minimum number of items for which the loops over lanes are faster than single additions.
 const SHORT: usize = 16;
 
-/// The largest magnitude; NaN does not count.
+/// Returns the largest magnitude. NaN is ignored.
 #[inline(always)]
 fn largest<T: Copy + Default, const N: usize>(
     items: &[T],
@@ -536,18 +542,19 @@ fn keep_larger_f64(largest: &mut f64, item: f64) {
     *largest = if item.abs() > *largest { item.abs() } else { *largest };
 }
 
-// Sums of f32 in f64. Let B be the power of two above the largest magnitude. The items from B * 2^-20 on are multiples
-// of B * 2^-43, and the sum of 1024 of them is below B * 2^10, so that every partial sum has at most 53 bits. The loop
-// skips smaller items: they follow in a further pass, with a smaller B.
+// Sums of f32 in f64. Let B be the power of two above the largest magnitude. Items of at least B * 2^-20 are multiples
+// of B * 2^-43. The sum of 1024 of these items is below B * 2^10, so that every partial sum has at most 53 bits. The
+// loop skips smaller items. A further pass with a smaller B adds them.
 
-/// `B * 2^-20`, or 0 if this is not a normal number; the sums are exact then, too.
+/// Returns `B * 2^-20`, or 0 if this is not a normal number. With a bound of 0, the sums are exact too.
 #[inline(always)]
 fn lower_bound(largest: f32) -> f32 {
     let exponent = largest.to_bits() >> 23;
     f32::from_bits(exponent.saturating_sub(19) << 23)
 }
 
-/// Adds `item` to `sum` unless it is below `bound`; then, its bits are added to `skipped`. NaN is not below.
+/// Adds `item` to `sum` if its magnitude is at least `bound`, or if it is NaN. Otherwise, its bits are added to
+/// `skipped`.
 #[inline(always)]
 fn add_bounded(sum: &mut f64, skipped: &mut u32, bound: f32, item: f32) {
     let below = item.abs() < bound;
@@ -555,7 +562,7 @@ fn add_bounded(sum: &mut f64, skipped: &mut u32, bound: f32, item: f32) {
     *skipped |= if below { item.to_bits() } else { 0 };
 }
 
-/// Adds up to [`PIECE`] items, but those below the bound that is returned if there are any, apart from zeros.
+/// Adds up to [`PIECE`] items, except items below a bound. Returns this bound if nonzero items were skipped.
 #[inline(always)]
 fn add_largest(sum: &mut Sum32, items: &[f32]) -> Option<f32> {
     let mut extremes = [(0.0, f32::INFINITY); LANES];
@@ -592,7 +599,7 @@ fn add_largest(sum: &mut Sum32, items: &[f32]) -> Option<f32> {
     any_but_sign(&skipped).then_some(bound)
 }
 
-/// Whether a bit is set in `bits`, except for the signs of zeros.
+/// Returns whether a bit other than the sign bit is set in `bits`: zeros of both signs do not count.
 #[inline(always)]
 fn any_but_sign(bits: &[u32]) -> bool {
     bits.iter().fold(0, |all, bits| all | bits) << 1 != 0
@@ -606,7 +613,7 @@ fn add_singly(sum: &mut Sum32, items: &[f32]) {
     }
 }
 
-/// Adds the items of a piece below `bound`.
+/// Adds the items of a piece that are below `bound`.
 #[cold]
 #[inline(never)]
 fn add_smaller(sum: &mut Sum32, items: &[f32], mut bound: f32) {
@@ -625,14 +632,15 @@ fn add_smaller(sum: &mut Sum32, items: &[f32], mut bound: f32) {
 }
 
 // Sums of f64 and of squares of f32, in f64. A lane starts at 1.5 * 2^k, where 2^k is so large that the lane remains
-// within 2^k..2^(k+1). Every addition to it rounds to a multiple of 2^(k-52); the rounding error is exact in f64 and is
-// added to a second lane, which starts so low that almost always nothing remains. With B as above, k is
-// log2(B) + 9: a lane has at most 128 items, which change it by less than 2^(k-2), and the sum of 1024 items is at most
-// 2^(k+1), 53 bits above the lowest. The errors are at most B * 2^-44, which takes the place of B in the second lane.
+// within 2^k..2^(k+1). Every addition to the lane rounds to a multiple of 2^(k-52). The rounding error is exact in f64,
+// and is added to a second lane. The second lane starts at a value so low that almost always nothing remains. Let B be
+// the power of two above the largest magnitude; then k is log2(B) + 9. A lane has at most 128 items, which change it by
+// less than 2^(k-2). The sum of 1024 items is at most 2^(k+1), 53 bits above the lowest bit. The errors are at most
+// B * 2^-44; for the second lane, this value is used instead of B.
 
-/// What `upper` and `lower` lanes start at, for items up to `largest`. `None` if this would overflow.
+/// Returns the start values of `upper` and `lower` lanes, for items up to `largest`; `None` if they would overflow.
 ///
-/// For small items, the lower lanes have all bits down to the lowest of f64.
+/// For small items, the lower lanes have all bits down to the lowest bit of f64.
 #[inline(always)]
 fn origins(largest: f64) -> Option<(f64, f64)> {
     // B is 2^(exponent - 1022).
@@ -641,7 +649,7 @@ fn origins(largest: f64) -> Option<(f64, f64)> {
     (exponent <= 2035).then(|| (origin(exponent + 10), origin(exponent - 34)))
 }
 
-/// Adds `value` to the lanes `upper` and `lower`. Returns what remains.
+/// Adds `value` to the lanes `upper` and `lower`. Returns the remainder, which was not added.
 #[inline(always)]
 fn add_split(upper: &mut f64, lower: &mut f64, value: f64) -> f64 {
     let sum = *upper + value;
@@ -653,7 +661,7 @@ fn add_split(upper: &mut f64, lower: &mut f64, value: f64) -> f64 {
     remainder
 }
 
-/// Lanes for [`add_split`]. A sum of 1024 items in all lanes is exact.
+/// Lanes for [`add_split`]. The sum of 1024 items over all lanes is exact.
 struct Split {
     origins: (f64, f64),
     upper: [f64; SPLIT_LANES],
@@ -689,13 +697,13 @@ impl Split {
     }
 
     fn has_remainder(&self) -> bool {
-        // Without the signs of zeros.
+        // The shift removes the sign bit, so that zeros of both signs do not count.
         self.remainders.iter().fold(0, |all, bits| all | bits) << 1 != 0
     }
 }
 
-/// Adds `value` of up to [`PIECE`] items; no value exceeds `largest`. `false`, and nothing is added if two lanes do not
-/// suffice or an item is not finite.
+/// Adds `value` of up to [`PIECE`] items; no value exceeds `largest`. Returns `false`, and adds nothing, if two lanes
+/// do not suffice or an item is not finite.
 #[inline(always)]
 fn try_add_piece<T: Copy + Default, const WORDS: usize, const LOW: i32>(
     sum: &mut Exact<WORDS, LOW>,
@@ -736,7 +744,8 @@ fn add_piece<T: Copy + Default, const WORDS: usize, const LOW: i32>(
     }
 }
 
-/// Adds values that differ much in magnitude, or that are not all finite. Their number is a multiple of the lanes.
+/// Adds values that differ much in magnitude, or that are not all finite. The number of values is a multiple of the
+/// number of lanes.
 #[cold]
 #[inline(never)]
 fn add_wide_piece<const WORDS: usize, const LOW: i32>(
@@ -771,15 +780,16 @@ fn square(item: f32) -> f64 {
     f64::from(item) * f64::from(item)
 }
 
-// Squares of f64: the rounded square and its error, both exact in f64 unless they overflow or underflow.
+// Squares of f64: the sum of the rounded square and its error. Both are exact in f64 if they do not overflow or
+// underflow.
 
-/// Items up to 2^480 have a finite square, also within `square_error`.
+/// For items up to 2^480, the square and the calculations of `square_error` are finite.
 const LARGE: f64 = f64::from_bits((1023 + 480) << 52);
 
-/// The lowest bit of the square of items from 2^-480 on is in the range of f64.
+/// For items of at least 2^-480, the lowest bit of the square is in the range of f64.
 const TINY: f64 = f64::from_bits((1023 - 480) << 52);
 
-/// Whether there are items below [`TINY`], apart from zeros.
+/// Returns whether there are nonzero items below [`TINY`].
 #[inline(always)]
 fn has_tiny(items: &[f64]) -> bool {
     let mut tiny = [0; LANES];

@@ -1,20 +1,21 @@
-//! Exact sums that need little memory: a few numbers, as long as these hold all bits of the sum.
+//! Exact sums that need little memory: the sum of a few `f64` numbers, while these numbers can hold all bits of the
+//! sum.
 
 use super::exact::{Exact, Squares32, Squares64, Summand, add_run};
 
-/// The number of items from which a fixed-point sum is faster.
+/// The minimum number of items for which a fixed-point sum is faster.
 const LONG: usize = 256;
 
-/// An exact sum of floating-point numbers: some numbers whose sum it is, from the largest to the smallest, and a
-/// fixed-point number, which is allocated when these cannot hold all bits. A reduction over axes has one sum for each
-/// result.
+/// An exact sum of floating-point numbers. It is the sum of `parts`, from the largest to the smallest number, and of
+/// the fixed-point number `wide`. The fixed-point number is allocated only when the parts cannot hold all bits. A
+/// reduction over axes has one such sum for each result, so memory matters.
 #[derive(Debug, Clone)]
 pub struct Narrow<E, const PARTS: usize = 2> {
     parts: [f64; PARTS],
     wide: Option<Box<E>>,
 }
 
-/// The sum of squares of `f64`, whose bits need more numbers.
+/// The sum of squares of `f64`. Squares have more bits, so three numbers are used.
 pub(super) type NarrowSquares64 = Narrow<Squares64, 3>;
 
 impl<E, const PARTS: usize> Default for Narrow<E, PARTS> {
@@ -54,8 +55,8 @@ impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
         let last = &mut parts[PARTS - 1];
         let (before, sum) = (*last, *last + rest);
         *last = sum;
-        // One of the two differences is exact, so both are as expected only if the sum is exact. With NaN and infinity
-        // they are not.
+        // One of the two differences is always exact. Therefore both conditions are true only if the sum is exact. With
+        // NaN or infinity, the conditions are false.
         if sum - before == rest && sum - rest == before {
             self.parts = parts;
         } else {
@@ -71,11 +72,11 @@ impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
         }
     }
 
-    /// Adds the product of two numbers; returns whether it could.
+    /// Adds the product of two numbers. Returns `false`, and adds nothing, if the error of the product is not exact.
     #[must_use]
     pub(super) fn add_product(&mut self, one: f64, other: f64) -> bool {
         let product = one * other;
-        // The error of the product is exact, unless it underflows; and its halves do not overflow.
+        // The error of the product is exact if it does not underflow, and if the halves of the numbers do not overflow.
         let is_safe = |value: f64| value.abs() < LARGE;
         if product == 0.0 && (one == 0.0 || other == 0.0) {
             return true;
@@ -95,14 +96,14 @@ impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
         other.parts.iter().for_each(|part| self.add(*part));
     }
 
-    /// Returns the fixed-point number, to which more can be added.
+    /// Returns the fixed-point number, for adding values. Allocates it if it does not exist.
     #[cold]
     #[inline(never)]
     pub(super) fn wide(&mut self) -> &mut E {
         self.wide.get_or_insert_default()
     }
 
-    /// Returns the whole sum.
+    /// Returns the complete sum.
     pub(super) fn total(&self) -> E {
         let mut total = self.wide.as_deref().cloned().unwrap_or_default();
         self.parts.iter().for_each(|part| total.add(*part));
@@ -110,9 +111,9 @@ impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
     }
 }
 
-/// Products of numbers below this do not overflow, also not in [`product_error`].
+/// For numbers below this limit, products and the calculations of [`product_error`] do not overflow.
 const LARGE: f64 = f64::from_bits((1023 + 500) << 52);
-/// The errors of products from this on are exact.
+/// For products of at least this magnitude, the error is exact.
 const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
 
 /// Returns the sum of two numbers, and its error.
@@ -123,7 +124,7 @@ fn add(one: f64, other: f64) -> (f64, f64) {
     (sum, (one - (sum - second)) + (other - second))
 }
 
-/// Returns the difference of the exact product of two numbers and the rounded one: Dekker's algorithm.
+/// Returns the difference between the exact product of two numbers and the rounded product: Dekker's algorithm.
 #[inline(always)]
 pub(super) fn product_error(one: f64, other: f64, product: f64) -> f64 {
     // Halves of 26 bits, whose products are exact.

@@ -44,7 +44,7 @@ pub trait Numeric: Element + sealed::Sealed {
     type Moments: Accumulator<Self>;
     #[doc(hidden)]
     type Factors: Accumulator<Self>;
-    /// The order of items. Negative zero is less than zero. The place of NaN is not specified.
+    /// The order of items. Negative zero is less than zero. The position of NaN in the order is not specified.
     #[doc(hidden)]
     type Key: Ord + Copy + Send + Sync;
     #[doc(hidden)]
@@ -63,7 +63,7 @@ pub trait Numeric: Element + sealed::Sealed {
     fn is_nan(self) -> bool;
     #[doc(hidden)]
     fn key(self) -> Self::Key;
-    /// The key of equal items; zeros of both signs have the same one.
+    /// The key for comparing items for equality. Zeros of both signs have the same key.
     #[doc(hidden)]
     fn equal_key(self) -> Self::Key;
     #[doc(hidden)]
@@ -96,11 +96,11 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Some of the items that are combined to one result.
+/// The intermediate state of a result, for which some items are combined.
 pub trait Accumulator<T: Copy>: Default + Clone + Send {
     fn add(&mut self, items: &[T]);
 
-    /// Adds the items of rows, each to the accumulator with its index in the row.
+    /// Adds the items of rows. Each item is added to the accumulator whose index is the index of the item in the row.
     fn add_rows(to: &mut [Self], rows: &[T]) {
         each_in_rows(to, rows, |to, item| to.add(&[item]));
     }
@@ -115,7 +115,7 @@ pub trait Accumulator<T: Copy>: Default + Clone + Send {
     }
 }
 
-/// Calls `add` with the items of rows, each with the accumulator with its index in the row.
+/// Calls `add` for each item of the rows, with the accumulator whose index is the index of the item in the row.
 #[inline]
 pub(super) fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
     for row in rows.chunks_exact(to.len()) {
@@ -157,7 +157,7 @@ macro_rules! integers {
                     self.0 += items.iter().map(|item| *item as i128).sum::<i128>();
                     return;
                 }
-                // The sum of a piece fits, and the compiler vectorizes it.
+                // The sum of a piece fits in an `i64`, and the compiler vectorizes the loop.
                 for items in items.chunks(1 << 20) {
                     self.0 += i128::from(items.iter().map(|item| *item as i64).sum::<i64>());
                 }
@@ -179,7 +179,7 @@ macro_rules! integers {
         impl Accumulator<$type> for IntegerMoments {
             fn add(&mut self, items: &[$type]) {
                 Accumulator::<$type>::add(&mut self.0, items);
-                // The sum of the squares of a piece fits, unless items are larger than these bits.
+                // The sum of the squares of a piece fits if all magnitudes have at most 60 bits.
                 for items in items.chunks(PIECE) {
                     let magnitudes = items.iter().map(|item| (*item as i128).unsigned_abs());
                     if magnitudes.clone().fold(0, |all, item| all | item) >> 60 == 0 {
@@ -303,7 +303,8 @@ fn mean_of_integers(sum: i128, count: u64) -> f64 {
     if count == 0 {
         return f64::NAN;
     }
-    // The quotient has at least 64 bits, and its last bit is set if it has a remainder: it is rounded once.
+    // The quotient has at least 64 bits. Its last bit is set if the division has a remainder, so that the conversion to
+    // `f64` rounds correctly.
     let (size, count) = (sum.unsigned_abs(), u128::from(count));
     let shift = size.leading_zeros();
     let shifted = size.checked_shl(shift).unwrap_or(0);
@@ -498,7 +499,7 @@ float_numbers! {
     Sum64::to_f64, Sum64::mean_f64, Sum64::mean_f64, |variance| variance, Product::to_f64;
 }
 
-/// Half-precision numbers, whose sums are those of the same `f32`.
+/// Half-precision numbers. They are summed as `f32`.
 #[cfg(feature = "half")]
 mod half_precision {
     use half::f16;
@@ -570,7 +571,8 @@ mod half_precision {
         if wide == number || bits & 1 == 1 || !near.is_finite() {
             return f16::from_f32(near);
         }
-        // An odd last bit stands for all bits that `f32` does not have, so this rounding has no effect on the next one.
+        // Rounds to odd: the last bit is set if `f32` cannot hold all bits of the number. Therefore the rounding to
+        // `f32` has no effect on the rounding to `f16`.
         f16::from_f32(f32::from_bits(if wide.abs() < number.abs() { bits + 1 } else { bits - 1 }))
     }
 }
@@ -664,7 +666,7 @@ mod complex {
                 type Total = Parts<Narrow<$sum>>;
                 type Moments = Parts<FloatMoments<$sum, $squares>>;
                 type Factors = ComplexProduct;
-                // Numbers that are equal are ordered by the signs of zeros.
+                // Equal numbers are ordered by the signs of their zeros.
                 type Key = ($key, $key, $key, $key);
 
                 fn sum(total: &Self::Total) -> Self {

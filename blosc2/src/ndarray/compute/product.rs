@@ -4,11 +4,11 @@ use super::narrow::product_error;
 
 /// The number of products that are computed at the same time.
 const LANES: usize = 8;
-/// The number of items of a lane after which it is normalized.
+/// The number of multiplications of a lane after which the lane is normalized.
 const GROUPS: usize = 256;
 
-/// The product of floating-point numbers, with 106 bits and an unbounded exponent: neither overflow nor underflow of a
-/// part of the product changes the result.
+/// The product of floating-point numbers, with 106 bits and an unbounded exponent. Intermediate results cannot overflow
+/// or underflow.
 #[derive(Debug, Clone)]
 pub struct Product {
     /// The product is `(high + low) * 2^exponent`, with 1 <= |high| < 2.
@@ -36,7 +36,7 @@ impl Product {
         if items.len() < LANES {
             return items.for_each(|item| self.multiply(item));
         }
-        // The lanes are independent of each other, so that the processor computes them at the same time.
+        // The lanes are independent of each other, so that the processor can compute them at the same time.
         let mut lanes: [Self; LANES] = Default::default();
         while items.len() >= LANES {
             let mut groups = (items.len() / LANES).min(GROUPS);
@@ -52,7 +52,7 @@ impl Product {
         lanes.iter().for_each(|lane| self.multiply_wide(lane));
     }
 
-    /// Multiplies by an item, and leaves a product below 2^([`GROUPS`] + 1).
+    /// Multiplies by an item without normalizing. After [`GROUPS`] multiplications, `high` is below 2^([`GROUPS`] + 1).
     #[inline(always)]
     fn multiply_quickly(&mut self, item: f64) {
         let biased = item.to_bits() >> 52 & 0x7ff;
@@ -130,7 +130,7 @@ impl Product {
             Self { exponent, .. } if exponent > 1023 => f64::INFINITY * sign,
             Self { exponent, .. } if exponent < -1100 => 0.0 * sign,
             Self { high, low, exponent, .. } if exponent < -1022 => {
-                // The nearest subnormal number; if two are as near to `high`, `low` decides.
+                // Rounds to the nearest subnormal number. If two numbers are equally near to `high`, `low` decides.
                 let (scale, rest) = (power_of_two(-1000), power_of_two(exponent + 1000));
                 let product = high * scale * rest;
                 let error = high - product / rest / scale;

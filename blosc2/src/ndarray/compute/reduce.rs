@@ -13,34 +13,36 @@ use super::space::Space;
 use crate::Result;
 use crate::memory::reserve;
 
-/// With fewer tiles of results, the threads work on parts of the reduced axes.
+/// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
+/// work on parts of the reduced axes.
 ///
-/// This does not depend on the number of threads, because the order of some operations depends on it.
+/// This constant does not depend on the number of threads, because it determines the order of some operations.
 const TILES: u64 = 64;
 /// The maximum size in bytes of the accumulators of a thread.
 const ACCUMULATORS: usize = 4 << 20;
 /// The size in bytes that tiles grow to, so that each accumulator is used for several items of a tile.
 const TILE: u64 = 1 << 20;
 
-/// The maximum number of results that a thread computes at the same time. An accumulator can have memory of its own.
+/// Returns the maximum number of results that a thread computes at the same time. Each accumulator counts as at least
+/// 128 bytes, because it can allocate memory.
 fn most_results<A>() -> u64 {
     (ACCUMULATORS / size_of::<A>().max(128)).max(1) as u64
 }
 
 /// Combines items to one result.
 pub trait Reducer<T>: Sync {
-    /// A result for which some items are combined.
+    /// The intermediate state of a result, for which some items are combined.
     type Accumulator: Send;
     type Result: Clone + Send;
 
-    /// Whether the positions of items are used.
+    /// Whether the reduction uses the positions of items.
     const POSITIONS: bool = false;
-    /// Whether the result depends on the order in which items are combined, and how accumulators are merged.
+    /// Whether the result depends on the order in which items are combined and accumulators are merged.
     const ORDERED: bool = false;
 
     fn start(&self) -> Self::Accumulator;
 
-    /// Adds items. The first one has the position `at` among the items that are combined to one result, in C order.
+    /// Adds items. The first item has the position `at` in C order among the items that are combined to one result.
     fn add(
         &self,
         context: &Context<'_>,
@@ -49,8 +51,8 @@ pub trait Reducer<T>: Sync {
         at: u64,
     ) -> Result<()>;
 
-    /// Adds the items of rows, each to the accumulator with its index in the row. The items of the first row have the
-    /// position `at`, those of the second one `at + step`.
+    /// Adds the items of rows. Each item is added to the accumulator whose index is the index of the item in the row.
+    /// The items of the first row have the position `at`, and the items of the second row the position `at + step`.
     fn add_rows(
         &self,
         context: &Context<'_>,
@@ -67,7 +69,7 @@ pub trait Reducer<T>: Sync {
         Ok(())
     }
 
-    /// Adds an item `count` times, at least once.
+    /// Adds an item `count` times. `count` is at least 1.
     fn add_repeated(
         &self,
         context: &Context<'_>,
@@ -77,7 +79,7 @@ pub trait Reducer<T>: Sync {
         at: u64,
     ) -> Result<()>;
 
-    /// Adds the items of another accumulator, which follow those of this one.
+    /// Adds the items of another accumulator. In C order they follow the items of this accumulator.
     fn merge(
         &self,
         context: &Context<'_>,
@@ -100,10 +102,10 @@ pub(super) struct Reduction<'a, S, R> {
     context: Context<'a>,
     reducer: R,
     space: Space,
-    /// The axes that are reduced, and the others.
+    /// The axes that are reduced, and all other axes.
     reduced: Vec<usize>,
     kept: Vec<usize>,
-    /// For each axis the distance of the positions of neighbors on it.
+    /// For each axis, the distance between the positions of neighboring items on this axis.
     steps: Vec<u64>,
 }
 
@@ -119,7 +121,8 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
         space.limit(&kept, most_results::<R::Accumulator>());
         if !kept.is_empty() {
-            // The accumulators of a tile may not fit in the cache together with its items.
+            // The accumulators and the items of a tile may not fit in the cache together. With larger tiles, each
+            // accumulator is used for several items.
             space.grow(&reduced, TILE);
         }
         let (mut steps, mut step) = (vec![0; shape.len()], 1u64);
@@ -176,7 +179,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         Ok(all.into_inner())
     }
 
-    /// Combines the items of a box of the kept axes, piece by piece in C order.
+    /// Combines the items of a box of the kept axes. The pieces are combined in C order.
     fn in_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
         let pieces = self.space.pieces(&self.reduced);
         let mut all = self.start(ranges);
@@ -230,7 +233,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         pairs.try_for_each(|(to, other)| self.reducer.merge(&self.context, to, other))
     }
 
-    /// Returns the results in a box of the kept axes, which a thread computes.
+    /// Computes the results in a box of the kept axes on this thread.
     pub(super) fn results_of(
         &self,
         state: &mut S::State,
@@ -240,7 +243,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let mut all = self.start(ranges);
         for piece in (0..pieces.count()).filter_map(|number| pieces.get(number)) {
             if R::ORDERED {
-                // As if several threads computed the pieces.
+                // The pieces are combined in the same order as by several threads.
                 let mut accumulators = self.start(ranges);
                 self.add_piece(state, &mut accumulators, ranges, &piece)?;
                 self.merge(&mut all, accumulators)?;
@@ -251,7 +254,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         self.finish(all)
     }
 
-    /// Returns the boxes of results into which a box is divided, so that the accumulators of each are small.
+    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
     pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let most = most_results::<R::Accumulator>();
         let mut parts = vec![ranges.to_vec()];
@@ -284,7 +287,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
     }
 
-    /// Adds the items of a box: of these ranges of the kept axes and of the reduced axes.
+    /// Adds the items of a box, which consists of ranges of the kept axes and of the reduced axes.
     fn add_piece(
         &self,
         state: &mut S::State,
@@ -316,12 +319,12 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         ranges
     }
 
-    /// Returns the position of the first item of a box among the items of its result.
+    /// Returns the position of the first item of a box among the items that are combined to its result.
     fn position(&self, ranges: &[Range<u64>]) -> u64 {
         ranges.iter().zip(&self.steps).map(|(range, step)| range.start * step).sum()
     }
 
-    /// Returns the axes of a tile. Neighbors that can be treated as one axis are joined.
+    /// Returns the axes of a tile. Neighboring axes that can be processed as one axis are joined.
     fn groups(&self, ranges: &[Range<u64>]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for (axis, range) in ranges.iter().enumerate() {
@@ -356,7 +359,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             [Group { is_kept: false, step, .. }, Group { is_kept: true, .. }] => {
                 reducer.add_rows(context, to, items, at, step)
             }
-            // The position of the next item may not be the next one.
+            // The positions of consecutive items may not be consecutive.
             [Group { is_kept: false, step, .. }] if R::POSITIONS && step != 1 => {
                 let mut each = items.iter().zip((at..).step_by(step as usize));
                 each.try_for_each(|(item, at)| {
@@ -385,6 +388,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 struct Group {
     len: usize,
     is_kept: bool,
-    /// The distance of the positions of neighbors.
+    /// The distance between the positions of neighboring items.
     step: u64,
 }

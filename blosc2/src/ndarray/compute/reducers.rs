@@ -7,7 +7,7 @@ use super::number::{Accumulator, Numeric, each_in_rows};
 use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
-/// A reduction by accumulators; `finish` returns the result of one with this number of items.
+/// A reduction by accumulators. `finish` returns the result of an accumulator and the number of its items.
 pub(super) struct Combine<A, F, const ORDERED: bool> {
     pub(super) finish: F,
     pub(super) accumulator: PhantomData<fn() -> A>,
@@ -143,7 +143,7 @@ impl<T: Numeric, const LARGEST: bool> Accumulator<T> for Extreme<T::Key, LARGEST
     }
 }
 
-/// The number of items that are searched for the position of the best one.
+/// The number of items of the part that is searched for the position of the best item.
 const PART: usize = 4096;
 
 /// The position of the first smallest or largest item, or of the first NaN.
@@ -184,7 +184,7 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
     }
 
     fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], at: u64) -> Result<()> {
-        // The part of the items that has the best one, which is searched last.
+        // The part of the items that contains the best item. It is searched at the end.
         let mut found = None;
         for (part, at) in items.chunks(PART).zip((at..).step_by(PART)) {
             let Some((key, nan)) = extreme::<T, LARGEST>(part) else { continue };
@@ -260,7 +260,7 @@ pub(super) struct CountNonzero(pub(super) u64);
 
 impl<T: Numeric> Accumulator<T> for CountNonzero {
     fn add(&mut self, items: &[T]) {
-        // Sums of bytes, which the compiler vectorizes, for as many items as they can count.
+        // The compiler vectorizes sums of bytes. A byte can count up to 255 items.
         for items in items.chunks(usize::from(u8::MAX)) {
             self.0 += u64::from(items.iter().map(|item| u8::from(item.is_nonzero())).sum::<u8>());
         }
@@ -279,7 +279,7 @@ impl<T: Numeric> Accumulator<T> for CountNonzero {
     }
 }
 
-/// Whether there is an item that is not zero (`NONZERO`), or one that is zero.
+/// Whether there is an item that is not zero (`NONZERO` is `true`), or an item that is zero (`NONZERO` is `false`).
 #[derive(Clone, Default)]
 pub(super) struct Has<const NONZERO: bool>(pub(super) bool);
 

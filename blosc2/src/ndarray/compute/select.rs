@@ -12,7 +12,8 @@ use crate::{Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
 
-/// The number of items that are skipped or added together if none or all are selected.
+/// The number of items in a group. A group without selected items is skipped, and a group of selected items only is
+/// added without further checks.
 const GROUP: usize = 64;
 const NONE: [bool; GROUP] = [false; GROUP];
 const ALL: [bool; GROUP] = [true; GROUP];
@@ -108,7 +109,8 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let axes: Vec<usize> = (0..shape.len()).collect();
         let pieces = space.pieces(&axes);
         let mut all = Vec::new();
-        // The pieces with the same range of the first axis, whose items alternate in C order.
+        // The results of the pieces with the same range of the first axis. In C order, the items of these pieces
+        // alternate.
         let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
         let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
@@ -182,7 +184,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let at = |at: usize| result((start + at) as u64, items[at]);
             for (number, group) in chosen.chunks(GROUP).enumerate() {
                 let first = number * GROUP;
-                // Most groups have no selected item, and most others have only selected ones.
+                // Most groups have no selected items, or only selected items.
                 if group == &NONE[..group.len()] {
                     continue;
                 }
@@ -249,7 +251,7 @@ impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
     }
 }
 
-/// Results whose order among each other is not yet known.
+/// Results that are not yet in C order.
 struct Slab<R> {
     /// The first index on the first axis.
     first: u64,

@@ -24,7 +24,7 @@ pub trait Source: Sync {
     /// The type of the items.
     type Item: Copy + Send + Sync;
 
-    /// The memory of a thread.
+    /// The memory of a thread for the evaluation.
     #[doc(hidden)]
     type State: Default + Send;
 
@@ -44,7 +44,7 @@ pub trait Source: Sync {
     #[doc(hidden)]
     fn model(&self, shape: &[u64]) -> Option<&NDArray>;
 
-    /// Returns the item that all items of a box are, if no items have to be read to find out.
+    /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
     #[doc(hidden)]
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
 
@@ -57,7 +57,7 @@ pub trait Source: Sync {
         ranges: &[Range<u64>],
     ) -> Result<()>;
 
-    /// Computes the items of a box, in C order. It is inside the box that was prepared last.
+    /// Computes the items of a box, in C order. The box is inside the box that was prepared last.
     #[doc(hidden)]
     fn tile<'s>(
         &'s self,
@@ -71,7 +71,7 @@ pub trait Source: Sync {
 #[derive(Debug, Default)]
 pub struct Layouts(pub(super) Vec<Layout>);
 
-/// Starts the evaluation of a source. The default number of threads is that of the first array.
+/// Starts the evaluation of a source. The default number of threads is the setting of the first array.
 pub(super) fn open(source: &impl Source, threads: Option<Threads>) -> Result<Context<'_>> {
     let mut arrays = Vec::new();
     source.arrays(&mut arrays);
@@ -117,7 +117,7 @@ pub(super) fn count(ranges: &[Range<u64>]) -> usize {
     ranges.iter().map(|range| range.end - range.start).product::<u64>() as usize
 }
 
-/// The items of an array or a view, or a field of these.
+/// The items of an array or a view, or a field of these items.
 #[derive(Debug, Clone)]
 pub struct Items<'a, T> {
     view: NDArrayView<'a>,
@@ -377,7 +377,7 @@ impl<T: Copy + Send + Sync> Operand<T> for InMemory<'_, T> {
 
 /// Calls `visit` with the position and the length of each run of consecutive items of a box, in C order.
 pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnMut(usize, usize)) {
-    // The last axes are consecutive if all but the first of them are whole.
+    // The items of the last axes are consecutive if the ranges of all these axes, except the first, are complete.
     let mut inner = ranges.len();
     let mut len = 1u64;
     while inner > 0 {
@@ -404,8 +404,8 @@ pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnM
     }
 }
 
-/// Calls `visit` with the position among the items of a box, and the length, of each run of consecutive items of a part
-/// of the box, in C order.
+/// Calls `visit` for each run of consecutive items of a part of a box, in C order. The arguments are the position of
+/// the run among the items of the box, and the length of the run.
 pub(super) fn each_row_in(
     part: &[Range<u64>],
     whole: &[Range<u64>],
@@ -418,7 +418,8 @@ pub(super) fn each_row_in(
     each_row(&part, &extent(whole), visit);
 }
 
-/// Copies the items of a part of a box, in C order, to their places among those of the box. An item has `unit` values.
+/// Copies the items of a part of a box to their positions among the items of the box, in C order. An item has `unit`
+/// values.
 pub(super) fn copy_part<T: Copy>(
     items: &[T],
     unit: usize,
@@ -548,7 +549,7 @@ where
     }
 }
 
-/// The results of a closure for each item.
+/// The results of a closure for the items of a source.
 #[derive(Debug, Clone)]
 pub(super) struct Map<S, F> {
     pub(super) source: S,
@@ -606,7 +607,7 @@ impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
     }
 }
 
-/// An operand, which is broadcast to the shape of an expression.
+/// An operand that is broadcast to the shape of an expression.
 #[derive(Debug, Clone)]
 pub(super) struct Broadcast<S> {
     source: S,
@@ -633,7 +634,7 @@ impl<S: Source> Broadcast<S> {
         Self { source, own }
     }
 
-    /// Extends the shape of other operands to one that this operand can be broadcast to.
+    /// Extends the shape of the other operands, so that this operand can be broadcast to it.
     fn extend(&self, shape: &mut Vec<u64>) -> Result<()> {
         let own = self.source.shape()?;
         let before = shape.clone();
@@ -725,7 +726,7 @@ impl<S: Source> Broadcast<S> {
     }
 }
 
-/// Adds the items at the places that the strides determine, in C order.
+/// Adds the items at the positions that the strides determine, in C order.
 fn expand<T: Copy>(stored: &[T], sizes: &[usize], strides: &[usize], items: &mut Vec<T>) {
     match (sizes, strides) {
         ([size], [0]) => items.extend(std::iter::repeat_n(stored[0], *size)),
@@ -739,7 +740,7 @@ fn expand<T: Copy>(stored: &[T], sizes: &[usize], strides: &[usize], items: &mut
     }
 }
 
-/// Two to four operands, from whose items a closure computes items.
+/// Two to four operands, and the closure that computes items from their items.
 #[derive(Debug, Clone)]
 pub(super) struct Zipped<O, F> {
     pub(super) operands: O,

@@ -1,20 +1,20 @@
 //! The division of the items of an expression into units and tiles.
 //!
-//! A unit has the items of one or several chunks of one of the arrays of the expression; a tile has the items of some
-//! blocks of the unit. A piece is a part of a unit, and consists of tiles; one thread processes it. The division
-//! depends on the arrays only, not on the number of threads.
+//! A unit contains the items of one or several chunks of one array of the expression. A tile contains the items of some
+//! blocks of a unit. A piece is a part of a unit and consists of tiles; one thread processes a piece. The division
+//! depends only on the arrays, and not on the number of threads.
 
 use std::ops::Range;
 
 use crate::Result;
 
-/// The size in bytes that tiles grow to, so that the work for each tile is small.
+/// The size in bytes up to which small tiles are enlarged, so that the overhead of each tile is small.
 const LEAST: u64 = 128 << 10;
 /// The maximum size of a tile in bytes that covers the blocks of all arrays.
 const MOST: u64 = 4 << 20;
-/// The size of a tile in bytes, if there is no array.
+/// The size of a tile in bytes, if the expression has no array.
 const WITHOUT_ARRAYS: u64 = 256 << 10;
-/// The number of pieces of work into which units are divided, if there are fewer units.
+/// If there are fewer units than this number, units are divided into about this number of pieces.
 const PIECES: u64 = 64;
 
 /// The chunks and blocks of an array on the axes of an expression.
@@ -29,7 +29,7 @@ pub(super) struct Layout {
 /// The chunks and blocks of an array on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// The number of items before the first one of the expression in the chunk.
+    /// The number of items in the first chunk before the first item of the expression.
     pub(super) offset: u64,
     pub(super) chunk: u64,
     pub(super) block: u64,
@@ -53,9 +53,11 @@ struct Axis {
 }
 
 impl Space {
-    /// Divides the items of an expression of this shape, with items of `itemsize` bytes, that is computed from arrays.
+    /// Divides the items of an expression. It has this shape and items of `itemsize` bytes, and is computed from arrays
+    /// with these layouts.
     pub(super) fn new(shape: &[u64], itemsize: usize, layouts: &[Layout]) -> Self {
-        // The items of the arrays are in memory together with those of the expression.
+        // The items of the arrays and the items of the expression are in memory together, so the largest item size is
+        // used.
         let itemsizes = layouts.iter().map(|layout| layout.itemsize);
         let itemsize = itemsizes.fold(itemsize, usize::max);
         let spaces = layouts.iter().map(|layout| Self::along(shape, itemsize, layout, layouts));
@@ -76,7 +78,7 @@ impl Space {
         Self { shape: shape.to_vec(), axes: axes.collect(), itemsize }
     }
 
-    /// Divides the items at the boundaries of the chunks and blocks of one of the arrays.
+    /// Divides the items at the boundaries of the chunks and blocks of one array, `own`.
     fn along(shape: &[u64], itemsize: usize, own: &Layout, layouts: &[Layout]) -> Self {
         let axes = shape.iter().enumerate().map(|(axis, &size)| {
             let grid = own.axes[axis];
@@ -94,7 +96,7 @@ impl Space {
             each.tile = block.next_multiple_of(each.tile).min(each.chunk).min(each.size.max(1));
         }
         while space.tile_len() > MOST {
-            // Halves the tile on the axis where that decompresses least.
+            // Halves the tile on the axis on which this causes the least decompression.
             let halves = (0..shape.len()).filter_map(|axis| {
                 let mut tile: Vec<u64> = space.axes.iter().map(|axis| axis.tile).collect();
                 let block = own.axes[axis].block.max(1);
@@ -114,7 +116,7 @@ impl Space {
         &self.shape
     }
 
-    /// Reduces the size of tiles on these axes, until they have at most `most` items on these.
+    /// Reduces the size of tiles on these axes, until a tile has at most `most` items on these axes.
     pub(super) fn limit(&mut self, axes: &[usize], most: u64) {
         let most = most.max(1);
         for (number, &axis) in axes.iter().enumerate() {
@@ -144,7 +146,7 @@ impl Space {
         sizes.fold(self.itemsize, |all, size| all.saturating_mul(size))
     }
 
-    /// Returns the pieces of work on these axes: units, or parts of units if there are few.
+    /// Returns the pieces on these axes: units, or parts of units if there are few units.
     pub(super) fn pieces(&self, axes: &[usize]) -> Pieces<'_> {
         let sizes = axes.iter().map(|&axis| self.axes[axis].chunk).collect();
         let mut pieces = Pieces { space: self, axes: axes.to_vec(), sizes };
@@ -163,7 +165,7 @@ impl Space {
     }
 }
 
-/// Returns how many bytes are decompressed for tiles of this size, relative to the items of the arrays.
+/// Returns an estimate of the bytes that are decompressed for tiles of this size.
 fn cost(tile: &[u64], layouts: &[Layout]) -> f64 {
     let cost = |layout: &Layout| {
         let along = tile.iter().zip(&layout.axes);
@@ -173,8 +175,8 @@ fn cost(tile: &[u64], layouts: &[Layout]) -> f64 {
     layouts.iter().map(cost).sum()
 }
 
-/// Boxes of one size in the chunks, on some axes of the items of an expression. The last ones of a chunk can be
-/// smaller.
+/// Boxes of equal size, into which the chunks are divided, on some axes of an expression. The last boxes of a chunk can
+/// be smaller.
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
     space: &'a Space,
