@@ -12,8 +12,8 @@ use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Appends items at the end of an axis, and compresses each chunk only once. An appender collects items in memory, and
-/// writes them when they fill the chunks at the end of the axis.
+/// Appends items at the end of an axis in many small parts, and compresses each chunk only once. An appender collects
+/// items in memory, and writes them when they fill the chunks at the end of the axis.
 ///
 /// Use one appender for all appends. [`NDArray::append`] recompresses the last chunk in each call, if the chunk is not
 /// full. A new appender for each row is as slow as a call of [`NDArray::append`] for each row. If chunks have many
@@ -54,14 +54,14 @@ const DOING: &str = "append to an array";
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
-    /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) takes it.
+    /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) returns it.
     array: Option<A>,
     axis: usize,
-    /// The collected items: pieces, each in C order.
+    /// The collected items: the items of each piece (items of one call of `append`), in C order.
     items: Vec<u8>,
     /// The number of indices on the axis of each piece.
     pieces: Vec<usize>,
-    /// The number of collected indices on the axis, and the number that fills the last chunk.
+    /// The number of collected indices on the axis, and (`room`) the number of indices that fill the last chunk.
     filled: u64,
     room: u64,
     /// The shape of the array for which the items were collected.
@@ -212,7 +212,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.collect(bytes, whole..count, count)
     }
 
-    /// If no items are collected, reads the shape of the array and the room in its last chunk.
+    /// If no items are collected, reads the shape of the array, and the number of indices that fill its last chunk.
     fn look_at_shape(&mut self) {
         if self.filled == 0 {
             self.shape = self.array().shape().to_vec();

@@ -442,7 +442,8 @@ impl NDArrayBuilder {
             Place::Memory | Place::Buffer => return create(self),
             Place::Custom(_) => {
                 return invalid(
-                    "the builder has a custom storage or folder: NDArray::open_storage opens one",
+                    "the builder has a custom storage or folder; NDArray::open_storage and \
+                     NDArray::open_folder open existing arrays",
                 );
             }
             Place::File(_) | Place::Directory(_) if self.replace => {
@@ -672,7 +673,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
-            // A repeated value is not compressed, and needs neither the codec nor the filters.
+            // A repeated value is not compressed. It does not need the codec and the filters.
             cparams = CParams::new();
         }
         self.order(shape, dtype, item.len())?.make(|schunk, geometry| {
@@ -728,7 +729,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array on several threads; `data` returns the data of each chunk.
+    /// Creates an array on several threads. `data` returns the data of each chunk.
     pub(super) fn by_chunks<'d>(
         self,
         shape: &[u64],
@@ -769,7 +770,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates an array; `fill` writes the items of each chunk, in C order, into zeroed memory.
+    /// Creates an array. `fill` writes the items of each chunk, in C order, into zeroed memory.
     pub(super) fn by_boxes(
         self,
         shape: &[u64],
@@ -932,7 +933,7 @@ fn stored_sizes(shape: &[u64]) -> Vec<i32> {
 pub(super) struct Order {
     geometry: Geometry,
     params: Resolved,
-    /// The parameters of the super-chunk, which gets the sizes from the geometry.
+    /// The parameters of the super-chunk. The geometry determines the sizes.
     cparams: CParams,
     dtype: String,
     builder: NDArrayBuilder,
@@ -948,7 +949,7 @@ impl Order {
         })
     }
 
-    /// Creates the array; `write` appends its chunks.
+    /// Creates the array. `write` appends the chunks.
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
@@ -975,7 +976,7 @@ impl Order {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
             Place::Custom(make) => {
-                let detail = "a clone of this builder has created an array there";
+                let detail = "a clone of this builder has used the custom storage or folder";
                 let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
                 let make = make.lock().take().ok_or_else(taken)?;
                 let (store, gate) = make(replace)?;

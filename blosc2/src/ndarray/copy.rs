@@ -238,7 +238,7 @@ impl NDArrayBuilder {
         let (array, shape) = (view.array, view.shape());
         let wrong = || {
             let dtype = array.dtype_str().unwrap_or("of unknown dtype");
-            let detail = format!("the items are {dtype}, expected numbers of a type that Rust has");
+            let detail = format!("the items are {dtype}, expected integers, f32, f64 or bool");
             view.error(ErrorKind::TypeMismatch, MAKE, detail)
         };
         let dtype = array.dtype().filter(|dtype| dtype.size() == array.typesize());
@@ -269,9 +269,9 @@ impl NDArrayBuilder {
     /// parameters and its chunk and block shapes, if the builder does not set them; see [`copy`](Self::copy). If the
     /// first source has small chunks, the result has small chunks too: in this case set [`chunks`](Self::chunks).
     ///
-    /// Compressed chunks are copied unchanged under the conditions of [`copy`](Self::copy). For the second and later
-    /// sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a multiple of
-    /// the chunk size.
+    /// Compressed chunks are copied unchanged if the conditions of [`copy`](Self::copy) are true. For the second and
+    /// later sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a
+    /// multiple of the chunk size.
     ///
     /// To append to an existing array, use [`NDArray::append_array`].
     ///

@@ -91,8 +91,8 @@ impl NDArray {
         self.check_shape(&region, items.shape(), WRITE)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let places = places::<T>(&region.shape(), items.strides());
-            // SAFETY: the view is borrowed, has this shape, and its pointer and strides locate its items; all their
-            // bytes are initialized, because plain items have no padding.
+            // SAFETY: the view is borrowed and has this shape. Its pointer and strides locate its items. All bytes of
+            // the items are initialized, because plain items have no padding.
             let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
             return self.scatter(Items::Region(&region), source);
         }
@@ -142,8 +142,8 @@ impl NDArrayView<'_> {
         array.check_shape(&region, items.shape(), READ)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let places = places::<T>(&region.shape(), items.strides());
-            // SAFETY: the view is mutably borrowed, has this shape, and its pointer and strides locate its items, each
-            // in its own place; any bytes are a valid plain item.
+            // SAFETY: the view is mutably borrowed and has this shape. Its pointer and strides locate its items, and
+            // different items have different places. Any bytes are a valid plain item.
             let sink = unsafe { Sink::strided(items.as_mut_ptr().cast(), &places) };
             return array.gather(Items::Region(&region), sink);
         }
@@ -179,8 +179,8 @@ impl NDArrayBuilder {
             return self.from_slice(&items, &shape);
         }
         let places = places::<T>(&shape, items.strides());
-        // SAFETY: the view is borrowed, has this shape, and its pointer and strides locate its items; all their bytes
-        // are initialized, because plain items have no padding.
+        // SAFETY: the view is borrowed and has this shape. Its pointer and strides locate its items. All bytes of the
+        // items are initialized, because plain items have no padding.
         let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
         self.order(&shape, &T::dtype().to_string(), size_of::<T>())?.make_of(source)
     }

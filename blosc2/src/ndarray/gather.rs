@@ -117,7 +117,7 @@ impl<'a> Sink<'a> {
             // Consecutive items of a piece have the same distance in memory as in the block.
             for at in (0..len).step_by(typesize) {
                 let item = from + at + offset;
-                // SAFETY: see above; `to + at` is the place of an item, which has room for the part.
+                // SAFETY: the same reason; `to + at` is the place of an item, which has the size of the part.
                 unsafe { self.write(to + at as isize, &bytes[item..item + part]) }
             }
         });

@@ -110,11 +110,11 @@ const NUMPY_FORMAT: u8 = 0;
 ///   - a boolean mask does not have the length of its axis;
 ///   - an index does not have one integer for each axis;
 ///   - the length of the caller's buffer is not the number of selected items;
-/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from that of the array. If the array
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from the dtype of the array. If the array
 ///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
 /// - [`ErrorKind::InvalidData`]:
 ///   - a chunk is corrupted;
-///   - the file was replaced by an array with another chunk or block shape;
+///   - the file was replaced by an array with another chunk shape, block shape or typesize;
 ///   - an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]:
 ///   - a chunk was compressed with a codec or filter that this build does not have;
@@ -145,11 +145,11 @@ const NUMPY_FORMAT: u8 = 0;
 ///   - the number of items does not match the selection or the axis;
 ///   - items are appended or inserted on one axis, but another handle or process has changed the size of another axis;
 ///   - the file contains other data after the frame;
-/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from that of the array. If the array
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from the dtype of the array. If the array
 ///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
 /// - [`ErrorKind::InvalidData`]:
 ///   - a chunk that the change has to read is corrupted;
-///   - the file was replaced by an array with another chunk or block shape;
+///   - the file was replaced by an array with another chunk shape, block shape or typesize;
 ///   - an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]:
 ///   - this build does not have a codec or filter of the array;
@@ -619,14 +619,14 @@ impl NDArray {
         self.convert = convert;
     }
 
-    /// Calls `work` while this handle holds the lock of the file. No other process or handle accesses the file between
-    /// the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
+    /// Locks the file, calls `work`, and unlocks the file. No other process or handle accesses the file between the
+    /// reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
     /// The shape is re-read from the file before `work` starts. If `work` fails or panics, the changes that it has
-    /// completed are not rolled back. [`transaction`](Self::transaction) also holds the lock, and rolls back these
+    /// completed are not rolled back. [`transaction`](Self::transaction) locks the file too, and rolls back these
     /// changes. If `work` uses another handle of the same file, the call on that handle fails with [`ErrorKind::Busy`].
     ///
-    /// Without [`OpenOptions::locking`], no lock is held: this method only calls `work`. For an example, see
+    /// Without [`OpenOptions::locking`], this method does not lock the file, and only calls `work`. For an example, see
     /// [`open_with`](Self::open_with).
     ///
     /// # Errors
@@ -803,7 +803,8 @@ impl NDArray {
         if cut(now) == cut(&self.geometry) {
             return Ok(());
         }
-        let detail = "it was replaced by an array with other chunks: open it again";
+        let detail = "it was replaced by an array with another chunk shape, block shape or typesize: \
+                      open it again";
         Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
     }
 
@@ -822,7 +823,8 @@ impl NDArray {
                 (parse(&reading, schunk)?.0, reading.version())
             };
             if now.chunks() != geometry.chunks() || now.blocks() != geometry.blocks() {
-                let detail = "it was replaced by an array with other chunks: open it again";
+                let detail =
+                    "it was replaced by an array with another chunk or block shape: open it again";
                 return Err(Error::new(ErrorKind::InvalidData, doing, detail));
             }
             (*geometry, *version) = (now, seen);

@@ -253,7 +253,7 @@ impl<'a> Plan<'a> {
 /// Checks that the places have the shape and the typesize of the planned items.
 fn check_places(places: &Places, shape: &[u64], geometry: &Geometry) {
     let found = (&places.shape[..], places.part.typesize);
-    assert_eq!(found, (shape, geometry.typesize()), "the places are those of other items");
+    assert_eq!(found, (shape, geometry.typesize()), "the places do not match the items");
 }
 
 impl<'a> Axis<'a> {

@@ -181,7 +181,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Returns the region of a whole array with this shape.
+    /// Returns the region of an entire array with this shape.
     pub(crate) fn whole(shape: &[u64]) -> Self {
         Self {
             positions: shape.iter().map(|&size| Positions::range(0..size)).collect(),

@@ -258,7 +258,8 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Decompresses a chunk of the array to the scratch. If it is the only chunk, several threads decompress its blocks.
+    /// Decompresses a chunk of the array to the scratch. If it is the only chunk, several threads decompress its
+    /// blocks.
     pub(super) fn decompress(
         &self,
         (schunk, reading): (&SChunk, &Reading<'_>),

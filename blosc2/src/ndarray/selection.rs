@@ -124,7 +124,7 @@ impl AxisSelection {
 
     /// Returns the selection of the values that an iterator over a range with a step yields.
     fn of_steps<I: AxisIndex>(mut steps: impl Iterator<Item = I>) -> Self {
-        // The size hint of a range is exact, unless there are more than `usize::MAX` indices, which no axis has.
+        // The size hint of a range is exact if there are at most `usize::MAX` indices. No axis has more.
         let count = match steps.size_hint() {
             (count, Some(most)) if count == most => count as u64,
             _ => u64::MAX,

@@ -78,7 +78,7 @@ impl NDArray {
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the number of dimensions of `shape` or `start` differs from that of the array;
+    ///   - `shape` or `start` has another number of dimensions than the array;
     ///   - an integer in `shape` or `start` is negative;
     ///   - an axis gains items, but its chunks have size 0, as in empty arrays that Python created;
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
@@ -124,10 +124,10 @@ impl NDArray {
     /// Both arrays must have the same dtype, and the same size on each axis except the axis `axis`. Metalayers are not
     /// copied.
     ///
-    /// Compressed chunks of the other array are copied unchanged if the old size on the axis is a multiple of the chunk
-    /// size, and under the conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy). This is also true if
-    /// the arrays have different compression parameters. All other new chunks, and old chunks that gain items, are
-    /// compressed with the parameters of this array.
+    /// A compressed chunk of the other array is copied unchanged if the old size on the axis is a multiple of the chunk
+    /// size, and if the conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are true. The arrays can
+    /// have different compression parameters. All other new chunks, and old chunks that gain items, are compressed with
+    /// the parameters of this array.
     ///
     /// The new compressed chunks are held in memory until all of them are written.
     ///
@@ -526,7 +526,7 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     meta.shape = geometry.shape().iter().map(|size| size.cast_signed()).collect();
     let new = meta.to_bytes().map_err(format)?;
     if new.len() != old.len() {
-        let detail = "its metalayer is older than C-Blosc2 2.7: copy the array";
+        let detail = "C-Blosc2 older than 2.7 wrote its metalayer `b2nd`: copy the array";
         return Err(Error::new(ErrorKind::Unsupported, doing, detail));
     }
     Ok(new)

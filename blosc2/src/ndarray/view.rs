@@ -354,7 +354,8 @@ impl<'a> NDArrayView<'a> {
     pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
         let ndim = self.ndim();
         if axis > ndim || ndim >= MAX_NDIM {
-            let detail = format!("got position {axis} in {ndim} axes, of at most {MAX_NDIM}");
+            let detail =
+                format!("got position {axis} in {ndim} axes; an array has at most {MAX_NDIM}");
             return Err(self.error(ErrorKind::InvalidArgument, "add an axis", detail));
         }
         self.region.dims.insert(axis, None);

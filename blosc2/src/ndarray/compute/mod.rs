@@ -39,9 +39,9 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// [`NDArray::lazy`] returns the expression of the items of an array. [`zip`] combines several operands, and
 /// [`map`](Self::map) applies a closure to each item. Only methods that return a [`Result`] read items.
 ///
-/// During an evaluation, each thread holds a few blocks in memory, and never an entire operand. A chunk that stores
-/// only a repeated value (zeros, NaN or another value) is not decompressed. A closure may be called only once for many
-/// equal items. Therefore it must return the same result for the same item.
+/// During an evaluation, each thread needs memory for a few blocks, and never for an entire operand. A chunk that
+/// stores only a repeated value (zeros, NaN or another value) is not decompressed. A closure may be called only once
+/// for many equal items. Therefore it must return the same result for the same item.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -65,10 +65,10 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 ///
 /// Results have the dtypes of NumPy, and NaN has the same effect as in NumPy; see [`Numeric`].
 ///
-/// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
-/// and are rounded once at the end. Therefore the result does not depend on the number of threads or on the chunk and
-/// block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in
-/// NumPy.
+/// **Sums, means and variances are exact**: they are computed with fixed-point numbers that contain every bit of the
+/// items, and are rounded once at the end. Therefore the result does not depend on the number of threads or on the
+/// chunk and block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap
+/// around, as in NumPy.
 ///
 /// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles;
 /// each tile covers some blocks. The tiles are grouped into pieces; each piece covers some tiles of a chunk. First the

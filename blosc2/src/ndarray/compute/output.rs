@@ -72,7 +72,7 @@ impl Axes {
                 invalid(format!("the items have {ndim} axes, asked for axis {axis}"))
             })?;
             if axes.contains(&place) {
-                return Err(invalid(format!("axis {place} is named twice in {:?}", self.axes)));
+                return Err(invalid(format!("axis {place} occurs twice in {:?}", self.axes)));
             }
             axes.push(place);
         }

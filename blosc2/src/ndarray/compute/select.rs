@@ -255,7 +255,7 @@ impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
 struct Slab<R> {
     /// The first index on the first axis.
     first: u64,
-    /// The index in C order of the first item of each run of items, and the range of its results.
+    /// For each run of items: the index of its first item in C order, and the range of its results.
     runs: Vec<(u64, Range<usize>)>,
     results: Vec<R>,
 }

@@ -40,7 +40,7 @@ pub trait Source: Sync {
     #[doc(hidden)]
     fn layouts(&self, shape: &[u64], layouts: &mut Layouts);
 
-    /// Returns the first whole array with the shape of the expression from which the items are computed.
+    /// Returns the first operand that is an entire array with the shape of the expression.
     #[doc(hidden)]
     fn model(&self, shape: &[u64]) -> Option<&NDArray>;
 
@@ -121,7 +121,7 @@ pub(super) fn count(ranges: &[Range<u64>]) -> usize {
 #[derive(Debug, Clone)]
 pub struct Items<'a, T> {
     view: NDArrayView<'a>,
-    /// The field; `None` for whole items.
+    /// The field; `None` for entire items.
     field: Option<NDArrayField<'a>>,
     swapped: Option<SwapPlan>,
     item: PhantomData<fn() -> T>,

@@ -90,7 +90,7 @@ impl Space {
         });
         let itemsize = itemsize.max(1) as u64;
         let mut space = Self { shape: shape.to_vec(), axes: axes.collect(), itemsize };
-        // Blocks that several tiles touch are decompressed for each of these tiles.
+        // If a block overlaps several tiles, the block is decompressed for each of these tiles.
         for (axis, each) in space.axes.iter_mut().enumerate() {
             let block = layouts.iter().map(|layout| layout.axes[axis].block).max().unwrap_or(1);
             each.tile = block.next_multiple_of(each.tile).min(each.chunk).min(each.size.max(1));
