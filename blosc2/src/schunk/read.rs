@@ -395,8 +395,9 @@ impl LazyChunk<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the end of the range is after the end of the chunk;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the chunk, or its start is after its end;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or the range has no
+    ///   end, and the chunk ends with an incomplete item.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         let schunk = self.schunk;
         schunk.check_item::<T>(READ)?;
