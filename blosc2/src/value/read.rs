@@ -86,7 +86,7 @@ fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
 
 struct Reader<'a, 'n> {
     rest: &'a [u8],
-    /// The number of values that may still be read.
+    /// The number of values that may still be claimed. A list claims all its items before they are read.
     left: &'n mut u64,
 }
 
