@@ -60,11 +60,11 @@ impl MappedFile {
     ///
     /// # Errors
     /// - [`NotFound`](crate::ErrorKind::NotFound): the file does not exist;
-    /// - [`Io`](crate::ErrorKind::Io): it cannot be opened or mapped.
+    /// - [`Io`](crate::ErrorKind::Io): the file cannot be opened or mapped.
     ///
     /// # Safety
-    /// While this value exists, no other program and no other handle of this program may change or truncate the file,
-    /// also not by another path or link:
+    /// While this value exists, no other program and no other handle of this program may change or truncate the file.
+    /// This also applies to other paths and links of the file. The reasons are:
     /// - A change modifies memory behind shared references, which is undefined behavior.
     /// - After a truncation, reading a page past the end of the file kills the program with a signal (SIGBUS).
     ///
@@ -92,7 +92,7 @@ impl MappedFile {
         unsafe { Self::map_rw(path.as_ref(), false) }
     }
 
-    /// Maps a file for reading and writing, and creates an empty file if it does not exist.
+    /// Maps a file for reading and writing. Creates an empty file if the file does not exist.
     ///
     /// If the file has content, the options with which the storage is opened determine the result:
     /// - [`OpenOptions::replace`]: the content is discarded (Python: `mmap_mode="w+"`);

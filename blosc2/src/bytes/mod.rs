@@ -137,7 +137,7 @@ pub trait Storage: ReadAt + Send + Sync {
 }
 
 pub(crate) mod token {
-    /// A type that only this crate can name. Methods with this parameter can be implemented only here.
+    /// A type that only this crate can name. Other crates cannot implement methods with this parameter.
     #[derive(Debug, Clone, Copy)]
     #[allow(missing_docs, reason = "it cannot be reached from outside")]
     pub struct Token;

@@ -296,11 +296,11 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - the super-chunk has chunks or contains an array;
-    ///     - `chunk_items` is 0;
-    ///     - `special` is [`Special::Value`];
-    ///     - `special` is [`Special::Nan`], and the typesize is not 4 or 8;
-    ///     - the items have more than 2^63 - 1 bytes;
+    ///   - the super-chunk has chunks or contains an array;
+    ///   - `chunk_items` is 0;
+    ///   - `special` is [`Special::Value`];
+    ///   - `special` is [`Special::Nan`], and the typesize is not 4 or 8;
+    ///   - the items have more than 2^63 - 1 bytes;
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
     ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]

@@ -203,7 +203,7 @@ pub struct SChunkWriter<'a> {
 }
 
 impl SChunkWriter<'_> {
-    /// Stores the buffered data, if there is any, as the last chunk.
+    /// Stores the remaining buffered data.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), with the [errors of

@@ -323,7 +323,7 @@ impl SChunk {
     /// Returns an iterator over all items. The iterator buffers up to 1 MiB of decompressed items, or one item that is
     /// longer than 1 MiB.
     ///
-    /// Each item is a `Result`. It contains one of the [errors of reading](Self#errors-of-reading), or
+    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
     /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`. An error ends the
     /// iteration.
     ///

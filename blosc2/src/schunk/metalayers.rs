@@ -126,7 +126,7 @@ impl Metalayers<'_> {
     /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode the content as msgpack.
     ///
     /// # Errors
-    /// Only for a variable-length metalayer:
+    /// Errors are possible only for variable-length metalayers:
     /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
     /// - [`ErrorKind::TooLarge`]: the content takes more memory than
@@ -136,8 +136,8 @@ impl Metalayers<'_> {
         self.look(find).map(|layer| self.decode(layer.content)).transpose()
     }
 
-    /// Returns an iterator over the names and contents, in the order in which they are stored. Each item is a `Result`,
-    /// which can contain an error of [`get`](Self::get).
+    /// Returns an iterator over the names and contents, in the order in which they are stored. Each item is a `Result`.
+    /// Its error is one of the errors of [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);
         layers.into_iter().map(|layer| Ok((layer.name, self.decode(layer.content)?)))
@@ -163,9 +163,12 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Returns write access that also allows changes of metalayers with reserved names. The reserved names are:
+    /// Returns write access that also allows changes of metalayers with reserved names.
+    ///
+    /// The reserved names are:
     /// - `b2nd` and `caterva`: their contents define the shape of an array;
-    /// - the names with which Python marks super-chunks that store other objects; see [`SChunk::python_object`].
+    /// - `b2o`, `LazyArray`, `_LazyArray` and `proxy-source`: Python marks super-chunks that store other objects with
+    ///   these names; see [`SChunk::python_object`].
     ///
     /// The new content of these metalayers is not checked.
     pub fn with_reserved(mut self) -> Self {
@@ -177,7 +180,8 @@ impl MetalayersMut<'_> {
     /// parameter `cparams` of `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
     /// The default parameters are those of Python: Zstandard, compression level 5, shuffle, typesize 1. A build without
-    /// Zstandard uses BloscLZ. Fixed-length metalayers are not compressed: [`set`](Self::set) then fails.
+    /// Zstandard uses BloscLZ. Fixed-length metalayers are not compressed: for them, [`set`](Self::set) fails if
+    /// parameters are set.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -219,11 +223,11 @@ impl MetalayersMut<'_> {
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - the name is reserved or invalid;
-    ///     - the length of a fixed-length metalayer would change;
-    ///     - a fixed-length metalayer would be added after the first chunk of a contiguous frame;
-    ///     - the compression parameters are invalid, or set for a fixed-length metalayer;
-    ///     - there are too many metalayers, or their total size would be 2 GiB or more;
+    ///   - the name is reserved or invalid;
+    ///   - the length of a fixed-length metalayer would change;
+    ///   - a fixed-length metalayer would be added after the first chunk of a contiguous frame;
+    ///   - the compression parameters are invalid, or set for a fixed-length metalayer;
+    ///   - there are too many metalayers, or their total size would be 2 GiB or more;
     /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
     ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
@@ -254,8 +258,8 @@ impl MetalayersMut<'_> {
         })
     }
 
-    /// Removes the metalayer `name`. Returns whether it existed. C: `blosc2_vlmeta_delete`. Python:
-    /// `del SChunk.vlmeta[name]`.
+    /// Removes the metalayer `name`. Returns whether the metalayer existed. C: `blosc2_vlmeta_delete`. Python: `del
+    /// SChunk.vlmeta[name]`.
     ///
     /// In a contiguous frame, a fixed-length metalayer can be removed only before the first chunk is added.
     ///

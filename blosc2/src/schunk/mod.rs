@@ -72,9 +72,9 @@ pub use whole::SaveOptions;
 /// consists of named byte strings, the [metalayers](Metalayers).
 ///
 /// Terms of this page:
-/// - A *frame* is the stored form of a super-chunk: a header, the chunks, an index of the chunks, and a trailer with
-///   metalayers. A *contiguous* frame is one file or one buffer. A *sparse* frame is a directory with one file for each
-///   chunk.
+/// - A *frame* is the stored form of a super-chunk: a header, the chunks, an index of the chunks, and a trailer. The
+///   header and the trailer contain the metalayers. A *contiguous* frame is one file or one buffer. A *sparse* frame is
+///   a directory with one file for each chunk.
 /// - A *special chunk* contains one repeated value, zeros, NaN or uninitialized items; see [`Special`](crate::Special).
 /// - A *handle* is an `SChunk` or an [`NDArray`](crate::NDArray) that has a file open.
 ///
@@ -127,11 +127,11 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::InvalidArgument`], in these cases:
-///     - other data, such as a second frame, follows the frame in the file and would be overwritten;
-///     - the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`];
-///     - the frame would have more chunks than the format allows (2^28 - 5);
-///     - the data ends with an incomplete item, and a filter needs complete items (delta, trunc_prec, int_trunc);
-///     - the filter is delta, and the chunk has variable-length blocks;
+///   - other data, such as a second frame, follows the frame in the file and would be overwritten;
+///   - the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`];
+///   - the frame would have more chunks than the format allows (2^28 - 5);
+///   - the data ends with an incomplete item, and a filter needs complete items (delta, trunc_prec, int_trunc);
+///   - the filter is delta, and the chunk has variable-length blocks;
 /// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and the metadata of the frame now exceeds the
 ///   [`limits`](OpenOptions::limits);
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names; or
@@ -264,7 +264,7 @@ impl SChunk {
         OpenOptions::new().open(path)
     }
 
-    /// Opens a file or a directory for reading and changing.
+    /// Opens a file or a directory for reading and writing.
     ///
     /// New chunks are compressed with the parameters in the header of the frame.
     ///

@@ -14,8 +14,8 @@ impl Metalayers<'_> {
     /// Decodes the content of the metalayer `name` from msgpack and converts it to a `T`. Returns `None` if there is no
     /// such metalayer. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
-    /// Python's `meta[name] = value` and `vlmeta[name] = value` write such content. [`Value::into_type`] describes the
-    /// conversion. This method needs the feature `msgpack`.
+    /// Python writes such content with `meta[name] = value` and `vlmeta[name] = value`. [`Value::into_type`] describes
+    /// the conversion. This method needs the feature `msgpack`.
     ///
     /// # Errors
     /// Fails with the errors of [`value`](Self::value), and with
@@ -69,8 +69,8 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Encodes a value as msgpack and stores it as the content of the metalayer `name`, which is added if it does not
-    /// exist. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`.
+    /// Encodes a value as msgpack and stores it as the content of the metalayer `name`. Adds the metalayer if it does
+    /// not exist. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`.
     ///
     /// The encoding is that of Python:
     /// - A struct becomes a map.

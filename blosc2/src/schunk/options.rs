@@ -190,8 +190,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether a new frame is created. If a frame already exists, opening fails with [`ErrorKind::AlreadyExists`],
-    /// or replaces the frame if [`replace`](Self::replace) is set. Off by default.
+    /// Sets whether a new frame is created. If the file or directory already exists, opening fails with
+    /// [`ErrorKind::AlreadyExists`], or replaces the file if [`replace`](Self::replace) is set. Off by default.
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
@@ -284,8 +284,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the byte offset in the file at which the frame starts. Default: 0. With another offset, the frame can only
-    /// be opened for reading. [`SChunk::append_to_file`] writes such a frame. C: `blosc2_schunk_open_offset`.
+    /// Sets the byte offset in the file at which the frame starts. Default: 0. A frame at another offset can be opened
+    /// only for reading. [`SChunk::append_to_file`] writes such a frame. C: `blosc2_schunk_open_offset`.
     #[doc(alias = "blosc2_schunk_open_offset")]
     pub fn offset(mut self, offset: u64) -> Self {
         self.offset = offset;
@@ -436,8 +436,12 @@ impl OpenOptions {
     /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now; see
     ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::Busy`]: this program has another handle of the file, and the two handles may not be open at the
-    ///   same time; see [access to a file](Self#access-to-a-file-by-several-handles);
+    /// - [`ErrorKind::Busy`], in these cases:
+    ///   - another handle of this program excludes the new handle; see [access to a
+    ///   file](Self#access-to-a-file-by-several-handles);
+    ///   - another access to the file is running a [user closure](Self#user-closures), so that this call could
+    ///   deadlock;
+    ///   - other programs replace the file repeatedly;
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or a
@@ -512,7 +516,7 @@ impl OpenOptions {
     /// systems where a path identifies a file, the path is resolved again. The caller holds the lock of the file if a
     /// lock file exists.
     ///
-    /// `blosc2-store` uses it to open the files of a store without following links.
+    /// `blosc2-store` uses this method to open the files of a store without following links.
     #[doc(hidden)]
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
         if !cfg!(unix) {
@@ -654,7 +658,7 @@ impl OpenOptions {
     ///
     /// The super-chunk is usable only while `work` runs. If `work` moves the super-chunk elsewhere, its reads fail with
     /// [`ErrorKind::Io`] after `work` has returned. Each read copies the compressed bytes of the blocks that it needs.
-    /// A super-chunk of [`from_owner`](Self::from_owner) copies nothing.
+    /// With [`from_owner`](Self::from_owner), reads copy nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -692,8 +696,8 @@ impl OpenOptions {
     /// Creates an in-memory super-chunk that is a contiguous frame in one buffer, with the same bytes as a file. C:
     /// `contiguous` without `urlpath`.
     ///
-    /// Appending is slower than to a super-chunk of [`in_memory`](Self::in_memory). [`SChunk::into_cframe`] returns the
-    /// buffer without a copy.
+    /// Appending is slower than with [`in_memory`](Self::in_memory). [`SChunk::into_cframe`] returns the buffer without
+    /// a copy.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;

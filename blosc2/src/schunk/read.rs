@@ -55,7 +55,7 @@ impl SChunk {
 
     /// Returns a double-ended iterator that decompresses the chunks. Python: `SChunk.iterchunks`.
     ///
-    /// Each chunk is a `Result`. It contains one of the [errors of reading](Self#errors-of-reading), or
+    /// Each chunk is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
     /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
@@ -115,7 +115,7 @@ impl SChunk {
 
     /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
-    /// Each item is a `Result`. It contains one of the [errors of reading](Self#errors-of-reading) after an error.
+    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -315,7 +315,7 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes; 0 for a special chunk that only the index records.
+    /// The compressed size in bytes; 0 for a [special chunk](Special) that only the index of the frame records.
     pub cbytes: usize,
     /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,

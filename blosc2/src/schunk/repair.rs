@@ -29,7 +29,7 @@ type CheckResult = std::result::Result<Report, blosc2_format::Error>;
 /// The new name of the metalayer of an array if the chunks no longer match the array.
 const DAMAGED_ARRAY: &str = "b2nd-damaged";
 
-/// The action of [`repair`] or [`repair_to`]. `Display` writes one line of text.
+/// The result of [`repair`] and [`repair_to`]. `Display` writes the result as one line of text.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -107,11 +107,11 @@ pub struct Rebuilt {
 /// Repairs the frame in a file or directory: a frame that is damaged, or whose writer was stopped in the middle of a
 /// change.
 ///
-/// The function decompresses all chunks to check the frame:
+/// The function decompresses all chunks to check the frame. The result depends on the state of the frame:
 /// - A valid frame is not changed.
 /// - An unfinished change is rolled back, or completed if only its last step is missing; see [crash
 ///   recovery](crate::OpenOptions#crash-recovery). Opening the file for writing with
-///   [`locking`](crate::OpenOptions::locking) also recovers the frame, and does not check all chunks.
+///   [`locking`](crate::OpenOptions::locking) also recovers the frame, without a check of all chunks.
 /// - For a damaged frame, the intact parts are written to a new frame, with a new index and trailer. The damaged frame
 ///   is renamed with the suffix `.damaged`, and the new frame gets its path. The new frame does not contain the lost
 ///   chunks, and no other data replaces them. An array that has lost chunks becomes a plain super-chunk. [`Rebuilt`]
@@ -125,7 +125,8 @@ pub struct Rebuilt {
 /// count as damaged. To prevent this, call [`SChunk::set_checksums`](crate::SChunk::set_checksums) first.
 ///
 /// If the frame has a lock file, the function acquires the lock. Without a lock file, the caller must ensure that no
-/// other program has the frame open. Handles that have the damaged frame open cannot use the new frame: open it again.
+/// other program has the frame open. A handle that has the damaged frame open does not switch to the new frame: open
+/// the path again.
 ///
 /// The command `blosc2 repair` calls this function.
 ///
@@ -157,10 +158,10 @@ pub struct Rebuilt {
 /// After an error the file or directory is unchanged, or an unfinished change was rolled back or completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
 /// - [`ErrorKind::InvalidData`], in these cases:
-///     - the file is not a frame, for example an archive that contains a frame;
-///     - the header, the index and the trailer of the frame are all lost;
-///     - no chunk is intact;
-///     - the intact parts do not form a valid frame;
+///   - the file is not a frame, for example an archive that contains a frame;
+///   - the header, the index and the trailer of the frame are all lost;
+///   - no chunk is intact;
+///   - the intact parts do not form a valid frame;
 /// - [`ErrorKind::Unsupported`]: the file has another format, such as the frame format of a beta version of C-Blosc2;
 ///   or a chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;

@@ -46,8 +46,8 @@ impl SChunk {
     /// has changed. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
     ///
     /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program. With
-    /// [locking](crate::OpenOptions::locking), it also does so after a change by another program that locks the file.
-    /// In both cases, `refresh` is needed only to update sizes, counts and metalayers.
+    /// [locking](crate::OpenOptions::locking), each read also refreshes the handle after a change by another program
+    /// that locks the file. In both cases, `refresh` is needed only to update sizes, counts and metalayers.
     ///
     /// Without locking, `refresh` is needed to read the changes of another program. The caller must ensure that the
     /// other program is not writing at the same time. In two cases `refresh` returns `false` although the frame has

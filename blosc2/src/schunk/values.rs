@@ -38,7 +38,8 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` or `block` is too large;
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks, or
+    ///   `block` is not less than the number of blocks of the chunk;
     /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
     ///   nested levels;
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than

@@ -59,8 +59,8 @@ impl SaveOptions {
     /// cannot be combined with [`directory`](Self::directory).
     ///
     /// A file at a path is replaced atomically, and the new file gets the permissions of the old file. If the path is a
-    /// symbolic link, the target of the link is replaced. The content of a storage ([`SChunk::save_in`]) is not
-    /// replaced atomically.
+    /// symbolic link, the target of the link is replaced. The content of a custom storage backend ([`SChunk::save_in`])
+    /// is not replaced atomically.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -76,7 +76,7 @@ impl SaveOptions {
 
     /// Recompresses the chunks with these parameters. By default the compressed chunks are copied unchanged.
     ///
-    /// The parameters must not change the typesize or the block size of an array: saving then fails.
+    /// If the parameters change the typesize or the block size of an array, saving fails.
     /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
@@ -123,10 +123,10 @@ impl SChunk {
     ///   file; this method does not change it;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - options contradict each other;
-    ///     - `replace` is set, and `path` exists and is not a regular file;
-    ///     - a compression parameter is invalid;
-    ///     - the parameters change the typesize or block size of an array;
+    ///   - options contradict each other;
+    ///   - `replace` is set, and `path` exists and is not a regular file;
+    ///   - a compression parameter is invalid;
+    ///   - the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
     ///   the chunks are not recompressed.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
@@ -190,10 +190,10 @@ impl SChunk {
     /// - [`ErrorKind::AlreadyExists`]: the directory contains a frame, and [`replace`](SaveOptions::replace) is not
     ///   set;
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - the directory contains a frame, and `replace` is set: a frame in a custom directory cannot be replaced,
+    ///   - the directory contains a frame, and `replace` is set: a frame in a custom directory cannot be replaced,
     ///     remove its files first;
-    ///     - a compression parameter is invalid;
-    ///     - the parameters change the typesize or block size of an array;
+    ///   - a compression parameter is invalid;
+    ///   - the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
     ///   the chunks are not recompressed.
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
@@ -300,9 +300,10 @@ impl SChunk {
 
     /// Converts the super-chunk into a contiguous frame in one buffer.
     ///
-    /// For a super-chunk of [`from_cframe`](Self::from_cframe) or [`OpenOptions::in_memory_frame`], this method returns
-    /// its buffer without a copy. The buffer may contain gaps (unused bytes of replaced or deleted chunks). For any
-    /// other super-chunk, this method has the effect of [`to_cframe`](Self::to_cframe).
+    /// If the super-chunk was opened with [`from_cframe`](Self::from_cframe) or created with
+    /// [`OpenOptions::in_memory_frame`], this method returns the buffer of the super-chunk without a copy. The buffer
+    /// may contain gaps (unused bytes of replaced or deleted chunks). Any other super-chunk is copied; see
+    /// [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with

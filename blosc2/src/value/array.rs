@@ -35,11 +35,11 @@ impl ArrayValue {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - the length of `data` is not the number of items times the size of the dtype;
-    ///     - `shape` has more than 64 dimensions;
-    ///     - the number of dimensions plus the nesting depth of the dtype exceeds 128 (each structure and each axis of
+    ///   - the length of `data` is not the number of items times the size of the dtype;
+    ///   - `shape` has more than 64 dimensions;
+    ///   - the number of dimensions plus the nesting depth of the dtype exceeds 128 (each structure and each axis of
     ///     a sub-array adds one level);
-    ///     - the items have a size of 0, contain pointers (the dtype `object`), or are sub-arrays: NumPy cannot read
+    ///   - the items have a size of 0, contain pointers (the dtype `object`), or are sub-arrays: NumPy cannot read
     ///     such an array.
     pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
         let failed =

@@ -123,10 +123,10 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`], in these cases:
-    ///     - the bytes are not msgpack;
-    ///     - the bytes do not contain exactly one value;
-    ///     - the value has more than 128 nested levels;
-    ///     - the content of an extension of python-blosc2 is invalid.
+    ///   - the bytes are not msgpack;
+    ///   - the bytes do not contain exactly one value;
+    ///   - the value has more than 128 nested levels;
+    ///   - the content of an extension of python-blosc2 is invalid.
     pub fn from_msgpack(bytes: &[u8]) -> Result<Self> {
         let failed = |fault: Fault| {
             Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
@@ -150,11 +150,11 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///     - the value cannot be serialized;
-    ///     - the value contains a `Value` that msgpack cannot represent;
-    ///     - the value contains a list whose first item is the string `__tuple__` (only a [`Value::Tuple`] is encoded
+    ///   - the value cannot be serialized;
+    ///   - the value contains a `Value` that msgpack cannot represent;
+    ///   - the value contains a list whose first item is the string `__tuple__` (only a [`Value::Tuple`] is encoded
     ///     in this way);
-    ///     - the value has more than 128 nested levels.
+    ///   - the value has more than 128 nested levels.
     pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
         Self::of(value).map_err(|fault| {
             let detail = format!("it would be {fault}");
@@ -180,16 +180,16 @@ impl Value {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would read a different
     ///   value, in these cases:
-    ///     - an integer is less than -2^63 or greater than 2^64 - 1;
-    ///     - a string, bytes, a list, a map or an extension has more than 2^32 - 1 bytes or items;
-    ///     - a key of a map is not a string or bytes;
+    ///   - an integer is less than -2^63 or greater than 2^64 - 1;
+    ///   - a string, bytes, a list, a map or an extension has more than 2^32 - 1 bytes or items;
+    ///   - a key of a map is not a string or bytes;
     ///   - a set contains an item that is not hashable in Python;
-    ///     - the first item of a list, a set or a [`Value::Objects`] is the string `__tuple__`;
+    ///   - the first item of a list, a set or a [`Value::Objects`] is the string `__tuple__`;
     ///   - an array has a dtype for which [`from_dtype`](Self::from_dtype) fails;
-    ///     - a [`Value::Objects`] has more than 64 dimensions, or its number of values does not match its shape;
-    ///     - a [`Value::Ext`] has a type from 42 to 46, which other variants use;
-    ///     - a [`Value::Ext`] has a negative type, and is not a timestamp (type -1, with 4, 8 or 12 bytes);
-    ///     - the value has more than 128 nested levels.
+    ///   - a [`Value::Objects`] has more than 64 dimensions, or its number of values does not match its shape;
+    ///   - a [`Value::Ext`] has a type from 42 to 46, which other variants use;
+    ///   - a [`Value::Ext`] has a negative type, and is not a timestamp (type -1, with 4, 8 or 12 bytes);
+    ///   - the value has more than 128 nested levels.
     pub fn to_msgpack(&self) -> Result<Vec<u8>> {
         self.write().map_err(|fault| {
             let detail = format!("it would be {fault}");
@@ -212,9 +212,9 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`], in these cases:
-    ///     - the value does not have the structure of a `T`;
-    ///     - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
-    ///     - the value contains an array that has far more nested sequences and items than bytes, such as an array of
+    ///   - the value does not have the structure of a `T`;
+    ///   - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
+    ///   - the value contains an array that has far more nested sequences and items than bytes, such as an array of
     ///     the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
