@@ -128,7 +128,7 @@ impl Gate {
             Claim::Write if state.has_writer => {
                 Some("drop that handle first, or open both with locking")
             }
-            Claim::WriteLocked if state.has_writer => Some("that handle does not lock it"),
+            Claim::WriteLocked if state.has_writer => Some("that handle does not use locking"),
             _ => None,
         };
         if let Some(why) = busy {

@@ -198,7 +198,7 @@ impl SChunk {
         if blocksize.is_some() && chunk.blocksize() != blocksize {
             let found = chunk.blocksize();
             let detail =
-                format!("its blocks have {found:?} bytes, those of the array {blocksize:?}");
+                format!("its blocks have {found:?} bytes, the blocks of the array {blocksize:?}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
         self.put(vec![(index, chunk.as_bytes().into())])

@@ -155,7 +155,7 @@ impl SChunk {
             let nbytes = reading.nbytes();
             let from = start.checked_mul(size_of::<T>() as u64).filter(|&from| from <= nbytes);
             let Some(from) = from else {
-                let detail = format!("it holds {nbytes} bytes, got items from index {start} on");
+                let detail = format!("it has {nbytes} bytes, got items from index {start} on");
                 return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
             };
             let range = from..from + bytes.len() as u64;

@@ -730,7 +730,7 @@ impl OpenOptions {
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
             let detail = format!(
-                "the storage is not empty: it has {size} bytes; open_storage opens what is there"
+                "the storage is not empty: it has {size} bytes; open_storage opens its frame"
             );
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
         }
@@ -926,7 +926,7 @@ impl OpenOptions {
             return Ok(());
         }
         if gate.is_locking() && links(&file).map_err(io)?.is_some_and(|count| count > 1) {
-            let detail = "the file has several names (hard links), and a writer that uses another name does not take this lock";
+            let detail = "the file has several names (hard links), and a writer that uses another name acquires another lock";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
         Contiguous::new(file, self.safety()).recover(OPEN)?;

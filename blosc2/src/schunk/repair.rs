@@ -514,7 +514,7 @@ impl fmt::Display for Rebuilt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rebuilt from {} intact chunks", self.nchunks)?;
         match self.lost.as_deref() {
-            None => f.write_str(", in the order of the file, as the index is lost")?,
+            None => f.write_str(", in the order of the file, because the index is lost")?,
             Some([]) => f.write_str(", none is lost")?,
             Some(lost) => {
                 let numbers: Vec<String> = lost.iter().take(10).map(ToString::to_string).collect();

@@ -212,7 +212,7 @@ impl SChunk {
             }
             Some(count) if count > 1 && gate.is_locking() => {
                 let detail = format!(
-                    "the file has {count} names (hard links), and a writer that uses another name does not take this lock"
+                    "the file has {count} names (hard links), and a writer that uses another name acquires another lock"
                 );
                 Err(self.error(ErrorKind::Unsupported, CHECK, detail))
             }

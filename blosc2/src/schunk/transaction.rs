@@ -104,7 +104,7 @@ impl SChunk {
         };
         match is_changed {
             None => {
-                let detail = "the closure has replaced the super-chunk by another one";
+                let detail = "the closure has replaced the super-chunk with another one";
                 Err(self.error(ErrorKind::InvalidArgument, DOING, detail))
             }
             Some(false) => {

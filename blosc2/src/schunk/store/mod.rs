@@ -66,7 +66,7 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// # Errors
     /// The errors of the storage, and [`ErrorKind::Unfinished`]: recovery is not possible, and nothing was done.
     fn recover(&mut self, doing: &str) -> Result<()> {
-        let detail = "its index is marked as unfinished, which no writer of directories does";
+        let detail = "its index has the mark of an unfinished change, which directories never have";
         Err(Error::new(ErrorKind::Unfinished, doing, detail))
     }
 
