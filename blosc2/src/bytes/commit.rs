@@ -59,7 +59,7 @@ pub(crate) struct Change<'a> {
     pub(crate) known: &'a [(u64, &'a [u8])],
     /// Whether the storage can set its length; `None` if this is not known yet.
     pub(crate) can_cut: Option<bool>,
-    /// What the change survives.
+    /// The events after which the frame is complete or can be recovered.
     pub(crate) safety: Safety,
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn recover(
     Ok(recovery)
 }
 
-/// Restores all bytes that the journal records, except for the mark.
+/// Restores all bytes in the journal. The mark is not removed.
 fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     let records = journal.records(&*storage).collect::<io::Result<Vec<_>>>()?;
     for record in records {

@@ -646,7 +646,7 @@ impl SChunk {
             && is_cut
     }
 
-    /// Checks that a chunk of an array keeps its size.
+    /// Checks that a new chunk of an array has the size of the other chunks.
     fn check_same_size(&self, index: usize, len: usize) -> Result<()> {
         if !self.is_array() || len == self.chunksize() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The content of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
+//! The data of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 

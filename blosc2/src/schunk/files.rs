@@ -66,7 +66,7 @@ pub fn temporary_prefix() -> &'static str {
     &PREFIX
 }
 
-/// What happens to an existing file.
+/// The action for an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {
     Kept,
@@ -93,7 +93,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
             return Err(invalid(detail).at(path));
         }
         if !metadata.is_file() {
-            // Such as a device or a named pipe.
+            // For example a device or a named pipe.
             return Err(invalid("what exists there is not a regular file".to_owned()).at(path));
         }
         permissions = Some(metadata.permissions());

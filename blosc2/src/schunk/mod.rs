@@ -151,7 +151,7 @@ pub struct SChunk {
     typesize: usize,
     /// Created when it is first needed.
     encoder: Option<Mutex<Encoder>>,
-    /// The compression parameters of new chunks, if they differ from those of the header.
+    /// The compression parameters of new chunks, if they differ from the parameters in the header.
     encoding: Option<CParams>,
     workers: Mutex<Vec<Worker>>,
     dparams: DParams,
@@ -256,7 +256,7 @@ impl SChunk {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read;
     /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits);
     /// - [`ErrorKind::Busy`]: other programs replace the file repeatedly; or a change of the file is running a [user
     ///   closure](OpenOptions#user-closures), so that this call could deadlock.
     #[doc(alias = "blosc2_schunk_open")]
@@ -294,7 +294,7 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow.
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits).
     #[doc(alias("from_bytes", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         OpenOptions::new().from_cframe(bytes)

@@ -87,8 +87,8 @@ const MAKE: &str = "create a super-chunk";
 /// at that moment has one of these results:
 /// - In a directory, the change is complete or has no effect.
 /// - A contiguous file may be *unfinished*: its header contains a mark, and a journal (a copy of the overwritten bytes)
-///   follows the frame. This crate fails to open an unfinished file with [`ErrorKind::Unfinished`]; C-Blosc2 reports an
-///   invalid frame.
+///   follows the frame. Opening an unfinished file fails with [`ErrorKind::Unfinished`]; C-Blosc2 reports an invalid
+///   frame.
 ///
 /// Recovery rolls an unfinished file back to the state before the change. If only the removal of the mark is missing,
 /// recovery removes the mark, and the change is complete. There are three ways to recover a file:
@@ -392,7 +392,7 @@ impl OpenOptions {
     /// checksums:
     /// - If such a change alters the length of the frame or the number of chunks, opening succeeds, and reads of the
     ///   changed chunks fail.
-    /// - If such a change alters the metadata, but neither the length nor the number of chunks, opening fails.
+    /// - If such a change alters the metadata, but not the length or the number of chunks, opening fails.
     /// - Opening a copy that Python has written can also fail, because Python copies the old checksums.
     ///
     /// To accept such changes, use the command `blosc2 checksums`, or open the frame with
@@ -442,7 +442,7 @@ impl OpenOptions {
     ///   - another access to the file is running a [user closure](Self#user-closures), so that this call could
     ///   deadlock;
     ///   - other programs replace the file repeatedly;
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or a
     ///   file with several hard links is opened for writing with [`locking`](Self::locking);
@@ -512,9 +512,9 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path. Only on
-    /// systems where a path identifies a file, the path is resolved again. The caller holds the lock of the file if a
-    /// lock file exists.
+    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path. The path is
+    /// resolved again only on systems where a path identifies a file. The caller holds the lock of the file if a lock
+    /// file exists.
     ///
     /// `blosc2-store` uses this method to open the files of a store without following links.
     #[doc(hidden)]
@@ -531,8 +531,8 @@ impl OpenOptions {
     /// Opens or creates a sparse frame in a custom directory. C: `blosc2_schunk_open_udio` of a directory.
     ///
     /// A sparse frame has one file for each chunk. A custom directory is a value whose type implements
-    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. For a directory of the file
-    /// system, [`open`](Self::open) takes its path.
+    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. To open a directory of the
+    /// file system, pass its path to [`open`](Self::open).
     ///
     /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
     /// directory has no index file, `chunks.b2frame`.
@@ -620,7 +620,7 @@ impl OpenOptions {
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
     ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {

@@ -93,8 +93,8 @@ pub struct Rebuilt {
     pub meta: Option<Vec<String>>,
     /// The names of the variable-length metalayers of the new frame; `None` if the trailer that lists them is lost.
     pub vlmeta: Option<Vec<String>>,
-    /// Whether the header or the metalayers differ from their checksum. The new frame contains them, but their content
-    /// may be wrong.
+    /// Whether the header or the metalayers differ from their checksum. The new frame contains these parts, but their
+    /// content may be wrong.
     pub is_metadata_changed: bool,
     /// Whether the damaged frame was an array and the new frame is a plain super-chunk, because chunks are missing or
     /// out of order. The metalayer `b2nd` with the shape of the array is renamed to `b2nd-damaged`.
@@ -165,8 +165,7 @@ pub struct Rebuilt {
 /// - [`ErrorKind::Unsupported`]: the file has another format, such as the frame format of a beta version of C-Blosc2;
 ///   or a chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
-/// - [`ErrorKind::TooLarge`]: repairing takes more memory than the default [`limits`](crate::OpenOptions::limits)
-///   allow;
+/// - [`ErrorKind::TooLarge`]: repairing would exceed the default [`limits`](crate::OpenOptions::limits);
 /// - [`ErrorKind::Busy`]: this program has the file open for writing.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();

@@ -226,7 +226,7 @@ impl SChunk {
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
-        // Ordered by file identity, so that two such calls do not deadlock.
+        // The two files are claimed in the order of their identities, so that two calls of this method do not deadlock.
         let reading = match &self.gate {
             Some(gate) if *gate.id() < id => Some(self.reading()?),
             _ => None,
