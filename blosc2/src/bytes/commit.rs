@@ -1,23 +1,25 @@
 //! Atomic changes of a contiguous frame.
 //!
-//! In order:
-//! 1. after the end of the old or the new frame, whichever is later: a journal of the bytes that will be overwritten;
-//! 2. the mark, one byte: the frame is being changed, and every reader rejects it;
-//! 3. the writes of the change;
-//! 4. the header, still with the mark;
-//! 5. the new length, which cuts off the journal;
-//! 6. the mark is removed, one byte.
+//! A change has these steps:
+//! 1. Write a journal after the end of the old or the new frame, whichever is later. It contains the bytes that will be
+//!    overwritten.
+//! 2. Write the mark, one byte in the header. Every reader rejects a frame with the mark.
+//! 3. Write the new chunks, index and trailer.
+//! 4. Write the new header, still with the mark.
+//! 5. Set the length of the storage to the new length. This removes the journal.
+//! 6. Remove the mark, one byte.
 //!
-//! The writer may be stopped at any point, even in the middle of a write: then a first part of the bytes is new and the
-//! rest is old. During step 1 the frame is complete, and readers ignore the data that follows it. From step 2 to step 6
-//! every intermediate state contains the mark: a single byte is either written or not, and each write in between that
-//! covers this byte writes the mark too. Therefore every reader rejects these states. The journal is complete before
-//! the mark is written, and it is removed only in step 5, after the whole change is stored. Therefore a marked frame
-//! with a journal is rolled back, and a marked frame without a journal lacks only step 6. [`recover`](super::recover)
-//! does both, and it restores the old bytes under the same mark.
+//! The writer may be stopped at any point, even in the middle of a write. A first part of the bytes is then new, and
+//! the rest is old.
+//! - During step 1 the frame is complete, and readers ignore the data after it.
+//! - From step 2 to step 6 the frame contains the mark, so that every reader rejects it. The mark is a single byte,
+//!   which is either written or not. Each write between these steps that includes this byte writes the mark.
+//! - The journal is complete before step 2, and is removed in step 5, after the complete change is stored. Therefore
+//!   [`recover`](super::recover) rolls back a marked frame with a journal. A marked frame without a journal lacks only
+//!   step 6, and `recover` removes the mark. While `recover` restores the old bytes, the frame contains the same mark.
 //!
-//! Steps 1 and 5 are omitted for a storage that cannot set its length, and for a new frame. A different mark then
-//! states that the change cannot be rolled back.
+//! For a new frame, and for a storage that cannot set its length, steps 1 and 5 are omitted. A different mark then
+//! means that the change cannot be rolled back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,33 +33,33 @@ use crate::Error;
 
 const CHANGE: &str = "change a frame";
 
-/// What a change survives.
+/// The events after which a frame is complete or can be recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Safety {
-    /// Errors of the storage. For memory, whose content is lost with the program.
+    /// Errors of the storage. For storages in memory: their content is lost if the program dies.
     Errors,
-    /// Also the death of the program, with a journal.
+    /// Also the death of the program. A journal is written.
     Death,
-    /// Also a power failure: each step is on disk before the next one.
+    /// Also a power failure. Each step is synced to disk before the next step.
     PowerLoss,
 }
 
 /// A change of a frame that starts at the first byte of its storage.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// The length of the old frame; 0 for a new one. Only the remains of a stopped writer may follow it.
+    /// The length of the old frame; 0 for a new frame. Only a journal of a stopped writer may follow the old frame.
     pub(crate) old_len: u64,
     /// The length of the new frame.
     pub(crate) new_len: u64,
     /// The new header, from the first byte of the frame, with `new_len` in it.
     pub(crate) header: &'a [u8],
-    /// The other writes, with their offsets; they contain all bytes between the old and the new length.
+    /// The other writes, with their offsets. They contain all bytes between the old and the new length.
     pub(crate) writes: &'a [(u64, &'a [u8])],
-    /// Known ranges of the old frame, which need not be read.
+    /// Ranges of the old frame whose bytes are known and need not be read.
     pub(crate) known: &'a [(u64, &'a [u8])],
     /// Whether the storage can set its length; `None` if this is not known yet.
     pub(crate) can_cut: Option<bool>,
-    /// What the change survives.
+    /// The events after which the frame is complete or can be recovered.
     pub(crate) safety: Safety,
 }
 
@@ -66,12 +68,12 @@ pub(crate) struct Change<'a> {
 pub(crate) struct Failed {
     /// The cause.
     pub(crate) error: io::Error,
-    /// Whether the frame was restored; otherwise it is marked and must be [recovered](super::recover).
+    /// Whether the frame was restored. If not, it contains the mark and must be [recovered](super::recover).
     pub(crate) restored: bool,
 }
 
 impl Failed {
-    /// Converts it into an error of the operation.
+    /// Converts the failure into an error of the operation.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let detail = self.to_string();
         Error::of_io(doing, self.error).with_detail(detail)
@@ -90,20 +92,21 @@ impl fmt::Display for Failed {
     }
 }
 
-/// Changes a frame in the steps of the module. Returns whether the storage can set its length.
+/// Changes a frame in the steps that the module describes. Returns whether the storage can set its length.
 ///
 /// # Errors
-/// The first error of the storage, after a rollback if that was possible.
+/// The first error of the storage. The change is rolled back if possible.
 pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<bool, Failed> {
     let untouched = |error| Failed { error, restored: true };
     let mut undo = Undo::new(storage, change).map_err(untouched)?;
     if let Err(error) = undo.write_journal(storage, change) {
-        // The journal is after the frame; the next change cuts it off if this call cannot.
+        // The journal is after the frame. If this call cannot remove it, the next change does.
         let _ = undo.set_size(storage, change.old_len);
         return Err(untouched(error));
     }
     if let Err(error) = write(storage, change, &undo) {
-        // After step 5 the whole change is written, and the bytes that are cut off cannot be restored.
+        // After step 5 the complete change is stored, and the removed bytes cannot be restored. The change is then
+        // completed instead.
         let cuts = undo.has_journal || change.new_len < change.old_len;
         let is_cut = cuts && storage.size().is_ok_and(|size| size == change.new_len);
         if !is_cut {
@@ -138,12 +141,12 @@ fn unmark(storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
     sync(storage, change)
 }
 
-/// Waits until the written data is on disk, if the change must survive a power failure.
+/// Syncs the written data to disk, if the change must be safe after a power failure.
 fn sync(storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
     if change.safety == Safety::PowerLoss { storage.sync() } else { Ok(()) }
 }
 
-/// Writes bytes of the frame, with the mark in its place.
+/// Writes bytes of the frame. If they include the byte of the mark, the mark is written there.
 pub(super) fn write_marked(
     storage: &mut dyn Storage,
     offset: u64,
@@ -173,7 +176,7 @@ struct Undo<'a> {
 }
 
 impl<'a> Undo<'a> {
-    /// Cuts off the remains of a stopped writer after the frame, and reads the bytes that the change will overwrite.
+    /// Removes a journal of a stopped writer after the frame, and reads the bytes that the change will overwrite.
     fn new(storage: &mut dyn Storage, change: &Change<'a>) -> io::Result<Self> {
         let Change { old_len, new_len, header, .. } = *change;
         debug_assert!(header.len() >= MIN_HEADER_LEN && header[MARK_AT as usize] == 0, "no header");
@@ -185,7 +188,7 @@ impl<'a> Undo<'a> {
             let detail = format!("the frame has {old_len} bytes, its storage has only {size} now");
             return Err(io::Error::new(ErrorKind::UnexpectedEof, detail));
         }
-        // If it cannot, the following bytes remain from a longer state of the frame.
+        // If it cannot, bytes after the frame remain from an earlier state in which the frame was longer.
         let can_cut = match change.can_cut {
             Some(can_cut) => can_cut,
             None => match storage.set_size(size) {
@@ -231,7 +234,7 @@ impl<'a> Undo<'a> {
         if self.can_cut { storage.set_size(len) } else { Ok(()) }
     }
 
-    /// Restores the old bytes, in an order that allows recovery if it is interrupted.
+    /// Restores the old bytes. The order of the writes allows recovery if this call is interrupted.
     fn run(&self, storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
         let mark = self.mark();
         if self.old_len > 0 {
@@ -252,7 +255,7 @@ impl<'a> Undo<'a> {
     }
 }
 
-/// Returns the bytes from `start` to `end`, if the sorted `runs` contain all of them.
+/// Returns the bytes from `start` to `end`, if `runs`, which are sorted, contain all of them.
 fn known<'a>(runs: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<Cow<'a, [u8]>> {
     let len = usize::try_from(end - start).ok()?;
     let mut found = Cow::Borrowed(&[][..]);

@@ -1,4 +1,4 @@
-//! Tests: each step of random changes fails, or is the last one, interrupted at each byte.
+//! Tests: each step of random changes fails, or is the last step; it is interrupted at each byte.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -21,9 +21,10 @@ struct Faulty {
     bytes: Vec<u8>,
     can_cut: bool,
     steps: usize,
-    /// A step that fails, and the number of bytes that it writes before.
+    /// A step that fails, and the number of bytes that it writes before it fails.
     stop: Option<(usize, usize)>,
-    /// The step from which on all fail, and the number of bytes that it writes before.
+    /// The first of the failing steps, and the number of bytes that it writes before it fails. All later steps fail
+    /// too.
     dead: Option<(usize, usize)>,
     /// The number of bytes that each step wrote; 0 for lengths.
     sizes: Vec<usize>,

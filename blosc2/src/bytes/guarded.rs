@@ -41,7 +41,7 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
     }
 
     fn request_cost(&self) -> u64 {
-        // If it panics, the reads that follow report what is wrong.
+        // If the call panics, the next read reports an error.
         guarded("read from a storage", || Ok(self.0.request_cost())).unwrap_or(DEFAULT_REQUEST_COST)
     }
 }
@@ -64,7 +64,7 @@ impl<S: Storage> Storage for Guarded<S> {
     }
 
     fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
-        // If it panics, reading reports the panic.
+        // If the call panics, the next read reports the panic.
         guarded("read from a storage", || Ok(self.0.stable_bytes(token))).ok().flatten()
     }
 }
@@ -102,9 +102,10 @@ impl<F: FolderMut> FolderMut for Guarded<F> {
 
 fn guarded<T>(doing: &str, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let failed = |detail| Err(Error::from_closure(doing, detail, None).into());
-    // A storage that has panicked may be in any state; each call on it is guarded again.
+    // After a panic the storage may be in any state, but each later call is guarded too.
     match catch_unwind(AssertUnwindSafe(work)) {
-        // Formatting its error may panic, which happens outside of this call.
+        // Formatting the error of a custom storage may panic outside of this call. Therefore it is formatted here
+        // first.
         Ok(Err(error)) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
             Ok(_) => Err(error),
             Err(payload) => {

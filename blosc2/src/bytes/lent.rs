@@ -8,15 +8,16 @@ use parking_lot::RwLock;
 
 use super::ReadOnly;
 
-/// Borrowed bytes, until [`lend`] returns. After that, reads fail.
+/// Borrowed bytes. Reads fail after [`lend`] has returned.
 #[derive(Debug, Clone)]
 pub(crate) struct Lent(Arc<RwLock<Option<&'static [u8]>>>);
 
 /// Calls `work` with a storage of borrowed bytes.
 pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(ReadOnly<Lent>) -> R) -> R {
-    // SAFETY: the reference is used for no longer than `bytes` is borrowed. It is in one place, which only this module
-    // reaches, and which `Revoked` empties before this function returns or unwinds, even if a `Lent` still exists. Only
-    // `Lent::with` reads it; it keeps the lock while it uses it, and `Revoked` waits for that.
+    // SAFETY: the reference is not used after the borrow of `bytes` ends. The only copy is in the `RwLock`, which is
+    // private to this module. `Revoked` removes it before this function returns or unwinds, even if a `Lent` still
+    // exists. Only `Lent::with` reads the reference. It holds the lock while it uses the reference, and `Revoked` waits
+    // for the lock.
     let bytes: &'static [u8] = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(bytes) };
     let lent = Lent(Arc::new(RwLock::new(Some(bytes))));
     let _revoked = Revoked(&lent);
@@ -33,7 +34,7 @@ impl Drop for Revoked<'_> {
 }
 
 impl Lent {
-    /// Calls no user code, and nothing that keeps the bytes.
+    /// Calls `read` with the bytes. `read` must not call user code or store the reference.
     fn with<R>(&self, read: impl FnOnce(&[u8]) -> io::Result<R>) -> io::Result<R> {
         let kept = self.0.read();
         match *kept {

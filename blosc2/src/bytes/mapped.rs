@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// A [`Storage`] of a memory-mapped file: the operating system reads the pages of the file on access, and chunks are
 /// decompressed directly from these pages, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
 ///
-/// It is efficient for small chunks of a file in the page cache, and for reads at many places of a large file. When the
-/// length of the file changes, the mapping is resized; on Linux this needs no new mapping. Therefore there is no
-/// equivalent of the C option `initial_mapping_size`.
+/// A mapped file is efficient if the chunks are small and the file is in the page cache, and for many random reads in a
+/// large file. When the length of the file changes, the mapping is resized; on Linux this needs no new mapping.
+/// Therefore the C option `initial_mapping_size` has no equivalent.
 ///
 /// ```
 /// use blosc2::storage::MappedFile;
@@ -60,14 +60,16 @@ impl MappedFile {
     ///
     /// # Errors
     /// - [`NotFound`](crate::ErrorKind::NotFound): the file does not exist;
-    /// - [`Io`](crate::ErrorKind::Io): it cannot be opened or mapped.
+    /// - [`Io`](crate::ErrorKind::Io): the file cannot be opened or mapped.
     ///
     /// # Safety
-    /// While this value exists, no other program and no other handle of this program may change or truncate the file,
-    /// under any of its names. A change modifies memory behind shared references, which is undefined behavior. After a
-    /// truncation, reading a page past the end of the file kills the program with a signal (SIGBUS). Only a caller who
-    /// controls all access to the file can guarantee this; therefore the function is `unsafe`. Locks are not
-    /// sufficient, because they affect only programs that use them.
+    /// While this value exists, no other program and no other handle of this program may change or truncate the file.
+    /// This also applies to other paths and links of the file. The reasons are:
+    /// - A change modifies memory behind shared references, which is undefined behavior.
+    /// - After a truncation, reading a page past the end of the file kills the program with a signal (SIGBUS).
+    ///
+    /// The function is `unsafe` because only the caller can control all access to the file. Locks are not sufficient:
+    /// they affect only programs that use them.
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = || {
@@ -84,18 +86,20 @@ impl MappedFile {
     /// Fails with the errors of [`open`](Self::open).
     ///
     /// # Safety
-    /// The conditions of [`open`](Self::open) apply, except that this value may change the file.
+    /// The conditions of [`open`](Self::open) apply. This value itself may change the file.
     pub unsafe fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller promises the same.
         unsafe { Self::map_rw(path.as_ref(), false) }
     }
 
-    /// Maps a file for reading and writing, and creates an empty file if it does not exist.
+    /// Maps a file for reading and writing. Creates an empty file if the file does not exist.
     ///
-    /// The options with which the storage is opened determine what happens to existing content:
-    /// [`OpenOptions::replace`] discards it (Python: `mmap_mode="w+"`), [`OpenOptions::create`] opens the existing
-    /// frame, and [`OpenOptions::create_new`] fails. [`NDArrayBuilder::storage`] fails too, unless
-    /// [`NDArrayBuilder::replace`] is set.
+    /// If the file has content, the options with which the storage is opened determine the result:
+    /// - [`OpenOptions::replace`]: the content is discarded (Python: `mmap_mode="w+"`);
+    /// - [`OpenOptions::create`]: the existing frame is opened;
+    /// - [`OpenOptions::create_new`]: opening fails;
+    /// - [`NDArrayBuilder::storage`]: creating the array fails, or discards the content if [`NDArrayBuilder::replace`]
+    ///   is set.
     ///
     /// [`OpenOptions::replace`]: crate::OpenOptions::replace
     /// [`OpenOptions::create`]: crate::OpenOptions::create
@@ -116,7 +120,7 @@ impl MappedFile {
 
     /// Maps a file for reading and writing. Writes stay in memory and do not change the file. Python: `mmap_mode="c"`.
     ///
-    /// Changing the length copies the whole content to memory.
+    /// The first change of the length copies the complete content to memory.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).
@@ -250,7 +254,7 @@ unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result
         // SAFETY: the caller promises the same.
         return unsafe { remap(file, map, len) };
     }
-    // No map may extend past the end of the file: some systems then fail to truncate it.
+    // The file is unmapped first: some systems cannot truncate a file if a map would extend past its end.
     *map = None;
     let resized = file.set_len(len);
     // SAFETY: the caller promises that nothing else changes the file while it is mapped.
@@ -258,8 +262,8 @@ unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result
     resized
 }
 
-/// Sets the length of a file and of its map for lengths above 0, and keeps the pages that are in memory. The map never
-/// reaches past the end of the file.
+/// Sets the length of a file and of its map, for lengths above 0. Pages that are in memory stay mapped. The map never
+/// extends past the end of the file.
 ///
 /// # Safety
 /// Nothing else changes the file.

@@ -1,8 +1,8 @@
-//! Storages: byte sequences with random access, which store frames.
+//! Storage backends: byte sequences with random access that store frames.
 //!
 //! Programs implement [`Storage`] for a custom storage backend. Files, `Vec<u8>` and the types of this module implement
-//! it. [`commit`] changes a frame in a storage atomically; [`recover`] restores a frame whose writer was stopped in the
-//! middle of a change.
+//! `Storage`. [`commit`] changes a frame in a storage atomically. [`recover`] restores a frame whose writer was stopped
+//! in the middle of a change.
 
 mod commit;
 mod guarded;
@@ -30,22 +30,27 @@ use std::io;
 
 use blosc2_format::ReadAt;
 
-/// A storage backend: a byte sequence with random access that stores a contiguous frame. C: `blosc2_io_cb`.
+/// A storage backend: a byte sequence with random access that stores a contiguous frame (the stored form of a
+/// super-chunk). C: `blosc2_io_cb`.
 ///
-/// The methods of [`ReadAt`] read the bytes. Reads may run on several threads at once. A read must return the bytes of
-/// all completed writes. A read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a
-/// storage.
+/// The methods of [`ReadAt`] read the bytes. Several threads may call them at the same time. A read must return the
+/// result of all completed writes. For a source that is only read, implement [`ReadAt`] and wrap the source in
+/// [`ReadOnly`].
 ///
-/// [`File`](std::fs::File) and `Vec<u8>` implement this trait. [`Seekable`] implements it for any `Read + Write + Seek`
-/// type, [`MappedFile`] for a memory-mapped file. A file that was opened in append mode does not work: the operating
-/// system ignores the offset of a write and writes at the end.
+/// These types implement `Storage`:
+/// - [`File`](std::fs::File), but not a file that was opened in append mode: the operating system then ignores the
+///   offset of a write, and writes at the end;
+/// - `Vec<u8>`;
+/// - [`Seekable`], for any type that implements `Read + Write + Seek`;
+/// - [`MappedFile`], for a memory-mapped file.
 ///
-/// A storage with a high latency should implement [`ReadAt::request_cost`] and [`ReadAt::read_ranges_at`]. Reads then
-/// request the parts of many chunks at once, and request the next ones while they decompress.
+/// A storage with a high latency should implement [`ReadAt::request_cost`] and [`ReadAt::read_ranges_at`]. A read then
+/// requests the parts of many chunks at once. While it decompresses them, it requests the parts of the next chunks.
 ///
-/// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) is supported,
-/// and the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of
-/// writes between two calls of [`sync`](Self::sync) does not matter.
+/// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: the storage supports
+/// [`set_size`](Self::set_size), and it stores writes in the order of the calls. With
+/// [`OpenOptions::durable`](crate::OpenOptions::durable), the storage may reorder writes between two calls of
+/// [`sync`](Self::sync).
 ///
 /// ```
 /// use std::io;
@@ -86,16 +91,17 @@ use blosc2_format::ReadAt;
 /// # Ok::<(), io::Error>(())
 /// ```
 pub trait Storage: ReadAt + Send + Sync {
-    /// Writes all of `bytes` at `offset`. If `offset` is after the end, the gap is filled with zeros.
+    /// Writes all of `bytes` at `offset`. If `offset` is after the end, the bytes between the end and `offset` become
+    /// zeros.
     ///
     /// # Errors
     /// The errors of the storage. After an error, some of the bytes may have been written.
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Truncates the bytes to `len`, or extends them to `len` with zeros.
+    /// Sets the length of the storage to `len` bytes: truncates it, or extends it with zeros.
     ///
     /// # Errors
-    /// - [`io::ErrorKind::Unsupported`]: the storage cannot set its length, for any `len`;
+    /// - [`io::ErrorKind::Unsupported`]: the storage can never set its length;
     /// - other kinds: the errors of the storage.
     fn set_size(&mut self, len: u64) -> io::Result<()>;
 
@@ -107,17 +113,17 @@ pub trait Storage: ReadAt + Send + Sync {
         Ok(())
     }
 
-    /// Returns all bytes, if they are memory that does not change while they are borrowed.
+    /// Returns all bytes, if they are in memory that does not change during the borrow.
     ///
-    /// C reads compressed chunks from this memory, and a change during that call would be undefined behavior. Other
-    /// crates therefore cannot implement it: they cannot name the token.
+    /// C reads compressed chunks from this memory. A change during such a call would be undefined behavior. Therefore
+    /// other crates cannot implement this method: they cannot name the type `Token`.
     #[doc(hidden)]
     fn stable_bytes(&self, _: token::Token) -> Option<&[u8]> {
         None
     }
 
-    /// Returns the opened file that contains the bytes, if there is one. All handles of a program use it to coordinate
-    /// access.
+    /// Returns the opened file that contains the bytes, if there is one. The handles of a program use the identity of
+    /// the file to coordinate access.
     #[doc(hidden)]
     fn file(&self, _: token::Token) -> Option<&std::fs::File> {
         None
@@ -131,7 +137,7 @@ pub trait Storage: ReadAt + Send + Sync {
 }
 
 pub(crate) mod token {
-    /// A parameter that only this crate can name.
+    /// A type that only this crate can name. Other crates cannot implement methods with this parameter.
     #[derive(Debug, Clone, Copy)]
     #[allow(missing_docs, reason = "it cannot be reached from outside")]
     pub struct Token;

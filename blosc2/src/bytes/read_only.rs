@@ -7,7 +7,7 @@ use blosc2_format::ReadAt;
 use super::token::Token;
 use super::{Storage, read_only};
 
-/// A read-only [`Storage`] of any source that implements [`ReadAt`]. Writes fail.
+/// Converts any source that implements [`ReadAt`] to a read-only [`Storage`]. Writes fail.
 ///
 /// ```
 /// use blosc2::storage::{ReadOnly, Storage};
@@ -25,7 +25,7 @@ impl<R> ReadOnly<R> {
         Self(source)
     }
 
-    /// Returns the source.
+    /// Returns the wrapped source.
     pub fn into_inner(self) -> R {
         self.0
     }

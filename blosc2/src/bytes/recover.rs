@@ -8,17 +8,17 @@ use blosc2_format::frame::journal::{Journal, MARK_AT, UNFINISHED, UNFINISHED_WIT
 use super::Storage;
 use super::commit::write_marked;
 
-/// The number of bytes that are restored at once.
+/// The number of bytes that one write restores.
 const PIECE: u64 = 64 << 10;
 
 /// The result of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// The frame is not marked, so no writer was stopped; nothing was done.
+    /// The frame is not marked: no writer was stopped, and nothing was done.
     Unmarked,
     /// The frame is in the state before the change.
     RolledBack,
-    /// The change was complete except for the mark, which was removed.
+    /// The change was complete except for the removal of the mark. The mark was removed.
     Completed,
     /// The overwritten bytes are lost; nothing was done.
     Lost,
@@ -26,8 +26,8 @@ pub(crate) enum Recovery {
 
 /// Recovers the contiguous frame at the start of `storage` from an unfinished [`commit`](super::commit).
 ///
-/// The call may itself be interrupted and repeated. No other handle may use the frame. `is_sound` decides whether a
-/// frame is valid, including the content of its chunks.
+/// If the call is interrupted, it can be repeated. No other handle may use the frame during the call. `is_sound` checks
+/// whether a frame is valid, including the content of its chunks.
 ///
 /// # Errors
 /// The errors of the storage and of `is_sound`.
@@ -66,7 +66,7 @@ pub(crate) fn recover(
     Ok(recovery)
 }
 
-/// Restores all bytes that the journal records, except for the mark.
+/// Restores all bytes in the journal. The mark is not removed.
 fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     let records = journal.records(&*storage).collect::<io::Result<Vec<_>>>()?;
     for record in records {
@@ -83,7 +83,7 @@ fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     storage.sync()
 }
 
-/// The bytes without the mark.
+/// The bytes of a storage, with 0 at the offset of the mark.
 pub(crate) struct WithoutMark<'a>(pub(crate) &'a dyn Storage);
 
 impl ReadAt for WithoutMark<'_> {

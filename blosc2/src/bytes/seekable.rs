@@ -1,4 +1,4 @@
-//! Storages of types with the traits of `std::io`.
+//! A storage for types that implement the traits of `std::io`.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -11,15 +11,16 @@ use crate::{Error, ErrorKind};
 /// Zeros are written in pieces of this size.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// A [`Storage`] of any type that implements `Read + Write + Seek`. To open a frame for reading, `Read + Seek` is
+/// Converts any type that implements `Read + Write + Seek` to a [`Storage`]. For reading only, `Read + Seek` is
 /// sufficient: wrap the `Seekable` in [`ReadOnly`](crate::storage::ReadOnly).
 ///
-/// Reads of several threads run one after the other, because the inner value has only one position.
-/// [`sync`](Storage::sync) calls `flush`. The length cannot be set, because these traits have no method for it.
-/// Therefore
-/// - unused bytes remain after a frame that has become shorter;
-/// - a change is not rolled back if the program dies in the middle of it;
-/// - existing content cannot be [replaced](crate::OpenOptions::replace): this fails with [`ErrorKind::Unsupported`].
+/// The inner value has only one position, so that reads of several threads run one after the other.
+/// [`sync`](Storage::sync) calls `flush`.
+///
+/// `Write` and `Seek` have no method that sets the length. The consequences are:
+/// - If a frame becomes shorter, unused bytes remain after the frame.
+/// - If the program dies in the middle of a change, the change cannot be rolled back.
+/// - [Replacing](crate::OpenOptions::replace) existing content fails with [`ErrorKind::Unsupported`].
 ///
 /// ```
 /// use std::io::Cursor;
@@ -36,12 +37,12 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub struct Seekable<T>(Mutex<T>);
 
 impl<T> Seekable<T> {
-    /// Creates a storage of all bytes of `inner`; the current position is ignored.
+    /// Creates a storage that contains all bytes of `inner`. The current position of `inner` is ignored.
     pub fn new(inner: T) -> Self {
         Self(Mutex::new(inner))
     }
 
-    /// Returns the inner value, with an unspecified position.
+    /// Returns the inner value. Its position is unspecified.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
@@ -62,7 +63,7 @@ impl<T: Read + Seek> ReadAt for Seekable<T> {
 impl<T: Read + Write + Seek + Send> Storage for Seekable<T> {
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let inner = self.0.get_mut();
-        // What a write after the end leaves in the gap depends on the type.
+        // If a write is after the end, the bytes in between depend on the type. Therefore they are written here.
         extend(inner, offset)?;
         seek(inner, offset)?;
         inner.write_all(bytes)
@@ -83,7 +84,7 @@ fn seek(inner: &mut impl Seek, offset: u64) -> io::Result<()> {
     if at == offset { Ok(()) } else { Err(io::Error::other(format!("{at} for position {offset}"))) }
 }
 
-/// Appends zeros up to `len`, if the end is before it.
+/// Appends zeros until the length is `len`, if it is shorter.
 fn extend(inner: &mut (impl Write + Seek), len: u64) -> io::Result<()> {
     let mut at = inner.seek(SeekFrom::End(0))?;
     while at < len {

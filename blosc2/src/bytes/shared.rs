@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Storage for Shared<B> {
         Err(read_only("set the length"))
     }
 
-    /// Each call may return other bytes, but those of one call are borrowed, and do not change.
+    /// Each call may return other bytes. The bytes of one call are borrowed and do not change.
     fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
         Some(self.0.as_ref())
     }

@@ -12,7 +12,7 @@ impl Storage for File {
         std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
     }
 
-    /// Moves the position of the file: Windows has no write that keeps it.
+    /// Changes the position of the file: Windows has no write at an offset that leaves the position unchanged.
     #[cfg(windows)]
     fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {

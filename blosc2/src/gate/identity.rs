@@ -1,4 +1,4 @@
-//! The identity of a file, independent of its name.
+//! The identity of a file, which does not depend on its path.
 
 use std::fs::File;
 use std::io;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// The identity of an opened file or directory.
 ///
-/// A path may refer to another file at any time. An opened file keeps its identity, and no other file gets this
-/// identity while it is open.
+/// A path may refer to another file at any time. The identity of an opened file does not change, and no other file gets
+/// this identity while the file is open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     #[cfg(unix)]
@@ -17,7 +17,8 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file opened at `path`. On other systems, the canonical path is the identity.
+    /// Returns the identity of the file that was opened at `path`. On systems other than Unix, the canonical path is
+    /// the identity.
     pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
         match Self::of_file(opened)? {
             Some(id) => Ok(id),
@@ -38,7 +39,7 @@ impl FileId {
         Ok(None)
     }
 
-    /// Returns the current identity of the file at `path`; links are followed.
+    /// Returns the current identity of the file at `path`, or of the target of a link.
     #[cfg(unix)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
-//! The lock next to a frame, which all readers and writers with locking take. C-Blosc2 3.2 introduced it.
+//! The lock of a frame, which all readers and writers with locking acquire. C-Blosc2 3.2 introduced this lock.
 //!
-//! A separate file, `FILE.b2lock` or `DIRECTORY/.b2lock`, is locked: shared to read, exclusive to change. Eight of its
-//! bytes, from byte 8 on and in native byte order, count the exclusive locks, so that a handle knows that the frame has
-//! changed since its last access. The file is not removed with the frame.
+//! The lock is a lock of the operating system on a separate file, `FILE.b2lock` or `DIRECTORY/.b2lock`: shared for
+//! reads, exclusive for changes. Bytes 8 to 15 of this file count the exclusive locks, in native byte order. The count
+//! shows whether the frame has changed since the last access of a handle. The lock file is not removed with the frame.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,14 +21,15 @@ use crate::{Error, Result};
 const LOCK: &str = "lock a frame";
 /// The offset of the counter in the file.
 const SEQUENCE_AT: u64 = 8;
-/// The number of readers that may join others before all must release the lock once: otherwise a writer of another
-/// program starves if a new reader always starts before the previous one ends.
+/// The number of readers that may share a lock with earlier readers. After that, all readers must release the lock
+/// once. Otherwise overlapping readers could block a writer of another program forever.
 const MOST_JOINED: usize = 64;
-/// How long a reader waits for the others to release the lock. The other readers may themselves wait for this one, if
-/// it runs in a closure that one of them called.
+/// How long a reader waits until the other readers release the lock. The time is limited, because another reader may
+/// wait for this reader: it may have called the closure in which this reader runs.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The lock of one handle of a frame, shared by its threads. The [`Gate`](super::Gate) decides who may take it.
+/// The lock of one handle of a frame. The threads of the handle share it. The [`Gate`](super::Gate) decides which
+/// thread may acquire it.
 #[derive(Debug)]
 pub(super) struct FrameLock {
     state: Mutex<State>,
@@ -37,14 +38,14 @@ pub(super) struct FrameLock {
 
 #[derive(Debug)]
 struct State {
-    /// One file for each name: the path of the frame as it was passed, and its canonical path. Handles of C take the
-    /// lock of the path with which they were opened.
+    /// The lock files for the path of the frame as it was passed, and for its canonical path. A handle of C locks only
+    /// the file for the path with which it was opened.
     files: Vec<(PathBuf, File)>,
-    /// The number of guards of this handle. The operating system has one lock for the whole handle.
+    /// The number of guards of this handle. All guards share one lock of the operating system.
     holders: usize,
-    /// The number of readers that have joined others.
+    /// The number of readers that share the lock with earlier readers.
     joined: usize,
-    /// The counter when the lock was last taken.
+    /// The counter when the lock was last acquired.
     sequence: u64,
 }
 
@@ -56,14 +57,14 @@ pub(super) enum Kind {
 }
 
 impl FrameLock {
-    /// Opens the lock of the frame at `frame`, without taking it; its file is created if it does not exist.
+    /// Opens the lock file of the frame at `frame`, without locking. Creates the file if it does not exist.
     pub(super) fn open(frame: &Path, is_directory: bool) -> Result<Self> {
         let failed = |error| {
             Error::from_io("open the lock of a frame", &path_of(frame, is_directory), error)
         };
         let real = fs::canonicalize(frame).map_err(failed)?;
         let mut files: Vec<(PathBuf, File)> = Vec::new();
-        // In the same order for all handles: first the name that they have in common.
+        // All handles use the same order: first the canonical path.
         for name in [&*real, frame] {
             let path = path_of(name, is_directory);
             let options =
@@ -78,9 +79,9 @@ impl FrameLock {
         Ok(Self { state: Mutex::new(state), freed: Condvar::new() })
     }
 
-    /// Waits until no handle changes the frame, and for an exclusive lock also until none reads it, for at most
-    /// `limit`. An exclusive lock counts one more change. While this handle has the lock, it may only take a shared
-    /// one.
+    /// Acquires the lock: waits until no other handle changes the frame, and for an exclusive lock also until no other
+    /// handle reads it. Waits at most `limit`. An exclusive lock increments the counter. While this handle has the
+    /// lock, it may acquire only shared locks.
     pub(super) fn take(&self, kind: Kind, limit: Option<Duration>) -> Result<Guard<'_>> {
         let mut state = self.state.lock();
         if state.holders > 0 && state.joined >= MOST_JOINED {
@@ -93,7 +94,7 @@ impl FrameLock {
             state.holders += 1;
             return Ok(Guard { lock: self, found: state.sequence, sequence: state.sequence });
         }
-        // The other threads wait for the mutex during this call: they could not continue anyway.
+        // The other threads of the handle wait for the mutex during this call. They also need this lock.
         let found = state.take(kind, limit)?;
         (state.holders, state.joined) = (1, 0);
         Ok(Guard { lock: self, found, sequence: state.sequence })
@@ -101,7 +102,7 @@ impl FrameLock {
 }
 
 impl State {
-    /// Takes all locks of the operating system or none, and returns the counter before this call.
+    /// Acquires all locks of the operating system, or none after an error. Returns the counter before this call.
     fn take(&mut self, kind: Kind, limit: Option<Duration>) -> Result<u64> {
         let mut found = 0u64;
         for taken in 0..self.files.len() {
@@ -113,7 +114,7 @@ impl State {
                 })
             });
             match counted {
-                // A change of any of the counters changes the sum.
+                // The sum shows a change of any counter.
                 Ok(counted) => found = found.wrapping_add(counted),
                 Err(error) => {
                     let error = match error.kind() {
@@ -135,7 +136,7 @@ impl State {
     /// Releases the first `count` locks of the operating system.
     fn unlock(&mut self, count: usize) {
         for (_, file) in self.files[..count].iter().rev() {
-            // Closing the file releases the lock too; nothing can be done here.
+            // After an error, nothing can be done. Closing the file releases the lock too.
             let _ = file.unlock();
         }
     }
@@ -167,7 +168,7 @@ fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
     }
 }
 
-/// Reads the counter of a locked file. Under an exclusive lock, increments it.
+/// Returns the counter of a locked file. Increments the counter in the file if the lock is exclusive.
 fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
     let mut bytes = [0; 8];
     let found = match file.read_exact_at(SEQUENCE_AT, &mut bytes) {
@@ -182,7 +183,7 @@ fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
     Ok(found)
 }
 
-/// Returns the path of the lock of the frame at `frame`.
+/// Returns the path of the lock file of the frame at `frame`.
 pub(super) fn path_of(frame: &Path, is_directory: bool) -> PathBuf {
     if is_directory {
         return frame.join(LOCK_IN_DIRECTORY);
@@ -192,14 +193,14 @@ pub(super) fn path_of(frame: &Path, is_directory: bool) -> PathBuf {
     name.into()
 }
 
-/// A lock that is held as long as this value lives.
+/// A lock that is held until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard<'a> {
     lock: &'a FrameLock,
-    /// The counter when the lock was taken: if it differs from the handle's last [`sequence`](Self::sequence), another
-    /// handle has changed the frame.
+    /// The counter when the lock was acquired. If it differs from the last [`sequence`](Self::sequence) of the handle,
+    /// another handle has changed the frame.
     pub(super) found: u64,
-    /// The counter now: higher under an exclusive lock, by the handle's own change.
+    /// The counter now. Under an exclusive lock, it includes the change of this handle.
     pub(super) sequence: u64,
 }
 
@@ -228,7 +229,7 @@ mod tests {
         (folder, frame)
     }
 
-    /// Whether another handle could get the lock now.
+    /// Returns whether another handle could acquire a shared lock and an exclusive lock now.
     fn is_free(frame: &Path) -> (bool, bool) {
         let file = File::open(path_of(frame, false)).unwrap();
         let shared = file.try_lock_shared().is_ok();

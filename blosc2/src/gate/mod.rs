@@ -1,18 +1,19 @@
-//! Access control: decides which handles may read and change a file. No other module decides this.
+//! Access control: only this module decides which handles may read and change a file.
 //!
-//! Each handle of a file or directory has a [`Gate`], however it was opened. In a program, all gates of one file share
-//! a state, found by the identity of the opened file.
+//! Each handle of a file or directory has a [`Gate`]. Within a program, all gates of one file share a state. The
+//! identity of the opened file determines the state.
 //!
-//! - At most one handle may change a file, or any number of handles that lock it ([`Claim`]). This is decided when a
-//!   handle is opened, and when a file is replaced.
-//! - Reads share a file, a change has it exclusively ([`Pass`]): first among the handles of this program, then, with
-//!   locking, among programs. Passes are taken in this order only, so that no thread waits for another handle of this
-//!   program while it holds the lock of the operating system.
-//! - A read never waits for another read, nor for a change that is itself waiting. So reads may be nested.
-//! - User closures run while a pass is held ([`Gate::calling`]). They may request a pass themselves, on any thread. A
-//!   request that would deadlock cannot be distinguished from one that only has to wait. Therefore a request waits at
-//!   most [`PATIENCE`] for one call of a closure, and then fails with `Busy`.
-//! - A call that needs passes of two files takes them in the order of their identities.
+//! - A file may have one handle that may change it, or any number of such handles if all of them lock the file
+//!   ([`Claim`]). This is checked when a handle is opened, and when a file is replaced.
+//! - Several reads, or one change, may run at the same time ([`Pass`]). A request for a pass waits first for the
+//!   handles of this program, and then, with locking, for other programs. Because of this order, no thread waits for
+//!   another handle of this program while it holds the lock of the operating system.
+//! - A read never waits for another read. It waits for a waiting change only for a short time ([`COURTESY`]). Therefore
+//!   reads may be nested.
+//! - User closures run while a pass is held ([`Gate::calling`]). A closure may request another pass, on any thread.
+//!   This module cannot distinguish a request that would deadlock from a request that only has to wait. Therefore a
+//!   request waits at most [`PATIENCE`] for one call of a closure, and then fails with `Busy`.
+//! - A call that needs passes of two files requests them in the order of the identities of the files.
 
 mod identity;
 mod lock;
@@ -37,21 +38,21 @@ const ACCESS: &str = "access a frame";
 const PATIENCE: Duration = Duration::from_millis(700);
 /// How often a waiting request checks whether closures make progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a new read waits for a waiting change, which could otherwise starve behind a sequence of overlapping reads.
-/// If the read is part of another read, the change waits for both; therefore the time is short.
+/// How long a new read waits for a waiting change. Without this wait, a sequence of overlapping reads could block the
+/// change forever. The time is short, because the new read may be part of a read for which the change waits.
 const COURTESY: Duration = Duration::from_millis(100);
-/// The same time while closures run, because their reads are part of other reads.
+/// This time while closures run. It is shorter, because reads in closures are part of other reads.
 const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
 
-/// What a handle may do with a file.
+/// The access of a handle to a file, and the other handles that it excludes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     Read,
-    /// Change it, as the only handle that may change it.
+    /// Change the file, as the only handle that may change it.
     Write,
-    /// Replace it with another frame, as the only handle.
+    /// Create a frame in the file, as the only handle of the file.
     Make,
-    /// Change it, together with other handles that lock it.
+    /// Change the file, together with other handles that lock it.
     WriteLocked,
 }
 
@@ -61,16 +62,17 @@ pub(crate) struct Gate {
     id: FileId,
     file: Arc<OpenFile>,
     claim: Claim,
-    /// Whether the file had a name when it was claimed. Some files never have one.
+    /// Whether the file had a name when it was claimed. Some temporary files never have a name.
     has_name: bool,
     lock: Option<FrameLock>,
-    /// The version, while one call holds the file for several reads and changes.
+    /// The version, while a [kept](Pass::keep) pass covers several reads and changes.
     held: Mutex<Option<Version>>,
-    /// Kept open while the gate exists, which preserves the identity.
+    /// A file that is open while the gate exists, so that no other file gets its identity.
     opened: Option<File>,
 }
 
-/// The number of changes of a file: by handles of this program, and by all handles that lock it.
+/// The number of changes of a file: `here` counts the changes by handles of this program, `locked` the changes by all
+/// handles that lock the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     here: u64,
@@ -95,7 +97,7 @@ struct State {
     waiting: usize,
     /// The number of changes.
     changes: u64,
-    /// The running calls of closures, and the number of all calls so far.
+    /// The numbers of the running calls of closures, and the number of all calls up to now.
     calls: BTreeSet<u64>,
     all_calls: u64,
     /// The number of reads and changes under a [kept](Pass::keep) pass.
@@ -104,29 +106,29 @@ struct State {
 
 /// The files that are open.
 static OPEN: Mutex<BTreeMap<FileId, Arc<OpenFile>>> = Mutex::new(BTreeMap::new());
-/// The number of calls of closures that run while a lock of the operating system is held: another program may wait for
-/// that lock.
+/// The number of closures that are running while a lock of the operating system is held. Another program may be waiting
+/// for this lock.
 static CALLS_WITH_LOCK: AtomicUsize = AtomicUsize::new(0);
 
 impl Gate {
     /// Claims an opened file.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`]: another handle has a claim that excludes this one.
+    /// [`ErrorKind::Busy`]: the claim of another handle excludes this claim.
     pub(crate) fn new(id: FileId, claim: Claim) -> Result<Self> {
         let mut open = OPEN.lock();
         let file = Arc::clone(open.entry(id.clone()).or_default());
         let mut state = file.state.lock();
         let busy = match claim {
             Claim::Make if state.gates > 0 => Some("drop that handle first"),
-            // A caller that replaces, repairs or appends to a file cannot open it with locking.
+            // This message also applies to replacing, repairing and appending to a file, which cannot use locking.
             Claim::Write if state.locked_writers > 0 => Some(
                 "drop that handle first; only handles that are opened with locking share a file",
             ),
             Claim::Write if state.has_writer => {
                 Some("drop that handle first, or open both with locking")
             }
-            Claim::WriteLocked if state.has_writer => Some("that handle does not lock it"),
+            Claim::WriteLocked if state.has_writer => Some("that handle does not use locking"),
             _ => None,
         };
         if let Some(why) = busy {
@@ -151,19 +153,19 @@ impl Gate {
         })
     }
 
-    /// Claims the file at `path`, following links, and checks that the path still refers to it afterwards. No handle of
-    /// this program replaces a file that another one has claimed.
+    /// Claims the file at `path`, or the target of a link at `path`. Then checks that the path still refers to this
+    /// file. After that, no handle of this program replaces the file.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: another handle has a claim that excludes this one, or the file is replaced repeatedly;
+    /// - [`ErrorKind::Busy`]: the claim of another handle excludes this claim, or the file is replaced repeatedly;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened.
     pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
         const TRIES: usize = 100;
         let io = |error| Error::from_io("open a frame", path, error);
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
-            // Opening a pipe would block. A file that is not open may be removed, and another file may then get its
-            // identity.
+            // Opening a pipe would block. Other files are opened: if a file is not open, it may be removed, and another
+            // file may then get its identity.
             let is_opened = metadata.is_file() || metadata.is_dir();
             let opened = is_opened.then(|| File::open(path).ok()).flatten();
             let id = match &opened {
@@ -185,12 +187,12 @@ impl Gate {
         self
     }
 
-    /// Returns the number of names of the opened file; `None` if it is unknown, and for a file that never had one.
+    /// Returns the number of names of the opened file; `None` if the number is unknown or the file never had a name.
     pub(crate) fn names(&self, opened: &File) -> io::Result<Option<u64>> {
         Ok(links(opened)?.filter(|&count| count > 0 || self.has_name))
     }
 
-    /// Returns whether the handle keeps a pass.
+    /// Returns whether the handle has a [kept](Pass::keep) pass.
     pub(crate) fn is_kept(&self) -> bool {
         self.held.lock().is_some()
     }
@@ -202,19 +204,19 @@ impl Gate {
         Version { here: state.changes, locked: 0 }
     }
 
-    /// Keeps a file or directory open while the gate exists, which preserves its identity.
+    /// Stores an open file or directory. No other file can get its identity while the gate exists.
     pub(crate) fn keeping(mut self, opened: Option<File>) -> Self {
         self.opened = opened;
         self
     }
 
-    /// Takes the lock next to the frame at `path` with each pass; other programs with locking respect it.
+    /// Sets that each pass acquires the lock of the frame at `path`. Other programs that use locking respect this lock.
     pub(crate) fn with_lock(mut self, path: &Path, is_directory: bool) -> Result<Self> {
         self.lock = Some(FrameLock::open(path, is_directory)?);
         Ok(self)
     }
 
-    /// Takes the lock with each pass, if its file exists.
+    /// Sets that each pass acquires the lock of the frame at `path`, if the lock file exists.
     pub(crate) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
         if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
@@ -231,7 +233,7 @@ impl Gate {
     /// Waits until no handle changes the file.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: a user closure runs under a pass of the file, and makes no progress;
+    /// - [`ErrorKind::Busy`]: a user closure runs under a pass of the file and makes no progress;
     /// - [`ErrorKind::Io`]: the file cannot be locked.
     pub(crate) fn read(&self) -> Result<Pass<'_>> {
         self.pass(Kind::Shared)
@@ -282,7 +284,7 @@ impl Gate {
         Ok(pass)
     }
 
-    /// Waits as long as the file is taken.
+    /// Waits while `is_taken` returns `true`.
     fn wait(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -307,20 +309,20 @@ impl Gate {
         Ok(())
     }
 
-    /// Waits until no other program uses the frame, whose file will be replaced. Handles of this program keep the old
-    /// file.
+    /// Waits until no other program uses the frame, before its file is replaced. Handles of this program continue to
+    /// use the old file.
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).
     pub(crate) fn replace(&self) -> Result<Option<lock::Guard<'_>>> {
         let Some(lock) = &self.lock else { return Ok(None) };
-        // A read of this program may have called the closure that does this, and may have the lock.
+        // This call may be in a closure of a read that holds the lock.
         let is_read = self.file.state.lock().readers > 0;
         let is_bounded = is_read || CALLS_WITH_LOCK.load(Ordering::Relaxed) > 0;
         lock.take(Kind::Exclusive, is_bounded.then_some(PATIENCE)).map(Some)
     }
 
-    /// Marks that a user closure runs under a pass of this gate, as long as the guard lives.
+    /// Marks that a user closure runs under a pass of this gate, until the guard is dropped.
     pub(crate) fn calling(&self) -> Calling<'_> {
         let mut state = self.file.state.lock();
         state.all_calls += 1;
@@ -333,7 +335,7 @@ impl Gate {
     }
 }
 
-/// Returns whether there is a lock file next to the frame at `path`, or next to the target of that link.
+/// Returns whether there is a lock file for the frame at `path`, or for the target of the link at `path`.
 pub(crate) fn has_lock(path: &Path, is_directory: bool) -> bool {
     let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
     is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real))
@@ -355,7 +357,7 @@ impl Drop for Gate {
     }
 }
 
-/// The right to read a file or to change it, as long as this value lives.
+/// The right to read or change a file, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
@@ -367,12 +369,12 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Returns the version when the pass was taken.
+    /// Returns the version of the file when the pass was acquired.
     pub(crate) fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns the version including what was counted when the pass was taken.
+    /// Returns the version that includes the change that the lock counted when the pass was acquired.
     pub(crate) fn next(&self) -> Version {
         self.next
     }
@@ -388,13 +390,13 @@ impl Pass<'_> {
         self.next
     }
 
-    /// Makes this pass cover all passes that the handle requests while the guard lives.
+    /// Makes this pass cover all passes that the handle requests until the guard is dropped.
     pub(crate) fn keep(&self) -> Kept<'_> {
         *self.gate.held.lock() = Some(self.next);
         Kept(self.gate)
     }
 
-    /// Returns whether this pass is covered by another, kept pass of the handle.
+    /// Returns whether another, kept pass of the handle covers this pass.
     pub(crate) fn is_part(&self) -> bool {
         self.kind.is_none()
     }

@@ -22,18 +22,19 @@ const INSERT: &str = "insert a chunk";
 const UPDATE: &str = "update a chunk";
 
 impl SChunk {
-    /// Compresses items and appends them as one chunk. Returns the number of chunks. C: `blosc2_schunk_append_buffer`.
-    /// Python: `SChunk.append_data`.
+    /// Compresses items and appends them as one chunk. Returns the new number of chunks. C:
+    /// `blosc2_schunk_append_buffer`. Python: `SChunk.append_data`.
     ///
-    /// Reading is faster if all chunks have the same size, except for a shorter last one. A chunk that is longer than
-    /// the [chunk size](Self::chunksize), or that follows a shorter chunk, makes the chunk sizes variable. The first
-    /// access to an item by each handle then reads the headers of all chunks.
+    /// Reading is fastest if all chunks have the same size; only the last chunk may be shorter. The super-chunk gets
+    /// variable-length chunks if a chunk is longer than the [chunk size](Self::chunksize), or is appended after a
+    /// shorter chunk. With variable-length chunks, each handle reads the headers of all chunks at its first access to
+    /// items.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
-    ///   their number; or the chunks have variable-length blocks;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array (its shape determines the
+    ///   number of chunks); or the chunks have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias("append_data", "blosc2_schunk_append_buffer"))]
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
@@ -43,22 +44,23 @@ impl SChunk {
         self.append_bytes(&bytes_of(items))
     }
 
-    /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`. Python:
+    /// Appends a compressed chunk. Returns the new number of chunks. C: `blosc2_schunk_append_chunk`. Python:
     /// `SChunk.append_chunk`.
     ///
-    /// The chunk must have the typesize of the super-chunk, or 1 if that is greater than 255; its codec and filters may
-    /// differ.
+    /// The chunk must have the typesize of the super-chunk. If that typesize is greater than 255, the chunk must have
+    /// the typesize 1. The codec and the filters of the chunk may differ.
     ///
-    /// A special chunk of zeros, NaN or uninitialized items is normally recorded in the index only and takes no other
-    /// space. In three cases it is stored as a small chunk instead: the chunks have different sizes; its own size is
-    /// not a multiple of the typesize of the super-chunk; or, for NaN, the block size of the super-chunk is less than
-    /// the typesize.
+    /// A [special chunk](crate::Special) of zeros, NaN or uninitialized items usually takes no space: only the index
+    /// records it. It is stored as a small chunk in these cases:
+    /// - the super-chunk has variable-length chunks;
+    /// - the decompressed size of the chunk is not a multiple of the typesize of the super-chunk;
+    /// - the items are NaN, and the block size of the super-chunk is less than the typesize.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks belong to an array; or the chunk has
-    ///   variable-length blocks and the super-chunk does not, or the reverse;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
+    ///   only one of the chunk and the super-chunk has variable-length blocks;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -67,15 +69,16 @@ impl SChunk {
         self.push(APPEND, None, chunk.as_bytes())
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and appends them as one chunk. Returns the number of
-    /// chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`.
+    /// Compresses each of `blocks` to one variable-length block, and appends the blocks as one chunk. Returns the new
+    /// number of chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`.
     ///
-    /// Either all chunks of a super-chunk have variable-length blocks, or none. This suits strings and documents,
-    /// because [`block`](Self::block) decompresses only one block. From a file it reads the whole compressed chunk.
+    /// A super-chunk cannot mix chunks with variable-length blocks and other chunks. Variable-length blocks suit
+    /// strings and documents, because [`block`](Self::block) decompresses only one block. From a file, `block` reads
+    /// the complete compressed chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
     ///   the other chunks do not have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn append_blocks(&mut self, blocks: &[&[u8]]) -> Result<usize> {
@@ -85,15 +88,15 @@ impl SChunk {
         self.push(APPEND, None, chunk)
     }
 
-    /// Compresses items and inserts them as one chunk before the chunk at `index`. Returns the number of chunks. C:
+    /// Compresses items and inserts them as one chunk before the chunk at `index`. Returns the new number of chunks. C:
     /// `blosc2_compress_ctx` and `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
-    ///   their number; or the chunks have variable-length blocks;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array (its shape determines the
+    ///   number of chunks); or the chunks have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias = "insert_data")]
     pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
@@ -104,15 +107,15 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Inserts a compressed chunk before the chunk at `index`. Returns the number of chunks. C:
+    /// Inserts a compressed chunk before the chunk at `index`. Returns the new number of chunks. C:
     /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_chunk`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks belong to an array; or the chunk has
-    ///   variable-length blocks and the super-chunk does not, or the reverse;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
+    ///   only one of the chunk and the super-chunk has variable-length blocks;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -121,13 +124,13 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk.as_bytes())
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and inserts them as one chunk before the chunk at
-    /// `index`. Returns the number of chunks.
+    /// Compresses each of `blocks` to one variable-length block, and inserts the blocks as one chunk before the chunk
+    /// at `index`. Returns the new number of chunks.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
     ///   the other chunks do not have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
@@ -137,19 +140,19 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Compresses items and replaces the chunk at `index` with them. C: `blosc2_compress_ctx` and
+    /// Compresses items to one chunk, which replaces the chunk at `index`. C: `blosc2_compress_ctx` and
     /// `blosc2_schunk_update_chunk`. Python: `SChunk.update_data`.
     ///
-    /// A contiguous frame stores the new chunk in the place of the old one if it fits there, otherwise at the end. The
-    /// unused bytes of the old chunk remain in the file as a gap, until the frame is [saved](Self::save) to another
-    /// file. Other programs that read the file without locking may see a partly written chunk.
+    /// In a contiguous frame, the new chunk overwrites the old chunk if it fits, and otherwise is stored at the end.
+    /// The unused bytes of the old chunk remain in the file as a gap. [`save`](Self::save) writes a new file without
+    /// gaps. A program that reads the file without locking may read a partly written chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks have variable-length blocks; or they belong to
-    ///   an array, and `items` does not have the chunk size;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks have variable-length blocks; or the chunks
+    ///   belong to an array, and `items` does not have the chunk size of the array;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias = "update_data")]
     pub fn update<T: Element>(&mut self, index: usize, items: &[T]) -> Result<()> {
@@ -160,12 +163,12 @@ impl SChunk {
         self.put(vec![(index, chunk.into())])
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and replaces the chunk at `index` with them.
+    /// Compresses each of `blocks` to one variable-length block of a new chunk, which replaces the chunk at `index`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
     ///   the other chunks do not have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
@@ -181,9 +184,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or it has variable-length blocks and the super-chunk does
-    ///   not, or the reverse; or the chunks belong to an array, and the chunk has another chunk size or block size;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or only one of the chunk and the super-chunk has
+    ///   variable-length blocks; or the chunks belong to an array, and the chunk has a different chunk size or block
+    ///   size;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
@@ -194,7 +198,7 @@ impl SChunk {
         if blocksize.is_some() && chunk.blocksize() != blocksize {
             let found = chunk.blocksize();
             let detail =
-                format!("its blocks have {found:?} bytes, those of the array {blocksize:?}");
+                format!("its blocks have {found:?} bytes, the blocks of the array {blocksize:?}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
         self.put(vec![(index, chunk.as_bytes().into())])
@@ -222,10 +226,10 @@ impl SChunk {
         Ok(self.nchunks())
     }
 
-    /// Removes the chunks from index `nchunks` on. Has no effect if there are at most `nchunks` chunks.
+    /// Truncates the super-chunk to its first `nchunks` chunks. Has no effect if there are at most `nchunks` chunks.
     ///
-    /// It writes the index once. If chunks have different sizes, and in a directory, it reads the header of each removed
-    /// chunk.
+    /// The index is written once. The header of each removed chunk is read if the super-chunk has variable-length
+    /// chunks or is in a directory.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -271,7 +275,7 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: `order` does not contain each index exactly once, or the chunks belong to an
+    /// - [`ErrorKind::InvalidArgument`]: `order` does not contain each index exactly once; or the chunks belong to an
     ///   array.
     #[doc(alias("reorder_offsets", "blosc2_schunk_reorder_offsets"))]
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
@@ -283,17 +287,20 @@ impl SChunk {
         })
     }
 
-    /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in special chunks of `chunk_items`
-    /// items. These chunks are recorded in the index only. C: `blosc2_schunk_fill_special`. Python:
+    /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in [special chunks](Special) of
+    /// `chunk_items` items. Only the index records these chunks. C: `blosc2_schunk_fill_special`. Python:
     /// `SChunk.fill_special`.
     ///
     /// For another repeated value, append chunks created by [`Chunk::repeat`](crate::Chunk::repeat).
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks or contains an array; `chunk_items` is 0; `special`
-    ///   is [`Special::Nan`] and the typesize is neither 4 nor 8; `special` is [`Special::Value`]; or the items have
-    ///   more than 2^63 - 1 bytes;
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the super-chunk has chunks or contains an array;
+    ///   - `chunk_items` is 0;
+    ///   - `special` is [`Special::Value`];
+    ///   - `special` is [`Special::Nan`], and the typesize is not 4 or 8;
+    ///   - the items have more than 2^63 - 1 bytes;
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
     ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
@@ -333,14 +340,14 @@ impl SChunk {
         })
     }
 
-    /// Appends bytes as one chunk. Arrays use it while they are created.
+    /// Compresses bytes and appends them as one chunk. Used for arrays while they are created.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, None, bytes)?;
         self.push(APPEND, None, chunk)
     }
 
-    /// Appends a chunk that was compressed for this super-chunk, and returns its memory unless the super-chunk keeps
-    /// it. Arrays use it while they are created.
+    /// Appends a chunk that was compressed for this super-chunk. Returns the memory of the chunk, or an empty vector if
+    /// the super-chunk stores the chunk in this memory. Used for arrays while they are created.
     pub(crate) fn push_made(&mut self, chunk: Vec<u8>) -> Result<Vec<u8>> {
         if self.look().store.is_contiguous().is_none() {
             return self.push(APPEND, None, chunk).map(|_| Vec::new());
@@ -349,7 +356,8 @@ impl SChunk {
         Ok(chunk)
     }
 
-    /// Inserts a valid chunk before another one, or appends it.
+    /// Inserts a valid chunk before the chunk `before`, or appends it if `before` is `None`. Returns the new number of
+    /// chunks.
     pub(super) fn push<'a>(
         &mut self,
         doing: &str,
@@ -373,13 +381,13 @@ impl SChunk {
         Ok(self.nchunks())
     }
 
-    /// Replaces chunks: all of them or, after an error, none.
+    /// Replaces all of these chunks, or none after an error.
     pub(crate) fn put(&mut self, chunks: Vec<(usize, Cow<'_, [u8]>)>) -> Result<()> {
         self.put_or_append(chunks, None)
     }
 
-    /// Replaces chunks, and appends those whose index is at least `end`, if it is set: all of them or, after an error,
-    /// none.
+    /// Replaces all of these chunks, or none after an error. If `end` is set, chunks whose index is at least `end` are
+    /// appended.
     pub(super) fn put_or_append(
         &mut self,
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
@@ -457,7 +465,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Changes the outline with `work` and stores the result; after an error nothing has changed.
+    /// Changes the outline with `work` and stores the result. After an error nothing has changed.
     pub(super) fn change<'a>(
         &mut self,
         doing: &str,
@@ -482,8 +490,8 @@ impl SChunk {
         })
     }
 
-    /// Calls `work` with the current state, which no other handle reads or changes meanwhile, and with the field
-    /// `broken`.
+    /// Calls `work` with the current state and with the field `broken`. No other handle reads or changes the state
+    /// during the call.
     pub(super) fn changing<R>(
         &mut self,
         doing: &str,
@@ -517,14 +525,15 @@ impl SChunk {
         state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
         let result = work(state, broken);
-        // Other handles see a transaction when it is committed. A change that has failed may be stored nevertheless.
+        // The version does not change during a transaction, only at its commit. After an error it does change, because
+        // the change may have been stored.
         if state.transaction.is_none() {
             state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         }
         result.map_err(at)
     }
 
-    /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.
+    /// Compresses bytes to a chunk for the position `index`, or for the end if `index` is `None`.
     pub(super) fn compressed_bytes(
         &mut self,
         doing: &str,
@@ -539,7 +548,7 @@ impl SChunk {
         Ok(chunk)
     }
 
-    /// Compresses variable-length blocks to a chunk for the place `index`, or for the end if it is `None`.
+    /// Compresses variable-length blocks to a chunk for the position `index`, or for the end if `index` is `None`.
     pub(super) fn compressed_blocks(
         &mut self,
         index: Option<usize>,
@@ -568,7 +577,7 @@ impl SChunk {
             shape = Some(self.shape()?);
         }
         place.array = shape.as_ref().and_then(|shape| shape.geometry());
-        // Without closures no thread waits for this work.
+        // Without closures the work cannot deadlock.
         let calling = gate.as_ref().filter(|gate| gate.is_kept() && closures);
         let calling = calling.map(|gate| gate.calling());
         let result = work(self.encoder()?, place);
@@ -593,7 +602,7 @@ impl SChunk {
         no_array(&self.look(), doing).map_err(|error| self.at(error))
     }
 
-    /// Checks that a part of a chunk can be read and written back.
+    /// Checks that no prefilter or postfilter prevents rewriting a part of a chunk.
     pub(crate) fn check_unfiltered(&self, doing: &str) -> Result<()> {
         if !self.is_filtered() {
             return Ok(());
@@ -627,7 +636,8 @@ impl SChunk {
         if self.typesize > 255 { 1 } else { self.typesize }
     }
 
-    /// Returns whether a chunk of an array has the sizes that the array defines. Chunks in files may have others.
+    /// Returns whether a chunk of an array has the chunk size and block size of the array. Chunks in files may have
+    /// other sizes.
     pub(crate) fn is_regular(&self, chunk: &ChunkRef<'_>, geometry: &Geometry) -> bool {
         let is_cut = chunk.special().is_some() || chunk.blocksize() == Some(geometry.block_len());
         chunk.header().extended
@@ -636,7 +646,7 @@ impl SChunk {
             && is_cut
     }
 
-    /// Checks that a chunk of an array keeps its size.
+    /// Checks that a new chunk of an array has the size of the other chunks.
     fn check_same_size(&self, index: usize, len: usize) -> Result<()> {
         if !self.is_array() || len == self.chunksize() {
             return Ok(());

@@ -16,12 +16,12 @@ impl SChunk {
         self.look().outline.has_checksums()
     }
 
-    /// Computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and the metalayers, or
-    /// removes them if `on` is `false`.
+    /// If `on` is `true`, computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and
+    /// the metalayers. If `on` is `false`, removes the checksums.
     ///
-    /// To compute them, the method reads the whole content. It neither decompresses the content nor compares it with
-    /// existing checksums, so it also accepts the changes of a program that writes no checksums. If such a program has
-    /// changed the metadata, the frame can be opened only with
+    /// To compute the checksums, the method reads all compressed chunks, without decompression. It does not compare
+    /// them with existing checksums. Therefore the method accepts the changes of programs that do not support
+    /// checksums, such as Python. If such a program has changed the metadata, open the frame with
     /// [`verify_checksums(false)`](crate::OpenOptions::verify_checksums).
     ///
     /// ```
@@ -49,8 +49,7 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading) and the [errors of changes](Self#errors-of-changes),
     /// and with
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are already
-    ///   [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) variable-length metalayers, so there is no place for the
-    ///   checksums.
+    ///   [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) variable-length metalayers, and the checksums need one more.
     pub fn set_checksums(&mut self, on: bool) -> Result<()> {
         self.check_change(SET, Access::Write)?;
         self.change(SET, |state, _| {
@@ -63,12 +62,12 @@ impl SChunk {
 }
 
 impl State {
-    /// Returns whether the whole chunk must be read, because it was not compared with its checksum yet.
+    /// Returns whether the chunk must still be compared with its checksum. The comparison needs the whole chunk.
     pub(super) fn is_unverified(&self, index: usize) -> bool {
         self.verify && self.outline.is_unverified(index as u64)
     }
 
-    /// Compares a chunk with its checksum, if this was not done yet. `stored` is the whole chunk.
+    /// Compares a chunk with its checksum, if this handle has not compared it yet. `stored` is the whole chunk.
     pub(super) fn verify(&self, index: usize, header: &Header, stored: &[u8]) -> Result<()> {
         if !self.is_unverified(index) {
             return Ok(());

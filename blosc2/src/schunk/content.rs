@@ -1,4 +1,4 @@
-//! The content of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
+//! The data of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 const WRITE: &str = "write the content of a super-chunk";
 
 impl SChunk {
-    /// Returns a reader of the decompressed content, which implements `Read`, `BufRead` and `Seek`.
+    /// Returns a reader of the decompressed data. The reader implements `Read`, `BufRead` and `Seek`.
     ///
     /// ```
     /// use std::io::{BufRead, Write};
@@ -28,21 +28,22 @@ impl SChunk {
         SChunkReader { schunk: self, at: 0, piece: Vec::new(), start: 0 }
     }
 
-    /// Returns a writer that appends to the content, in chunks of `chunksize` bytes. If the super-chunk already has a
-    /// chunk size, the writer uses that size instead.
+    /// Returns a writer that appends data in chunks of `chunksize` bytes. If the super-chunk already has a chunk size,
+    /// the writer ignores `chunksize` and uses that size.
     ///
-    /// If the last chunk is shorter, it is filled first. With [locking](crate::OpenOptions::locking), other handles may
-    /// append chunks while the writer exists; the buffered data of the writer is then stored after these chunks.
+    /// If the last chunk is shorter than the chunk size, the writer first fills this chunk. With
+    /// [locking](crate::OpenOptions::locking), other handles may append chunks while the writer exists. The writer then
+    /// stores its buffered data after these chunks.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and a shorter
-    ///   last chunk would have to be replaced;
+    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the last
+    ///   chunk is shorter than the chunk size;
     /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
-    ///   [`MAX_CHUNK_LEN`] or not a multiple of the typesize; or the chunks have different sizes, have variable-length
-    ///   blocks or belong to an array;
-    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and a prefilter or postfilter is set, which would run
-    ///   again on its data.
+    ///   [`MAX_CHUNK_LEN`] or not a multiple of the typesize; or the super-chunk has variable-length chunks or blocks,
+    ///   or belongs to an array;
+    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter than the chunk size, and a prefilter or postfilter is
+    ///   set (it would run a second time on the data of that chunk).
     pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
         self.check_change(WRITE, Access::Append)?;
         // Reads the changes of other handles.
@@ -66,7 +67,7 @@ impl SChunk {
         Ok(SChunkWriter { schunk: self, chunksize, rest: Vec::new(), is_cut: false })
     }
 
-    /// Returns the chunk size, which is that of the existing chunks, and the size of the last chunk.
+    /// Returns the chunk size of the existing chunks, or `chunksize` if they have none, and the size of the last chunk.
     fn check_writable(&self, chunksize: usize) -> Result<(usize, usize)> {
         self.check_no_array(WRITE)?;
         if self.has_variable_chunks() || self.has_variable_blocks() {
@@ -89,9 +90,9 @@ impl SChunk {
     }
 }
 
-/// A reader of the decompressed content of a [`SChunk`]. Created by [`SChunk::reader`].
+/// A reader of the decompressed data of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
-/// It buffers at most 1 MiB of decompressed data.
+/// The reader buffers up to 1 MiB of decompressed data.
 ///
 /// ```
 /// use std::io::{Read, Seek, SeekFrom};
@@ -111,7 +112,7 @@ impl SChunk {
 pub struct SChunkReader<'a> {
     schunk: &'a SChunk,
     at: u64,
-    /// Decompressed bytes, and their offset.
+    /// Decompressed bytes, which start at the offset `start` of the data.
     piece: Vec<u8>,
     start: u64,
 }
@@ -172,10 +173,10 @@ impl Seek for SChunkReader<'_> {
     }
 }
 
-/// A writer that appends to the content of a [`SChunk`]. Created by [`SChunk::writer`].
+/// A writer that appends data to a [`SChunk`]. Created by [`SChunk::writer`].
 ///
-/// [`finish`](Self::finish) and `flush` write the last, incomplete chunk. Dropping the writer writes it too, but
-/// ignores errors.
+/// The writer stores each chunk when it is complete. [`finish`](Self::finish) and `flush` also store the last, shorter
+/// chunk. Dropping the writer stores this chunk too, but ignores errors.
 ///
 /// ```
 /// use std::io::Write;
@@ -195,28 +196,29 @@ impl Seek for SChunkReader<'_> {
 pub struct SChunkWriter<'a> {
     schunk: &'a mut SChunk,
     chunksize: usize,
-    /// Data that is in no chunk yet.
+    /// Buffered data, which is in no chunk yet.
     rest: Vec<u8>,
     /// Whether the last chunk was written before it was full.
     is_cut: bool,
 }
 
 impl SChunkWriter<'_> {
-    /// Writes the remaining data.
+    /// Stores the remaining buffered data.
     ///
     /// # Errors
-    /// Fails with the errors of [reading](SChunk#errors-of-reading) and of [changes](SChunk#errors-of-changes), and
-    /// with
-    /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored chunks of different
-    ///   sizes.
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), with the [errors of
+    /// changes](SChunk#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored variable-length
+    ///   chunks.
     pub fn finish(mut self) -> Result<()> {
         let stored = self.store(true);
-        // What could not be written is not written by the destructor either.
+        // The destructor must not write the data whose write has failed.
         self.rest.clear();
         stored
     }
 
-    /// Writes the data that fills chunks, or all data. Written data is removed from the rest, also after an error.
+    /// Writes the buffered data that fills chunks, or all buffered data. Removes the written data from the buffer, even
+    /// after an error.
     fn store(&mut self, all: bool) -> Result<()> {
         let Self { schunk, chunksize, rest, is_cut } = self;
         let size = *chunksize;
@@ -225,7 +227,7 @@ impl SChunkWriter<'_> {
             drop(schunk.reading()?);
             while !rest.is_empty() {
                 let (found, last) = match (schunk.nchunks(), *is_cut) {
-                    // The only chunk, which may still grow to the chunk size.
+                    // This writer has written the only chunk before it was full. It may still grow to the chunk size.
                     (1, true) => (size, schunk.nbytes() as usize),
                     _ => schunk.check_writable(size)?,
                 };
@@ -258,7 +260,8 @@ impl SChunkWriter<'_> {
 }
 
 impl Write for SChunkWriter<'_> {
-    /// Accepts at most as many bytes as the buffer of one chunk has room for.
+    /// Accepts bytes until the buffer contains one chunk; the returned number of bytes can be less than the length of
+    /// `data`.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
             self.schunk.check_rewrite()?;
@@ -280,10 +283,10 @@ impl Write for SChunkWriter<'_> {
         }
     }
 
-    /// Writes the buffered data as a shorter chunk, which later writes fill up.
+    /// Stores the buffered data as a shorter chunk. Later writes first fill this chunk.
     ///
-    /// If the super-chunk was opened for appending, or has a prefilter or postfilter, the shorter chunk cannot be
-    /// filled up, and later writes fail.
+    /// Later writes fail if the super-chunk was opened for appending, or has a prefilter or postfilter: the shorter
+    /// chunk then cannot be replaced.
     fn flush(&mut self) -> io::Result<()> {
         self.store(true).map_err(Error::into)
     }

@@ -26,12 +26,12 @@ impl SChunk {
         self.workers.get_mut().clear();
     }
 
-    /// Sets the compression parameters of new chunks. The parameters in the header of the frame do not change. Python:
-    /// `SChunk.cparams = ...`.
+    /// Sets the compression parameters of new chunks. The header of the frame does not change. Python: `SChunk.cparams
+    /// = ...`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid; or the parameters change the typesize, or the
-    ///   block size of an array;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid, changes the typesize, or changes the block size of an
+    ///   array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         let params = params.borrow();
@@ -49,12 +49,14 @@ impl SChunk {
         made
     }
 
-    /// Returns the compression parameters of new chunks: those of [`set_cparams`](Self::set_cparams) or
-    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including threads and tuner, or, if none were set, those
-    /// of the header. The typesize is that of the items. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
+    /// Returns the compression parameters of new chunks. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
     ///
-    /// If there is a tuner, it starts from the returned parameters and chooses the parameters of each new chunk.
-    /// Existing chunks may have been compressed with other parameters, which [`chunk_info`](Self::chunk_info) returns.
+    /// These are the parameters of [`set_cparams`](Self::set_cparams) or
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
+    /// they are the parameters in the header of the frame. The typesize is always the typesize of the super-chunk.
+    ///
+    /// A tuner starts from the returned parameters and chooses the parameters of each new chunk. Existing chunks may
+    /// have been compressed with other parameters; [`chunk_info`](Self::chunk_info) returns them.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {
@@ -67,9 +69,9 @@ impl SChunk {
         }
     }
 
-    /// Sets a closure that changes the data of new chunks before they are compressed; see
+    /// Sets a prefilter: a closure that changes the data of new chunks before compression; see
     /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The argument of the closure contains the
-    /// index of the chunk and the byte offset of the block in the data of the super-chunk. Python: the decorators
+    /// index of the chunk, and the byte offset of the block in the data of the super-chunk. Python: the decorators
     /// `SChunk.prefilter` and `SChunk.filler`.
     ///
     /// ```
@@ -95,7 +97,7 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the parameters in the header are invalid;
+    /// - [`ErrorKind::InvalidData`]: the compression parameters in the header of the frame are invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
@@ -121,10 +123,10 @@ impl SChunk {
         self.encoder = None;
     }
 
-    /// Sets a closure that changes the data of chunks after they are decompressed; see
+    /// Sets a postfilter: a closure that changes the data of chunks after decompression; see
     /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The argument of the closure contains
-    /// the index of the chunk and the byte offset of the block in the data of the super-chunk. If chunks have different
-    /// sizes, the first read after this call reads the headers of all chunks. Python: the decorator
+    /// the index of the chunk, and the byte offset of the block in the data of the super-chunk. With variable-length
+    /// chunks, the first read after this call reads the headers of all chunks. Python: the decorator
     /// `SChunk.postfilter`.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
@@ -143,12 +145,12 @@ impl SChunk {
         self.workers.get_mut().clear();
     }
 
-    /// Returns whether a prefilter or a postfilter changes the data of chunks, so that it differs from the stored data.
+    /// Returns whether a prefilter or a postfilter is set. The data of a chunk then differs from the compressed data.
     pub(crate) fn is_filtered(&self) -> bool {
         self.prefilter.is_some() || self.postfilter.is_some()
     }
 
-    /// Returns the encoder of new chunks, which is created when it is first needed.
+    /// Returns the encoder of new chunks. The first call creates the encoder.
     pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
         if self.encoder.is_none() {
             self.encoder = Some(Mutex::new(self.new_encoder(None)?));
@@ -200,7 +202,7 @@ impl SChunk {
         Ok(encoder)
     }
 
-    /// Returns the parameters with the block size of the array, if there is one, which its metalayer sets.
+    /// Returns the parameters with the block size of the array, or unchanged if the super-chunk is no array.
     pub(super) fn as_array_wants(&self, params: &CParams, doing: &str) -> Result<CParams> {
         let mut params = params.clone();
         if let Some(blocksize) = self.blocksize().filter(|_| self.is_array()) {
@@ -213,7 +215,7 @@ impl SChunk {
         Ok(params)
     }
 
-    /// Returns the shape of the array, if there is one, for codecs that use it.
+    /// Returns the shape of the array, or of the plain super-chunk, for codecs that use it.
     pub(super) fn shape(&self) -> Result<Arc<ArrayShape>> {
         let mut shape = self.shape.lock();
         let state = self.look();
@@ -226,7 +228,7 @@ impl SChunk {
         Ok(Arc::clone(shape.insert(made)))
     }
 
-    /// Drops what was derived from the outline.
+    /// Drops all fields that were derived from the outline.
     pub(super) fn forget(&mut self) {
         *self.starts.get_mut() = None;
         *self.shape.get_mut() = None;

@@ -1,7 +1,7 @@
-//! Fetching: reading the compressed parts of chunks before they are decompressed.
+//! Fetching: reading the compressed parts of many chunks before decompression.
 //!
-//! From a storage with a high latency, a read requests the parts of many chunks at once. While they are decompressed,
-//! it requests those of the next chunks.
+//! From a storage with a high latency, a read requests the parts of many chunks at once (a *window*). While these
+//! chunks are decompressed, it requests the parts of the next chunks.
 
 use std::ops::Range;
 use std::sync::mpsc;
@@ -18,22 +18,22 @@ use crate::partial::{self, Steps};
 use crate::{Error, Result};
 
 const READ: &str = "read chunks";
-/// The size of the first window, in bytes of the storage. A window is what is fetched at once.
+/// The size of the first window in stored bytes. A window is the set of parts that are fetched at once.
 const FIRST_WINDOW: u64 = 4 << 20;
-/// The maximum size of a window in bytes, unless it is a single chunk.
+/// The maximum size of a window in stored bytes. A window of one chunk may be larger.
 const WINDOW: u64 = 32 << 20;
-/// The maximum number of chunks of a window.
+/// The maximum number of chunks in a window.
 const WINDOW_CHUNKS: usize = 4096;
 /// The number of files of a directory that are read at the same time.
 const FILES: usize = 16;
-/// The maximum size of the parts that are in memory at the same time for a window, in bytes, unless it is one chunk.
+/// The maximum memory in bytes for the parts of a window. A window of one chunk may need more.
 const MOST: usize = 64 << 20;
-/// The number of chunks before and after a chunk whose places are compared with its own.
+/// The number of chunks before and after a chunk whose offsets are compared with the offset of the chunk.
 const NEAR: u64 = 8;
-/// The number of bytes that are read first of a chunk whose number of blocks is unknown.
+/// The number of bytes that are read first, if the number of blocks of a chunk is unknown.
 const HEAD: usize = 4096;
 
-/// A chunk, and the parts of its data that are needed.
+/// A chunk and the needed parts of its data.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) index: usize,
@@ -48,17 +48,17 @@ impl Wanted {
     }
 }
 
-/// Names the chunk whose reading failed.
+/// Adds the index of the chunk to an error.
 fn in_chunk(error: Error, index: usize) -> Error {
     error.doing(format!("read chunk {index}")).in_chunk(index)
 }
 
-/// The compressed parts of chunks that were read before they are decompressed.
+/// Compressed parts of chunks that were read before decompression.
 #[derive(Debug, Default)]
 pub struct Fetched {
     /// In ascending order of the indices.
     chunks: Vec<Chunk>,
-    /// Memory that is used again.
+    /// Buffers that are used again.
     spare: Vec<Vec<u8>>,
 }
 
@@ -74,12 +74,12 @@ impl Fetched {
         self.chunks.is_empty()
     }
 
-    /// Forgets the chunks; the memory is used again.
+    /// Removes the chunks. Their buffers are used again.
     pub(crate) fn clear(&mut self) {
         self.spare.extend(self.chunks.drain(..).map(|chunk| chunk.bytes));
     }
 
-    /// Returns the header of a chunk, and a chunk with the fetched parts.
+    /// Returns the header of a chunk and the chunk, in which only the fetched parts are valid.
     pub(crate) fn get(&self, index: usize) -> Option<(&Header, &[u8])> {
         let at = self.chunks.binary_search_by_key(&index, |chunk| chunk.index).ok()?;
         let Chunk { header, bytes, .. } = &self.chunks[at];
@@ -88,12 +88,13 @@ impl Fetched {
 }
 
 impl SChunk {
-    /// Whether the parts of many chunks are requested at once.
+    /// Returns whether the parts of many chunks are requested at once: the storage has a high latency.
     pub(crate) fn is_remote(&self, reading: &Reading<'_>) -> bool {
         reading.state.store.request_cost() > DEFAULT_REQUEST_COST && self.postfilter.is_none()
     }
 
-    /// Reads the needed parts of chunks that are not in memory. Does nothing with a postfilter, which may need others.
+    /// Reads the needed parts of chunks that are not in memory. Does nothing if there is a postfilter, because it may
+    /// need other parts.
     pub(crate) fn fetch(
         &self,
         reading: &Reading<'_>,
@@ -106,17 +107,18 @@ impl SChunk {
         }
         wanted.iter_mut().for_each(|each| reading.state.widen(each));
         if reading.state.outline.has_checksums() {
-            // Whole chunks can take more memory than planned; those that are left out are read when they are needed.
+            // Whole chunks can take more memory than planned. Therefore some chunks are omitted here, and are read when
+            // they are needed.
             let chunk = reading.state.outline.chunksize().fixed().unwrap_or(0) as usize;
             wanted.truncate((MOST / chunk.max(1)).max(1));
         }
         reading.state.fetch(&wanted, fetched).map_err(|error| self.at(error))
     }
 
-    /// Calls `work` with the numbers below `count`, in ascending ranges, and the chunks that were fetched for them.
+    /// Calls `work` with the numbers below `count`, in ascending ranges, and with the fetched chunks of these numbers.
     ///
-    /// `wanted` returns the chunk of a number; `None` if it needs no chunk. From a storage with a low latency, nothing
-    /// is fetched, and `work` is called once.
+    /// `wanted` returns the chunk that a number needs, or `None`. For a storage with a low latency, nothing is fetched,
+    /// and `work` is called once.
     pub(crate) fn fetch_ahead(
         &self,
         reading: &Reading<'_>,
@@ -146,9 +148,9 @@ impl SChunk {
             return work(first, &fetched);
         }
         thread::scope(|scope| {
-            // Without a buffer: at most one window waits while another one is decompressed.
+            // The channel has no buffer: at most one window waits while another window is decompressed.
             let (send, receive) = mpsc::sync_channel(0);
-            // Windows whose memory is used again.
+            // Windows whose buffers are used again.
             let (give_back, returned) = mpsc::channel();
             let mut start = first.end;
             let ahead = move || {
@@ -187,7 +189,7 @@ impl SChunk {
     }
 }
 
-/// A chunk whose first bytes are read.
+/// A chunk whose first bytes are being read.
 struct Start<'a> {
     wanted: &'a Wanted,
     at: u64,
@@ -245,10 +247,10 @@ impl State {
         Ok(())
     }
 
-    /// Reads the parts of chunks in one storage, or of one chunk, with as few calls as possible.
+    /// Reads the parts of chunks in one storage, or the parts of one chunk, with as few calls as possible.
     ///
-    /// Chunks that would take much more memory than planned are left out: a file may state any length. They are read
-    /// one by one when they are needed.
+    /// A file may contain a wrong length. Therefore chunks that would take much more memory than planned are omitted.
+    /// They are read one by one when they are needed.
     fn fetch_together(&self, wanted: &[Wanted], spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
         let mut stored = Vec::with_capacity(wanted.len());
         for each in wanted {
@@ -269,7 +271,7 @@ impl State {
             source = Some(from);
             let mut head = spare.pop().unwrap_or_default();
             if head.capacity() < len {
-                // With room for a longer chunk, when the memory is used again.
+                // The buffer gets space for a longer chunk, because it is used again.
                 head = zeroed(len.saturating_add(len / 8), READ)?;
             }
             head.resize(len, 0);
@@ -312,7 +314,7 @@ impl State {
                 let advanced = if steps.is_complete() { Ok(()) } else { steps.advance() };
                 advanced.map_err(|error| in_chunk(error, *index))?;
             }
-            // The tables may refer to more than planned.
+            // The tables of blocks may require more memory than planned.
             let (mut total, first) = (0, chunks[0].index);
             chunks.retain(|chunk| {
                 total += chunk.steps.len();
@@ -326,7 +328,7 @@ impl State {
         Ok(chunks.collect())
     }
 
-    /// Returns a chunk that is stored, with its place; `None` if it is in memory.
+    /// Returns the location of a stored chunk and its offset in the index; `None` if the chunk is in memory.
     fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
         let failed = |error| in_chunk(error, index);
         let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
@@ -337,9 +339,9 @@ impl State {
         Ok(matches!(located, Located::Stored(..)).then_some((located, place)))
     }
 
-    /// Returns the probable number of bytes that fetching a chunk takes.
+    /// Returns an estimate of the number of bytes that are read to fetch a chunk.
     fn fetched_len(&self, wanted: &Wanted) -> Result<u64> {
-        // To open the files of a directory takes requests.
+        // Opening the files of a directory would take requests.
         if self.outline.layout() == Layout::Directory {
             let nbytes = self.outline.chunksize().fixed().map_or(FIRST_WINDOW / 4, u64::from);
             return Ok(nbytes / 3);
@@ -351,8 +353,8 @@ impl State {
         Ok(if is_whole { first as u64 } else { first as u64 + wanted.data_len() })
     }
 
-    /// Returns the number of bytes of a stored chunk that are read first, and whether this is probably the whole chunk.
-    /// `next` is the place of another chunk that follows.
+    /// Returns the number of bytes that are read first of a stored chunk, and whether they are probably the whole
+    /// chunk. `next` is the offset of a later chunk.
     fn first_len(
         &self,
         wanted: &Wanted,
@@ -361,7 +363,7 @@ impl State {
         next: Option<u64>,
     ) -> (usize, bool) {
         let fixed = self.outline.chunksize().fixed().map(u64::from);
-        // No chunk is longer than its data and a header.
+        // A chunk is not longer than its data plus a header.
         let most = fixed.unwrap_or(i32::MAX as u64) + EXTENDED_HEADER_LEN as u64;
         let len = match self.outline.layout() {
             // Chunks are usually stored in their order, but changes move them.

@@ -1,4 +1,4 @@
-//! Files and directories that are created under a temporary name and renamed when they are complete.
+//! Creation of files and directories under a temporary name; they are renamed when they are complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -13,8 +13,9 @@ use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "create a file";
 
-/// Creates a file or a directory at `path`, which `write` writes under a temporary name next to it. It is renamed when
-/// it is complete and on disk. With `replace` it replaces an existing file; otherwise an existing file is not changed.
+/// Creates a file or a directory at `path`. `write` writes it under a temporary name next to `path`. It is renamed to
+/// `path` when it is complete and synced to disk. With `replace`, it replaces an existing file. Otherwise, the function
+/// fails if a file exists.
 pub(crate) fn create(
     path: &Path,
     replace: bool,
@@ -28,8 +29,8 @@ pub(crate) fn create(
     put(&real, write, Existing::Replaced).map_err(|error| error.at(path))
 }
 
-/// Returns the path to which a link leads, even if nothing exists there. Any other path is returned unchanged, if
-/// nothing exists there, or in its canonical form.
+/// Returns the path to which a symbolic link leads, even if nothing exists at that path. Returns any other path in its
+/// canonical form, or unchanged if nothing exists at the path.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     loop {
@@ -44,12 +45,12 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the start of the names of the temporary directories in which this process creates new files.
+/// Returns the prefix of the names of all temporary directories in which this process creates new files.
 ///
-/// A new file or directory is written to a temporary directory next to it, and is renamed when it is complete.
-/// If a signal ends the process before, the temporary directory remains. A signal handler can remove it: the entries of
-/// the parent directory whose names start with this text belong to this process. The text contains the process id and a
-/// random number.
+/// This crate writes a new file or directory in a temporary directory next to its path, and renames it when it is
+/// complete. If a signal ends the process before the rename, the temporary directory remains. A signal handler can
+/// remove the temporary directories of this process: all directories next to the new files whose names start with this
+/// prefix. The prefix contains the process id and a random number.
 ///
 /// ```
 /// use blosc2::storage::temporary_prefix;
@@ -65,12 +66,12 @@ pub fn temporary_prefix() -> &'static str {
     &PREFIX
 }
 
-/// What happens to an existing file.
+/// The action for an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {
     Kept,
     Replaced,
-    /// Replaced by the caller, who has claimed it.
+    /// Replaced. The caller has already claimed the file.
     ReplacedByOwner,
 }
 
@@ -92,7 +93,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
             return Err(invalid(detail).at(path));
         }
         if !metadata.is_file() {
-            // Such as a device or a named pipe.
+            // For example a device or a named pipe.
             return Err(invalid("what exists there is not a regular file".to_owned()).at(path));
         }
         permissions = Some(metadata.permissions());
@@ -111,8 +112,8 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
-        // A rename replaces no file, and no directory but an empty one, so that the path has the whole frame or
-        // nothing.
+        // Renaming a directory replaces only an empty directory. Therefore the path then contains either the complete
+        // frame or no part of it.
         fs::rename(&temporary, path).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 io(io::ErrorKind::AlreadyExists.into())
@@ -163,7 +164,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     sync_folder(parent).map_err(io)
 }
 
-/// Claims the file at `path`, if there is one, so that no handle of this program changes it while it is replaced.
+/// Claims the file at `path`, if it exists. No handle of this program can then change the file while it is replaced.
 fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
     match Gate::of_path(path, Claim::Write) {
         Ok(gate) => gate.with_lock_if_there(path, false).map(Some),
@@ -172,11 +173,11 @@ fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
     }
 }
 
-/// Replaces the file or directory at `path` with what `write` writes under a temporary name, and renames the old one to
-/// `kept`, which must not exist.
+/// Replaces the file or directory at `path` with a new one, which `write` writes under a temporary name. The old file
+/// or directory is renamed to `kept`, which must not exist.
 ///
-/// The caller has claimed `path`. A file is replaced atomically; a directory has no name for a short time. The files in
-/// `path` with the names in `carried` are afterwards in both directories.
+/// The caller has claimed `path`. A file is replaced atomically. For a directory, nothing exists at `path` for a short
+/// time. The files with the names in `carried` are copied or linked from the old directory to the new one.
 pub(crate) fn replace(
     path: &Path,
     kept: &Path,
@@ -224,7 +225,7 @@ pub(crate) fn replace(
     sync_folder(parent).map_err(io)
 }
 
-/// Creates a second hard link to a file, or copies the file if it can have only one name.
+/// Creates a second hard link to a file, or copies the file if hard links are not supported.
 fn keep(path: &Path, kept: &Path) -> io::Result<()> {
     match fs::hard_link(path, kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -20,14 +20,16 @@ use crate::CParams;
 pub struct SChunkInfo {
     /// The size of an item in bytes.
     pub typesize: usize,
-    /// The decompressed size in bytes of every chunk except the last one, which may be shorter. 0 if chunks have
-    /// different sizes, if all chunks were deleted, or if there is no chunk yet and the size was not set at creation.
+    /// The decompressed size in bytes of every chunk except the last chunk, which may be shorter. 0 if the super-chunk
+    /// has variable-length chunks, if all chunks were deleted, or if there is no chunk yet and no chunk size was set at
+    /// creation.
     pub chunksize: usize,
     /// The block size in bytes; `None` if each chunk has its own block size.
     pub blocksize: Option<usize>,
     /// The decompressed size of all chunks in bytes.
     pub nbytes: u64,
-    /// The compressed size of all chunks in bytes; in a contiguous frame this includes the gaps that changes left.
+    /// The compressed size of all chunks in bytes. In a contiguous frame (one file or buffer) the size includes gaps:
+    /// the unused bytes of chunks that were replaced or deleted.
     pub cbytes: u64,
     /// The compression ratio: decompressed bytes divided by compressed bytes; 0 if there are no compressed bytes.
     pub cratio: f64,

@@ -22,18 +22,20 @@ const WRITE: &str = "write items";
 const PIECE: u64 = 1 << 20;
 
 impl SChunk {
-    /// Reads a range of items, across chunk boundaries. With `T = u8`, it reads bytes, and the range is a range of byte
-    /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
+    /// Reads a range of items, across chunk boundaries. With `T = u8`, the range is a range of byte offsets, and the
+    /// method returns bytes. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
-    /// Only the blocks that contain the items are decompressed; the filter delta also needs the first block of each
-    /// chunk. From a file only these blocks are read; the whole compressed chunk is read if it has up to 64 KiB or if
-    /// more than three quarters of its data are requested. A chunk with variable-length blocks is read and decompressed
-    /// as a whole.
+    /// The method reads and decompresses only the blocks that contain the items, with these exceptions:
+    /// - With the filter delta, it also reads and decompresses the first block of each chunk.
+    /// - From a file, it reads the complete compressed chunk if the chunk has up to 64 KiB, or if more than three
+    ///   quarters of its data are requested.
+    /// - It reads and decompresses a chunk with variable-length blocks completely.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data, or its start is after its end;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or the range has no
+    ///   end, and the data ends with an incomplete item.
     #[doc(alias("read", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -51,8 +53,8 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
+    /// - [`ErrorKind::OutOfBounds`]: `start` plus the length of `items` is after the end of the data;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
     pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let stop = start.saturating_add(items.len() as u64);
@@ -64,7 +66,7 @@ impl SChunk {
         })
     }
 
-    /// Reads bytes from `start` on.
+    /// Reads the bytes from `start` on to fill `target`.
     pub(super) fn read_to<'t>(&self, start: u64, target: Target<'t>) -> Result<&'t mut [u8]> {
         self.read_in(&self.reading()?, start, target)
     }
@@ -107,11 +109,12 @@ impl SChunk {
         Ok(pieces.finish())
     }
 
-    /// Overwrites items from index `start` on; items past the end are appended. C: `blosc2_schunk_set_slice_buffer`.
-    /// Python: `schunk[start:stop] = items`.
+    /// Overwrites items, starting at the index `start`. Items past the end of the data are appended. C:
+    /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
-    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Items past the end fill
-    /// up the last chunk first, then new chunks of the same size. After an error, no item is written.
+    /// Each affected chunk is recompressed, which can create gaps in a contiguous frame; see [`update`](Self::update).
+    /// Items past the end first fill the last chunk up to the chunk size, and then new chunks. After an error, no item
+    /// is written.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -125,12 +128,12 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the errors of [reading](Self#errors-of-reading) and of [changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and they cannot be appended: the chunks belong
-    ///   to an array or have different sizes, or the super-chunk is empty and has no [chunk size](Self::chunksize);
-    /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set, which would run again on the other items of the
-    ///   chunks; or the chunks have variable-length blocks.
+    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the data;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: items past the end cannot be appended, because the chunks belong to an array,
+    ///   the super-chunk has variable-length chunks, or it is empty and has no [chunk size](Self::chunksize);
+    /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set (it would run a second time on the other items of
+    ///   the chunks); or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
@@ -152,7 +155,7 @@ impl SChunk {
             let nbytes = reading.nbytes();
             let from = start.checked_mul(size_of::<T>() as u64).filter(|&from| from <= nbytes);
             let Some(from) = from else {
-                let detail = format!("it holds {nbytes} bytes, got items from index {start} on");
+                let detail = format!("it has {nbytes} bytes, got items from index {start} on");
                 return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
             };
             let range = from..from + bytes.len() as u64;
@@ -186,7 +189,7 @@ impl SChunk {
         if chunks.is_empty() { Ok(()) } else { self.put_or_append(chunks, Some(end)) }
     }
 
-    /// Like [`each_part`](Self::each_part), for bytes that may lie past the end, in chunks that do not exist yet.
+    /// Like [`each_part`](Self::each_part), for a range that may extend past the end of the data into new chunks.
     fn each_part_of_fixed(
         &self,
         bytes: Range<u64>,
@@ -209,10 +212,10 @@ impl SChunk {
         Ok(())
     }
 
-    /// Reads the items at these indices. The indices can be in any order and with repetitions. C:
+    /// Reads the items at these indices. The indices may be in any order and may repeat. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed at most once, in any order of the indices.
+    /// Each block is decompressed at most once.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -225,8 +228,8 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
+    /// - [`ErrorKind::OutOfBounds`]: an index is not less than the number of items;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
     pub fn gather<T: Element>(&self, indices: &[u64]) -> Result<Vec<T>> {
         let len = indices.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
@@ -237,9 +240,9 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
+    /// - [`ErrorKind::OutOfBounds`]: an index is not less than the number of items;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: `items` and `indices` have different lengths.
     pub fn gather_into<T: Element>(&self, indices: &[u64], items: &mut [T]) -> Result<()> {
         if indices.len() != items.len() {
             let detail = format!("{} indices for {} items", indices.len(), items.len());
@@ -287,7 +290,7 @@ impl SChunk {
                         false => compressed.header().block_len() as usize,
                     };
                     if !compressed.header().is_compressed() {
-                        // A chunk that is not compressed has no blocks to keep.
+                        // A chunk that is not compressed has no blocks that are worth storing between two items.
                         for &(at, slot) in these {
                             let at = (at - chunk.start) as usize;
                             let target = &mut target[slot * size..(slot + 1) * size];
@@ -317,11 +320,12 @@ impl SChunk {
         Ok(())
     }
 
-    /// Returns an iterator over all items. It buffers at most 1 MiB of decompressed items, or one item if that is
-    /// longer.
+    /// Returns an iterator over all items. The iterator buffers up to 1 MiB of decompressed items, or one item that is
+    /// longer than 1 MiB.
     ///
-    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
-    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize. An error ends the iteration.
+    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`. An error ends the
+    /// iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -338,8 +342,8 @@ impl SChunk {
         Items { schunk: self, at: 0, left, ahead: Vec::new().into_iter(), item: PhantomData }
     }
 
-    /// Calls `work` with each chunk that a range of bytes touches: the index of the chunk, the bytes in the chunk, and
-    /// the number of bytes of the range before them.
+    /// Calls `work` for each chunk that contains bytes of a range. Its arguments are the index of the chunk, the part
+    /// of the chunk, and the number of bytes of the range before this part.
     fn each_part(
         &self,
         reading: &Reading<'_>,
@@ -366,8 +370,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Returns the byte offset of a chunk in the decompressed data; for an index after the last chunk, the size of all
-    /// data.
+    /// Returns the byte offset of a chunk in the decompressed data, or the size of the data if there is no such chunk.
     pub(super) fn start_of(&self, reading: &Reading<'_>, index: usize) -> Result<u64> {
         let nbytes = reading.nbytes();
         if index >= reading.state.nchunks() {
@@ -379,7 +382,7 @@ impl SChunk {
         })
     }
 
-    /// Returns the byte offsets of the chunks and the end of the last one, if chunks have different sizes.
+    /// Returns the byte offsets of the chunks and the end of the last chunk, for variable-length chunks only.
     fn starts(&self, reading: &Reading<'_>) -> Result<Option<Arc<Vec<u64>>>> {
         let state = &reading.state;
         if state.outline.chunksize() != ChunkSize::Variable {
@@ -401,12 +404,13 @@ impl SChunk {
             return Err(self.error(ErrorKind::InvalidData, READ, detail));
         }
         let starts = Arc::new(starts);
-        // Changes of the state clear it; no change can run during this read.
+        // Each change clears this field. No change can run during this read.
         *self.starts.write() = Some(Arc::clone(&starts));
         Ok(Some(starts))
     }
 
-    /// Returns a range from `byte` on that is efficient to decompress at once; empty at the end.
+    /// Returns a range that starts at `byte` and is efficient to decompress in one call. The range is empty at the end
+    /// of the data.
     pub(super) fn piece(&self, byte: u64) -> Result<Range<u64>> {
         let reading = self.reading()?;
         if byte >= reading.nbytes() {
@@ -416,7 +420,7 @@ impl SChunk {
         let (_, chunk) = reading.chunk_of(byte, starts.as_deref().map(Vec::as_slice));
         let block = self.blocksize().map_or(PIECE, |size| size as u64).clamp(1, PIECE);
         let step = PIECE / block * block;
-        // Pieces start at block boundaries, so that no block is decompressed twice.
+        // The range ends at a block boundary, so that no block is decompressed twice.
         let stop = chunk.start + ((byte - chunk.start) / step + 1) * step;
         Ok(byte..stop.min(chunk.end))
     }
@@ -460,7 +464,7 @@ impl Reading<'_> {
 /// ```
 pub struct Items<'a, T> {
     schunk: &'a SChunk,
-    /// The index of the byte after those that were read.
+    /// The offset of the first byte that was not read yet.
     at: u64,
     /// The number of remaining items.
     left: u64,
@@ -473,7 +477,7 @@ impl<T: Element> Items<'_, T> {
         self.schunk.check_item::<T>(READ)?;
         let size = size_of::<T>() as u64;
         let piece = self.schunk.piece(self.at)?;
-        // Whole items, at least one, which may lie in two chunks.
+        // Complete items, at least one, which may extend into the next chunk.
         let count = ((piece.end - piece.start) / size).clamp(1, self.left);
         let end = self.at + count * size;
         // At most 1 MiB, or one item.

@@ -5,14 +5,14 @@ use blosc2_format::chunk;
 use super::SChunk;
 use crate::{ErrorKind, Result};
 
-/// The number of bytes that a read of any file may allocate.
+/// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;
-/// The number of bytes that decompression may always take, in addition to its result.
+/// The number of bytes of working memory that decompression may always allocate, in addition to the result.
 const SCRATCH: u64 = 64 << 20;
-/// The number of bytes that a read may allocate for each stored byte.
+/// The number of bytes that a read may allocate for each stored byte of a large file.
 const PLAUSIBLE_RATIO: u64 = 256;
 
-/// The maximum number of bytes that one read may allocate for sizes that the super-chunk declares.
+/// The limit of the memory that one read may allocate. The sizes in a super-chunk may come from untrusted input.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MaxRead {
     Any,
@@ -22,12 +22,12 @@ pub(super) enum MaxRead {
 }
 
 impl SChunk {
-    /// Sets the maximum number of bytes that one read may take.
+    /// Sets the maximum memory in bytes for the result of one read.
     pub(crate) fn set_max_read(&mut self, bytes: u64) {
         self.max_read = MaxRead::Bytes(bytes);
     }
 
-    /// Checks that one read may take `nbytes` bytes of memory.
+    /// Checks that one read may allocate `nbytes` bytes.
     pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
         let max = self.allowed(nbytes);
         if nbytes <= max {
@@ -40,7 +40,7 @@ impl SChunk {
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
-    /// Returns the maximum number of bytes that one read may take, given that it needs `nbytes`.
+    /// Returns the maximum number of bytes that one read may allocate, if it needs `nbytes` bytes.
     pub(crate) fn allowed(&self, nbytes: u64) -> u64 {
         match self.max_read {
             MaxRead::Any => u64::MAX,
@@ -53,19 +53,20 @@ impl SChunk {
         }
     }
 
-    /// Checks the memory that decompression takes in addition to its result.
+    /// Checks that decompression may allocate `nbytes` bytes of working memory, in addition to the result.
     pub(crate) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
         if nbytes <= SCRATCH { Ok(()) } else { self.allow(doing, nbytes) }
     }
 
-    /// Checks the memory of the content of a metalayer. Metalayers are listed without being requested, so that the
-    /// limit is what the limits of opening leave, unless the caller has set a limit for reads.
+    /// Checks the memory for the content of a metalayer. If the caller has set a limit for reads, that limit applies.
+    /// Otherwise the metadata of the open frame and the content together must not exceed the limits of opening, because
+    /// a program may read all metalayers without knowing them.
     pub(crate) fn allow_metadata(&self, doing: &str, header: &chunk::Header) -> Result<()> {
         let nbytes = u64::from(header.nbytes);
         if !matches!(self.max_read, MaxRead::Plausible) {
             return self.allow(doing, nbytes);
         }
-        // A block passes through the codec and the filters.
+        // The codec and the filters need memory for two blocks.
         let block = if header.variable_blocks { nbytes } else { header.block_len().into() };
         let held = nbytes + 2 * block;
         let max = self.metadata_allowed(held);
@@ -78,8 +79,7 @@ impl SChunk {
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
-    /// Returns the maximum number of bytes that the content of a metalayer and its values may take, given that they
-    /// need `held`.
+    /// Returns the maximum number of bytes for the content of a metalayer and its values, if they need `held` bytes.
     pub(crate) fn metadata_allowed(&self, held: u64) -> u64 {
         match self.max_read {
             MaxRead::Any => u64::MAX,
@@ -87,7 +87,7 @@ impl SChunk {
             MaxRead::Plausible => {
                 let state = self.look();
                 let left = |stored| state.outline.metadata_left(&state.limits, stored);
-                // The stored bytes of a directory are counted only if they matter.
+                // Counting the stored bytes of a directory takes time, and is not always necessary.
                 if held <= left(0) { left(0) } else { left(state.store.stored_bytes()) }
             }
         }

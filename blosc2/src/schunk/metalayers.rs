@@ -11,11 +11,15 @@ use crate::encoder::Encoder;
 use crate::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
 
-/// Reserved names: a metalayer with such a name defines the kind of object that is stored in the super-chunk.
+/// Reserved names. A metalayer with a reserved name defines the kind of object that the super-chunk stores.
 const RESERVED: [&str; 6] = ["b2nd", "caterva", "b2o", "LazyArray", "_LazyArray", "proxy-source"];
 
-/// Read access to the metalayers of a super-chunk, which are named byte strings. Created by [`SChunk::meta`] and
-/// [`SChunk::vlmeta`]. Python: `SChunk.meta`, `SChunk.vlmeta`.
+/// Read access to the metalayers of a super-chunk. Python: `SChunk.meta`, `SChunk.vlmeta`.
+///
+/// Metalayers are named byte strings. [`SChunk::meta`] returns the *fixed-length* metalayers: their content cannot
+/// change its length, and is stored uncompressed in the header of the frame. [`SChunk::vlmeta`] returns the
+/// *variable-length* metalayers: their content can change its length, and is stored compressed in the trailer of the
+/// frame.
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -36,8 +40,10 @@ pub struct Metalayers<'a> {
     variable: bool,
 }
 
-/// Write access to the metalayers of a super-chunk. Created by [`SChunk::meta_mut`] and [`SChunk::vlmeta_mut`]. Python:
-/// `SChunk.meta`, `SChunk.vlmeta`.
+/// Write access to the metalayers (named byte strings) of a super-chunk. Python: `SChunk.meta`, `SChunk.vlmeta`.
+///
+/// Created by [`SChunk::meta_mut`] for fixed-length metalayers and by [`SChunk::vlmeta_mut`] for variable-length
+/// metalayers; see [`Metalayers`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -106,7 +112,7 @@ impl Metalayers<'_> {
         self.len() == 0
     }
 
-    /// Returns the names, in stored order.
+    /// Returns the names, in the order in which they are stored.
     pub fn names(&self) -> Vec<String> {
         self.look(|layers| layers.iter().map(|layer| layer.name.clone()).collect())
     }
@@ -120,7 +126,7 @@ impl Metalayers<'_> {
     /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode the content as msgpack.
     ///
     /// # Errors
-    /// For a variable-length metalayer (a fixed-length one causes no error):
+    /// Errors are possible only for variable-length metalayers:
     /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
     /// - [`ErrorKind::TooLarge`]: the content takes more memory than
@@ -130,14 +136,14 @@ impl Metalayers<'_> {
         self.look(find).map(|layer| self.decode(layer.content)).transpose()
     }
 
-    /// Returns an iterator over the names and contents, in stored order. Each content may fail with the errors of
-    /// [`get`](Self::get).
+    /// Returns an iterator over the names and contents, in the order in which they are stored. Each item is a `Result`.
+    /// Its error is one of the errors of [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);
         layers.into_iter().map(|layer| Ok((layer.name, self.decode(layer.content)?)))
     }
 
-    /// Decompresses a variable-length content, which is stored as a chunk.
+    /// Decompresses the content of a variable-length metalayer. The content is stored as a chunk.
     fn decode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
         let doing = "read a metalayer";
         if !self.variable || stored.is_empty() {
@@ -157,22 +163,25 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Returns write access that can also change metalayers with reserved names: `b2nd` and `caterva`, which define the
-    /// shape of an array, and the names with which Python marks other objects stored as super-chunks (see
-    /// [`SChunk::python_object`]).
+    /// Returns write access that also allows changes of metalayers with reserved names.
     ///
-    /// The content is not checked.
+    /// The reserved names are:
+    /// - `b2nd` and `caterva`: their contents define the shape of an array;
+    /// - `b2o`, `LazyArray`, `_LazyArray` and `proxy-source`: Python marks super-chunks that store other objects with
+    ///   these names; see [`SChunk::python_object`].
+    ///
+    /// The new content of these metalayers is not checked.
     pub fn with_reserved(mut self) -> Self {
         self.reserved = true;
         self
     }
 
-    /// Returns write access that compresses contents with these parameters. C: the parameter `cparams` of
-    /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
+    /// Returns write access that compresses the contents of variable-length metalayers with these parameters. C: the
+    /// parameter `cparams` of `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// By default, the contents of variable-length metalayers are compressed as in Python: Zstandard, level 5, shuffle,
-    /// typesize 1. A build without Zstandard uses BloscLZ. Fixed-length metalayers are not compressed and accept no
-    /// parameters.
+    /// The default parameters are those of Python: Zstandard, compression level 5, shuffle, typesize 1. A build without
+    /// Zstandard uses BloscLZ. Fixed-length metalayers are not compressed: for them, [`set`](Self::set) fails if
+    /// parameters are set.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -190,8 +199,8 @@ impl MetalayersMut<'_> {
         self
     }
 
-    /// Returns whether the name is reserved. Only [`with_reserved`](Self::with_reserved) allows changes of metalayers
-    /// with such names.
+    /// Returns whether the name is reserved. Changes of metalayers with reserved names require
+    /// [`with_reserved`](Self::with_reserved).
     pub fn is_reserved(name: &str) -> bool {
         RESERVED.contains(&name)
     }
@@ -200,20 +209,25 @@ impl MetalayersMut<'_> {
     /// `blosc2_vlmeta_add`, `blosc2_vlmeta_update`. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`,
     /// which encode the value as msgpack.
     ///
-    /// The content is stored unchanged. Python decodes the contents of metalayers as msgpack, and fails on other bytes;
-    /// `set_value`, with the feature `msgpack`, writes msgpack.
+    /// The content is stored unchanged. Python decodes the content of a metalayer as msgpack, and fails if the content
+    /// is not msgpack. `set_value` writes msgpack; this method needs the feature `msgpack`.
     ///
-    /// Fixed-length metalayers keep their length. A contiguous frame accepts new ones only before its first chunk;
-    /// [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
-    /// them at creation. A metalayer can be added if there are fewer than
-    /// [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) of its kind. Names have 1 to 31 bytes, and no NUL byte.
+    /// These rules apply:
+    /// - A new content of a fixed-length metalayer must have the length of the old content.
+    /// - A contiguous frame accepts new fixed-length metalayers only before its first chunk.
+    ///   [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
+    ///   them at creation.
+    /// - A super-chunk has up to [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) metalayers of each kind.
+    /// - A name has 1 to 31 bytes and contains no NUL byte.
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or invalid; the length of a fixed-length metalayer would
-    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are invalid,
-    ///   or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
-    ///   total;
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the name is reserved or invalid;
+    ///   - the length of a fixed-length metalayer would change;
+    ///   - a fixed-length metalayer would be added after the first chunk of a contiguous frame;
+    ///   - the compression parameters are invalid, or set for a fixed-length metalayer;
+    ///   - there are too many metalayers, or their total size would be 2 GiB or more;
     /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
     ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
@@ -244,15 +258,15 @@ impl MetalayersMut<'_> {
         })
     }
 
-    /// Removes the metalayer `name`. Returns whether it existed. C: `blosc2_vlmeta_delete`. Python:
-    /// `del SChunk.vlmeta[name]`.
+    /// Removes the metalayer `name`. Returns whether the metalayer existed. C: `blosc2_vlmeta_delete`. Python: `del
+    /// SChunk.vlmeta[name]`.
     ///
-    /// In a contiguous frame, fixed-length metalayers can only be removed before the first chunk.
+    /// In a contiguous frame, a fixed-length metalayer can be removed only before the first chunk is added.
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the name is reserved; or the metalayer is a fixed-length one of a contiguous
-    ///   frame that has chunks.
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved; or the metalayer has a fixed length, and the super-chunk
+    ///   is a contiguous frame with chunks.
     pub fn remove(&mut self, name: &str) -> Result<bool> {
         let doing = "remove a metalayer";
         self.check(doing, name)?;
@@ -299,7 +313,7 @@ fn layers(outline: &Outline, variable: bool) -> &[Metalayer] {
     if variable { outline.vlmetalayers() } else { outline.metalayers() }
 }
 
-/// Compresses a content to a chunk, with the parameters of Python if `params` is `None`.
+/// Compresses the content of a metalayer to a chunk, with the parameters of Python if `params` is `None`.
 fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
     let resolved = match params {

@@ -64,18 +64,27 @@ pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use whole::SaveOptions;
 
-/// A super-chunk: a sequence of compressed chunks with metalayers, in memory, in a file, in a directory or in a custom
+/// A super-chunk: a sequence of compressed chunks with metadata, in memory, in a file, in a directory or in a custom
 /// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
 ///
-/// Usually all chunks have the same size, except for a shorter last one. A super-chunk may also have variable-length
-/// chunks. In both cases items can be read across chunk boundaries.
+/// Usually all chunks have the same size, and only the last chunk may be shorter. A super-chunk may also have
+/// variable-length chunks. In both cases [`items`](Self::items) reads items across chunk boundaries. The metadata
+/// consists of named byte strings, the [metalayers](Metalayers).
 ///
-/// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
-/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
-/// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
-/// changes](#errors-of-changes). A [transaction](Self::transaction) makes several changes atomic as a whole.
+/// Terms of this page:
+/// - A *frame* is the stored form of a super-chunk: a header, the chunks, an index of the chunks, and a trailer. The
+///   header and the trailer contain the metalayers. A *contiguous* frame is one file or one buffer. A *sparse* frame is
+///   a directory with one file for each chunk.
+/// - A *special chunk* contains one repeated value, zeros, NaN or uninitialized items; see [`Special`](crate::Special).
+/// - A *handle* is an `SChunk` or an [`NDArray`](crate::NDArray) that has a file open.
 ///
-/// The functions of this type create and open super-chunks with the default options. [`OpenOptions`] has all options.
+/// Methods that read take `&self`. Several threads may call them at the same time: each thread uses its own
+/// decompression context. Methods that change the super-chunk take `&mut self`. Each change is atomic: after a
+/// successful call the file contains a complete frame, and a call that fails changes nothing. The only exception is
+/// described under [errors of changes](#errors-of-changes). A [transaction](Self::transaction) makes several changes
+/// atomic as a whole.
+///
+/// `SChunk::create`, `open` and similar functions use the default options. [`OpenOptions`] has all options.
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -102,46 +111,47 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a postfilter, fails or panics; or a custom storage
 ///   backend panics;
-/// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
-///   another program changed the file without locking it; see
-///   [access](OpenOptions#access-to-a-file-by-several-handles);
-/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced by a program that locks it, and
-///   [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
+/// - [`ErrorKind::Busy`]: another access to the file is running a [user closure](OpenOptions#user-closures), so that
+///   the read could deadlock; or another program changed the file without locking it;
+/// - [`ErrorKind::NotFound`], only with [`OpenOptions::locking`]: a program that locks the file has replaced it;
+/// - [`ErrorKind::Unfinished`], only with `locking`: a writer was stopped in the middle of a change.
 ///
 /// # Errors of changes
 /// Each method that changes the super-chunk may fail with
 /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the method
-///   can change or remove existing data, or sets a metalayer;
+///   sets a metalayer, or can change or remove existing data;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the change could deadlock; or
-///   the file was changed by a program or a handle that does not lock it; see
-///   [access](OpenOptions#access-to-a-file-by-several-handles);
+/// - [`ErrorKind::Busy`]: another access to the file is running a [user closure](OpenOptions#user-closures), so that
+///   the change could deadlock; or a program or handle changed the file without locking it;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
-///   overwritten; the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`]; the frame
-///   would have more chunks than the format allows (2^28 - 5); or a filter cannot compress the data (delta, trunc_prec
-///   and int_trunc need whole items, and delta does not support variable-length blocks);
-/// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and its metadata now exceeds the
+/// - [`ErrorKind::InvalidArgument`], in these cases:
+///   - other data, such as a second frame, follows the frame in the file and would be overwritten;
+///   - the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`];
+///   - the frame would have more chunks than the format allows (2^28 - 5);
+///   - the data ends with an incomplete item, and a filter needs complete items (delta, trunc_prec, int_trunc);
+///   - the filter is delta, and the chunk has variable-length blocks;
+/// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and the metadata of the frame now exceeds the
 ///   [`limits`](OpenOptions::limits);
-/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
-///   is opened with [`OpenOptions::locking`] and has several hard links;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names; or
+///   the file was opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a prefilter, fails or panics; or a custom
 ///   storage backend panics.
 ///
-/// After an error the super-chunk is unchanged, unless the message states that the change could not be rolled back.
+/// After an error the super-chunk is unchanged. The only exception is a change that could not be rolled back; the error
+/// message then says so.
 #[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
 pub struct SChunk {
-    /// The claim of the file that the super-chunk is in. Dropped first: while the file is open, no other file has its
-    /// identity.
+    /// The claim of the file of the super-chunk. Dropped before the other fields: no other file can get the identity of
+    /// the file while the file is open.
     gate: Option<Arc<Gate>>,
     state: RwLock<State>,
     typesize: usize,
     /// Created when it is first needed.
     encoder: Option<Mutex<Encoder>>,
-    /// The compression parameters of new chunks, if they differ from those of the header.
+    /// The compression parameters of new chunks, if they differ from the parameters in the header.
     encoding: Option<CParams>,
     workers: Mutex<Vec<Worker>>,
     dparams: DParams,
@@ -152,9 +162,9 @@ pub struct SChunk {
     /// The path of the file or directory, as it was passed when it was opened.
     path: Option<PathBuf>,
     max_read: MaxRead,
-    /// The byte offsets of the chunks in the decompressed data, if chunks have different sizes.
+    /// The byte offsets of the chunks in the decompressed data, for variable-length chunks.
     starts: RwLock<Option<Arc<Vec<u64>>>>,
-    /// Set by a failure that leaves the stored data in an unknown state.
+    /// Set after a failed change that could not be rolled back: the state of the stored data is unknown.
     broken: bool,
 }
 
@@ -185,7 +195,8 @@ pub(crate) struct Worker {
     buffer: Vec<u8>,
 }
 
-/// The layout and the format version of a frame. Returned by [`SChunk::file_format`].
+/// The layout and the format version of a frame (the stored form of a super-chunk). Returned by
+/// [`SChunk::file_format`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -201,14 +212,15 @@ pub(crate) struct Worker {
 pub struct FileFormat {
     /// The version of the frame format.
     pub version: u8,
-    /// `true` for a contiguous frame in one file or buffer, `false` for a directory with one file for each chunk.
+    /// `true` for a contiguous frame (one file or buffer), `false` for a sparse frame (a directory with one file for
+    /// each chunk).
     pub contiguous: bool,
 }
 
 impl SChunk {
-    /// Creates an empty super-chunk in memory for items of type `T`.
+    /// Creates an empty in-memory super-chunk for items of type `T`.
     ///
-    /// The typesize is the size of `T`, unless `params` sets one.
+    /// The typesize is the size of `T`; a typesize in `params` takes precedence.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
@@ -220,11 +232,11 @@ impl SChunk {
 
     /// Creates an empty super-chunk in a new contiguous file for items of type `T`.
     ///
-    /// The typesize is the size of `T`, unless `params` sets one. The file holds a complete frame after each change. C:
-    /// `blosc2_schunk_new` with a path. Python: `SChunk(urlpath=...)`.
+    /// The typesize is the size of `T`; a typesize in `params` takes precedence. The file contains a complete frame
+    /// after each change. C: `blosc2_schunk_new` with a path. Python: `SChunk(urlpath=...)`.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
+    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`; this function does not change it;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
@@ -237,28 +249,31 @@ impl SChunk {
 
     /// Opens a file or a directory for reading.
     ///
-    /// The header, the metalayers and the trailer are checked when the frame is opened, each chunk when it is read;
-    /// see [`Check`](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
+    /// This function checks the header, the metalayers and the trailer of the frame. Each chunk is checked when it is
+    /// read. [`OpenOptions::check`] selects a deeper [check](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a change of it is running a user closure,
-    ///   so that this call could deadlock.
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits);
+    /// - [`ErrorKind::Busy`]: other programs replace the file repeatedly; or a change of the file is running a [user
+    ///   closure](OpenOptions#user-closures), so that this call could deadlock.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
     }
 
-    /// Opens a file or a directory for reading and changing.
+    /// Opens a file or a directory for reading and writing.
     ///
-    /// New chunks are compressed with the parameters in the header of the frame. Within a program, either one handle
-    /// may change a file, or any number of handles that all use [`OpenOptions::locking`]. Other handles may read the
-    /// file at the same time, and see each change. If a program died in the middle of a change, this function fails
-    /// with [`ErrorKind::Unfinished`]; see [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath,
-    /// mode="a")`.
+    /// New chunks are compressed with the parameters in the header of the frame.
+    ///
+    /// Within a program, a file may have one handle that is open for writing, or several such handles if all of them
+    /// use [`OpenOptions::locking`]. Other handles may read the file at the same time; their reads return the current
+    /// content.
+    ///
+    /// If a program died in the middle of a change, this function fails with [`ErrorKind::Unfinished`]; see [crash
+    /// recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath, mode="a")`.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
@@ -267,23 +282,25 @@ impl SChunk {
         OpenOptions::new().write(true).open(path)
     }
 
-    /// Opens a frame in memory, without a copy of the bytes.
+    /// Opens an in-memory contiguous frame, without a copy of the bytes.
     ///
-    /// The whole structure is checked, as described under [`Check::Structure`](crate::Check::Structure); no chunk is
-    /// decompressed. [`OpenOptions::from_cframe`] sets another check depth or opens the frame for changes.
-    /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open shared and borrowed memory. C:
+    /// This function checks the complete structure of the frame ([`Check::Structure`](crate::Check::Structure)) and
+    /// decompresses no chunk. The super-chunk is read-only.
+    ///
+    /// [`OpenOptions::from_cframe`] opens the frame with other options, for example for writing.
+    /// [`OpenOptions::from_owner`] opens shared memory, [`OpenOptions::with_borrowed`] borrowed memory. C:
     /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow.
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits).
     #[doc(alias("from_bytes", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         OpenOptions::new().from_cframe(bytes)
     }
 
-    /// Returns a super-chunk with this outline and store. No other handle knows it yet.
+    /// Returns a super-chunk with this outline and store, without the claim of a file.
     fn new(state: State, access: Access, dparams: DParams) -> Result<Self> {
         init()?;
         let typesize = state.outline.params().typesize;
@@ -343,22 +360,24 @@ impl SChunk {
         self.look().nchunks()
     }
 
-    /// Returns the decompressed size in bytes of every chunk except the last one, which may be shorter. C and Python:
-    /// `chunksize`.
+    /// Returns the chunk size: the decompressed size in bytes of every chunk except the last chunk, which may be
+    /// shorter. C and Python: `chunksize`.
     ///
-    /// Returns 0 if chunks have different sizes, if all chunks were deleted, or if there is no chunk yet and the size
-    /// was not set at creation.
+    /// Returns 0 if no chunk size is known:
+    /// - the super-chunk has variable-length chunks;
+    /// - all chunks were deleted;
+    /// - there is no chunk yet, and [`OpenOptions::chunksize`] was not set at creation.
     pub fn chunksize(&self) -> usize {
         self.look().outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
-    /// Returns the block size in bytes that the header of the frame sets, or `None` if each chunk has its own block
-    /// size. C and Python: `blocksize`.
+    /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size. C and
+    /// Python: `blocksize`.
     pub fn blocksize(&self) -> Option<usize> {
         self.look().outline.params().blocksize.map(|size| size as usize)
     }
 
-    /// Returns whether the super-chunk has variable-length chunks, which have different sizes.
+    /// Returns whether the super-chunk has variable-length chunks: chunks of different decompressed sizes.
     pub fn has_variable_chunks(&self) -> bool {
         self.look().outline.chunksize() == ChunkSize::Variable
     }
@@ -373,7 +392,7 @@ impl SChunk {
         self.look().outline.nbytes()
     }
 
-    /// Returns the number of items in all chunks. An incomplete item at the end is not counted. Python: `len(schunk)`.
+    /// Returns the number of complete items in all chunks. Python: `len(schunk)`.
     #[doc(alias = "nitems")]
     pub fn len(&self) -> u64 {
         self.nbytes() / self.typesize as u64
@@ -384,16 +403,17 @@ impl SChunk {
         self.nbytes() == 0
     }
 
-    /// Returns the compressed size of all chunks in bytes; in a contiguous frame this includes the gaps that changes
-    /// left. C and Python: `cbytes`.
+    /// Returns the compressed size of all chunks in bytes. C and Python: `cbytes`.
+    ///
+    /// In a contiguous frame the size includes gaps: the unused bytes of chunks that were replaced or deleted.
     pub fn cbytes(&self) -> u64 {
         self.look().outline.cbytes()
     }
 
     /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
     ///
-    /// Returns 0 if there are no compressed bytes: if there are no chunks, or if all chunks are recorded in the index
-    /// only (zeros, NaN, uninitialized).
+    /// Returns 0 if there are no compressed bytes: there are no chunks, or all chunks are special chunks that only the
+    /// index records (zeros, NaN, uninitialized).
     pub fn cratio(&self) -> f64 {
         match self.cbytes() {
             0 => 0.0,
@@ -401,9 +421,14 @@ impl SChunk {
         }
     }
 
-    /// Returns the location of each chunk: in a contiguous frame, its byte offset from the end of the frame header; in
-    /// a directory, the number in the name of its file; in memory without a frame, an internal number. The location of
-    /// a special chunk that is recorded in the index only is `None`. C: `blosc2_frame_get_offsets`.
+    /// Returns the location of each chunk. C: `blosc2_frame_get_offsets`.
+    ///
+    /// The meaning of a location depends on the storage:
+    /// - contiguous frame: the byte offset of the chunk from the end of the frame header;
+    /// - directory: the number in the file name of the chunk;
+    /// - in-memory super-chunk that is not a frame: an internal number.
+    ///
+    /// The location is `None` for a special chunk that only the index records.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).
@@ -414,8 +439,8 @@ impl SChunk {
         offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }
 
-    /// Returns the path with which the super-chunk was opened or created; `None` for super-chunks in memory and in
-    /// custom storage backends.
+    /// Returns the path with which the super-chunk was opened or created; `None` if the super-chunk is in memory or in
+    /// a custom storage backend.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -428,17 +453,19 @@ impl SChunk {
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
 
-    /// Returns whether existing data may be changed: `false` if the super-chunk was opened for reading or for
+    /// Returns whether the super-chunk is open for writing. Returns `false` if it was opened for reading or for
     /// appending.
     pub fn is_writable(&self) -> bool {
         self.access == Access::Write
     }
 
-    /// Returns the kind of Python object that the super-chunk stores, or `None` for plain data.
+    /// Returns which kind of Python object the super-chunk stores; `None` for plain data.
     ///
-    /// Python also stores references, lazy expressions and proxies as super-chunks; their chunks contain no data, or
-    /// only a part of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o`
-    /// (an object of another kind) or `proxy-source` (a cache of another source).
+    /// Python also stores references, lazy expressions and proxies as super-chunks. Their chunks contain no data or
+    /// only a part of the data. A metalayer marks such a super-chunk. This method returns the name of the metalayer:
+    /// - `LazyArray`: a computation;
+    /// - `b2o`: an object of another kind;
+    /// - `proxy-source`: a cache of another source.
     pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();
@@ -447,8 +474,10 @@ impl SChunk {
         CARRIERS.into_iter().find(|carrier| names.contains(carrier))
     }
 
-    /// Syncs all changes to disk. Without this call, and without [`OpenOptions::durable`], the operating system decides
-    /// when changes reach the disk.
+    /// Syncs all changes to disk.
+    ///
+    /// Without this call, the operating system decides when changes reach the disk. With [`OpenOptions::durable`], each
+    /// change is synced automatically.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the file cannot be synced.
@@ -457,8 +486,10 @@ impl SChunk {
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
-    /// Returns whether the chunks belong to an array: whether there is a metalayer `b2nd`, or `caterva`, its name in
-    /// older versions. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
+    /// Returns whether the chunks belong to an array.
+    ///
+    /// The super-chunk of an array has a metalayer `b2nd` with the shape of the array. Older versions named this
+    /// metalayer `caterva`. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
     pub fn is_array(&self) -> bool {
         array_meta(self.look().outline.metalayers()).is_some()
     }

@@ -11,17 +11,17 @@ const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";
 
 impl Metalayers<'_> {
-    /// Returns the content of the metalayer `name` as a `T`, or `None` if there is no such metalayer. Python:
-    /// `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
+    /// Decodes the content of the metalayer `name` from msgpack and converts it to a `T`. Returns `None` if there is no
+    /// such metalayer. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
-    /// The content is msgpack, as written by Python's `meta[name] = value` and `vlmeta[name] = value`, and is converted
-    /// as [`Value::into_type`] does. Needs the feature `msgpack`.
+    /// Python writes such content with `meta[name] = value` and `vlmeta[name] = value`. [`Value::into_type`] describes
+    /// the conversion. This method needs the feature `msgpack`.
     ///
     /// # Errors
     /// Fails with the errors of [`value`](Self::value), and with
-    /// - [`ErrorKind::TypeMismatch`]: the value is not a `T`;
-    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value, counted as 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::TypeMismatch`]: the value cannot be converted to a `T`;
+    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each item counts as 64 bytes.
     pub fn get_value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
         // Each item of an array becomes a value.
@@ -35,16 +35,16 @@ impl Metalayers<'_> {
             .map_err(|error| self.failed(ErrorKind::TypeMismatch, name, error))
     }
 
-    /// Returns the content of the metalayer `name` as a value of any type, or `None` if there is no such metalayer.
-    /// Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
+    /// Decodes the content of the metalayer `name` from msgpack and returns it as a [`Value`]. Returns `None` if there
+    /// is no such metalayer. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
-    /// Needs the feature `msgpack`.
+    /// This method needs the feature `msgpack`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or its nesting is deeper than
-    ///   128 levels;
-    /// - [`ErrorKind::TooLarge`]: the content, or its decoded values, counted as 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
+    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or has more than 128 nested
+    ///   levels;
+    /// - [`ErrorKind::TooLarge`]: the content or its decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the content.
     pub fn value(&self, name: &str) -> Result<Option<Value>> {
         let Some(content) = self.get(name)? else { return Ok(None) };
@@ -53,7 +53,7 @@ impl Metalayers<'_> {
         Ok(Some(value))
     }
 
-    /// Returns how many of `wanted` values may be created.
+    /// Returns the maximum number of values that may be created, if `wanted` values are needed.
     fn max_values(&self, wanted: u64) -> u64 {
         self.schunk.metadata_allowed(VALUE_SIZE.saturating_mul(wanted)) / VALUE_SIZE
     }
@@ -69,13 +69,17 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Adds the metalayer `name` with a value, or replaces its value. Python: `SChunk.meta[name] = value`,
-    /// `SChunk.vlmeta[name] = value`.
+    /// Encodes a value as msgpack and stores it as the content of the metalayer `name`. Adds the metalayer if it does
+    /// not exist. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`.
     ///
-    /// The value is encoded as in Python: structs become maps; tuples become arrays, which Python reads as lists; bytes
-    /// stay bytes if they are serialized as bytes, for example with `serde_bytes`. A [`Value`] can also represent a
-    /// tuple, a set, a complex number, an array and every other type that Python stores in a metalayer. Needs the
-    /// feature `msgpack`.
+    /// The encoding is that of Python:
+    /// - A struct becomes a map.
+    /// - A tuple becomes an array, which Python reads as a list.
+    /// - Bytes become bytes only if they are serialized as bytes, for example with `serde_bytes`.
+    /// - A [`Value`] represents every type that Python stores in a metalayer, for example a tuple, a set, a complex
+    ///   number or an array.
+    ///
+    /// This method needs the feature `msgpack`.
     ///
     /// ```
     /// # use std::collections::BTreeMap;
@@ -99,8 +103,9 @@ impl MetalayersMut<'_> {
 }
 
 impl OpenOptions {
-    /// Adds a fixed-length metalayer with a value to a new super-chunk, encoded as by [`MetalayersMut::set_value`].
-    /// Python: `meta={name: value}`. Needs the feature `msgpack`.
+    /// Encodes a value as msgpack and adds it as a fixed-length metalayer to a new super-chunk.
+    /// [`MetalayersMut::set_value`] describes the encoding. Python: `meta={name: value}`. This method needs the feature
+    /// `msgpack`.
     ///
     /// ```
     /// use blosc2::OpenOptions;

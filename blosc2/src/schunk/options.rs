@@ -45,57 +45,70 @@ const MAKE: &str = "create a super-chunk";
 /// ```
 ///
 /// # Access to a file by several handles
-/// On Unix, a file is identified by its device and inode, not by its path. Therefore different paths and links to one
-/// file, and a [`File`] passed to [`open_storage`](Self::open_storage), count as the same file. A handle is an
-/// [`SChunk`] or an [`NDArray`](crate::NDArray) that has the file open.
-/// - Within a program, either one handle may change a file, or any number of handles that all use
-///   [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a handle of
-///   the program has the file open for writing, replacing the file and appending a frame to it also fail with `Busy`.
-/// - Any number of handles may read a file at the same time. A read sees every change that was complete before it, and
-///   no part of a change in progress. Reads and changes of this program block each other; reads do not block reads.
-/// - Accesses by several programs are coordinated only with [`locking`](Self::locking).
+/// A *handle* is an [`SChunk`] or an [`NDArray`](crate::NDArray) that has a file open. On Unix, this crate identifies a
+/// file by its device and inode. Therefore all paths and links to one file count as the same file, and so does a
+/// [`File`] that is passed to [`open_storage`](Self::open_storage). On other systems, this crate identifies a file by
+/// its canonical path, and does not recognize a [`File`] that is passed to `open_storage`.
+///
+/// - Within a program, a file may have one handle that is open for writing, or any number of such handles if all of
+///   them use [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a
+///   handle of the program is open for writing, replacing the file and appending a frame to the file also fail with
+///   `Busy`.
+/// - Any number of handles may read a file at the same time. A read returns the result of all completed changes, and no
+///   part of a change in progress. Within a program, a change blocks all other accesses, and a read blocks changes.
+///   Reads do not block each other.
+/// - Accesses by several programs are coordinated only if all programs use [`locking`](Self::locking). Without locking,
+///   a file may appear invalid if another program changes the file while this program opens or reads it. If a lock file
+///   exists next to the file, the error message names this possible cause.
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
-///   [`ErrorKind::NotFound`], and reads return the old content. If the handle uses locking, and the program that
-///   replaced the file locked it, reads fail with `NotFound` too. Do not replace a directory while it is open.
-/// - User closures (codecs, filters, tuners, prefilters, postfilters, the closures of [expressions](crate::compute),
-///   and those of [`locked`](SChunk::locked) and [`transaction`](SChunk::transaction)) run during a read or a change of
-///   the file. During a read they may read the same file. A call in a closure that would have to wait for the access in
-///   which the closure runs would deadlock. Such a call fails with [`ErrorKind::Busy`] within a second. Calls on other
-///   threads that wait for the same file also fail with `Busy` if the closure makes no progress for about 0.7 seconds.
-///   A codec or filter makes progress with each chunk, a closure of an expression with every 4,096 items, and the
-///   closure of `locked` or `transaction` with each call on its handle.
-/// - Two programs would deadlock if each held a lock and waited, in a closure, for the lock of the other one.
-///   Therefore, while a closure of this program runs during an access with locking, any access of this program with
-///   locking fails with `Busy` after it has waited about 0.7 seconds for the lock of another program.
+///   [`ErrorKind::NotFound`], and reads return the old content. Reads also fail with `NotFound` if the handle uses
+///   locking and the program that replaced the file locked the file. Do not replace a directory while it is open.
 ///
-/// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
-/// exists next to the file, the error message names this possible cause.
+/// ## User closures
+/// A *user closure* is one of these:
+/// - a user-defined codec, filter or tuner;
+/// - a prefilter or postfilter;
+/// - a closure of an [expression](crate::compute);
+/// - the closure that is passed to [`locked`](SChunk::locked) or [`transaction`](SChunk::transaction).
 ///
-/// On systems other than Unix, files are identified by their canonical paths, and a [`File`] storage is not recognized
-/// as the same file.
+/// User closures run during a read or a change of the file. These rules apply:
+/// - A closure that runs during a read may read the same file.
+/// - A call in a closure would deadlock if it waits for the access during which the closure runs. Instead, the call
+///   fails with [`ErrorKind::Busy`] within a second.
+/// - Calls of other threads that wait for the same file fail with `Busy` if the closure makes no progress for about 0.7
+///   seconds. A codec or filter makes progress with each chunk. A closure of an expression makes progress with every
+///   4,096 items. The closure of `locked` or `transaction` makes progress with each call on its handle.
+/// - With locking, two programs could deadlock: each holds a lock, and a closure in each program waits for the lock of
+///   the other program. Therefore waiting is limited while a closure of this program runs during an access with
+///   locking: an access that has waited about 0.7 seconds for the lock of another program fails with `Busy`.
 ///
 /// # Crash recovery
-/// If a program dies (`kill -9`, a crash), all changes whose method calls had returned are stored. In a directory, the
-/// change in progress is either complete or has no effect. A contiguous file may be left unfinished: its header
-/// contains a mark, and a journal of the overwritten bytes follows the frame. No reader opens such a file: this crate
-/// fails with [`ErrorKind::Unfinished`], and C-Blosc2 reports an invalid frame.
+/// If a program dies (`kill -9`, a crash), each change whose method call has returned is stored. A change in progress
+/// at that moment has one of these results:
+/// - In a directory, the change is complete or has no effect.
+/// - A contiguous file may be *unfinished*: its header contains a mark, and a journal (a copy of the overwritten bytes)
+///   follows the frame. Opening an unfinished file fails with [`ErrorKind::Unfinished`]; C-Blosc2 reports an invalid
+///   frame.
 ///
-/// Recovery rolls the file back to the state before the change. If the change was complete except for the removal of
-/// the mark, it removes the mark. The file is recovered
-/// - by opening it for writing with [`locking`](Self::locking): the lock ensures that no other writer is alive. A
+/// Recovery rolls an unfinished file back to the state before the change. If only the removal of the mark is missing,
+/// recovery removes the mark, and the change is complete. There are three ways to recover a file:
+/// - Open the file for writing with [`locking`](Self::locking). The lock ensures that no other program is writing. A
 ///   handle that is already open for writing with locking recovers the file in its next change, read or
-///   [`refresh`](SChunk::refresh);
-/// - by opening it for writing with [`recover`](Self::recover), if the caller knows that no other writer is alive;
-/// - by [`repair`](crate::repair::repair) or the command `blosc2 repair`, which also rebuild damaged files.
+///   [`refresh`](SChunk::refresh).
+/// - Open the file for writing with [`recover`](Self::recover). The caller must ensure that no other program is
+///   writing.
+/// - Call [`repair`](crate::repair::repair), or use the command `blosc2 repair`. Both also rebuild damaged files.
 ///
-/// Recovery reads the journal, or the whole file if there is no journal; opening any other file takes no extra time.
-/// Until the file is recovered, these calls fail with [`ErrorKind::Unfinished`]: opening the file,
-/// [`refresh`](SChunk::refresh), and the reads of a handle that is open for reading with locking. After the recovery,
-/// that handle can read again.
+/// Recovery reads the journal, or the complete file if there is no journal. Opening a file that is not marked takes no
+/// extra time.
 ///
-/// Recovery is not possible if the overwritten bytes are lost. This can happen after a power failure, unless the writer
-/// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states that
-/// the file cannot be recovered, and [`repair`](crate::repair::repair) can save the intact chunks.
+/// Before the recovery, opening the file and [`refresh`](SChunk::refresh) fail with [`ErrorKind::Unfinished`]. Reads
+/// with a handle that is open for reading with locking fail with the same error. After the recovery, that handle can
+/// read again.
+///
+/// Recovery is impossible if the overwritten bytes are lost. They can be lost after a power failure if the writer was
+/// not [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states that
+/// the file cannot be recovered. [`repair`](crate::repair::repair) can still save the intact chunks.
 #[derive(Debug, Clone)]
 #[doc(alias("blosc2_storage", "mode", "urlpath"))]
 pub struct OpenOptions {
@@ -157,81 +170,87 @@ impl OpenOptions {
         }
     }
 
-    /// Sets whether the frame is opened for reading and changing. Off by default.
+    /// Sets whether the frame is opened for reading and writing. Off by default.
     pub fn write(mut self, write: bool) -> Self {
         self.write = write;
         self
     }
 
-    /// Sets whether the frame is opened for reading and appending. Existing data cannot be changed or removed, and
-    /// metalayers cannot be added. Off by default.
+    /// Sets whether the frame is opened for reading and appending. The handle can then append chunks; it cannot change
+    /// or remove existing data or set metalayers. Off by default.
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
     }
 
-    /// Sets whether a new frame is created if there is none. The frame, new or existing, is opened for reading and
-    /// changing, unless [`append`](Self::append) is set. Off by default. Python: `mode="a"`.
+    /// Sets whether a new frame is created if none exists. The new or existing frame is opened for reading and writing,
+    /// or for appending if [`append`](Self::append) is set. Off by default. Python: `mode="a"`.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Sets whether a new frame is created; an existing one is an error, unless [`replace`](Self::replace) is set. Off
-    /// by default.
+    /// Sets whether a new frame is created. If the file or directory already exists, opening fails with
+    /// [`ErrorKind::AlreadyExists`], or replaces the file if [`replace`](Self::replace) is set. Off by default.
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Sets whether a new frame is created, which replaces an existing file. The new file gets the permissions of the
-    /// old one. An existing directory, device or named pipe is an error. If the path is a symbolic link, its target is
-    /// replaced. Off by default. Python: `mode="w"`.
+    /// Sets whether a new frame is created that replaces an existing file. Off by default. The new file gets the
+    /// permissions of the old file. If the path is a symbolic link, the target of the link is replaced. If the path is
+    /// a directory, a device or a named pipe, opening fails with [`ErrorKind::InvalidArgument`]. Python: `mode="w"`.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
-    /// by default. It has no effect on super-chunks in memory, in custom storage backends and in
-    /// [custom directories](crate::storage::FolderMut). Python: `locking=True`.
+    /// Sets whether each change and each read locks the file, so that several programs can use the file at the same
+    /// time. Off by default. Python: `locking=True`.
     ///
-    /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, whose name is the name of
-    /// the frame followed by `.b2lock` (for a directory, the file `.b2lock` in it). The lock file is not removed. All
-    /// programs that use the frame must lock it. Any number of handles may then change it, and each sees the changes of
-    /// the others: a read returns the current content, and never a part of a change. Sizes and counts such as
-    /// [`nchunks`](SChunk::nchunks) are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
+    /// All programs that use the frame must lock it. Any number of handles may then change the frame, and a read
+    /// returns the current content, never a part of a change. Sizes and counts such as [`nchunks`](SChunk::nchunks) are
+    /// not always current: each handle updates them in its reads, its changes and [`refresh`](SChunk::refresh).
+    ///
+    /// The lock is a lock on a separate file: `NAME.b2lock` next to a frame `NAME`, or `.b2lock` in a directory. This
+    /// crate does not remove the lock file. The lock is compatible with C-Blosc2 3.2 and later.
     ///
     /// If a program died in the middle of a change, opening for writing first recovers the file; see
     /// [crash recovery](Self#crash-recovery).
     ///
-    /// For a symbolic link, the lock files of both the link and its target are locked. Opening a file with several hard
-    /// links for writing fails with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The
-    /// environment variable `BLOSC_LOCKING` is ignored.
+    /// Details:
+    /// - The option has no effect on super-chunks in memory, in custom storage backends and in [custom
+    ///   directories](crate::storage::FolderMut).
+    /// - For a symbolic link, both the lock file of the link and the lock file of its target are locked.
+    /// - Opening a file with several hard links for writing fails with [`ErrorKind::Unsupported`].
+    /// - Locks do not work on network file systems.
+    /// - The environment variable `BLOSC_LOCKING` is ignored.
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
         self
     }
 
-    /// Sets whether each step of a change is synced to disk before the next one. Off by default.
+    /// Sets whether each step of a change is synced to disk before the next step. Off by default.
     ///
-    /// Without this option, a completed change survives the death of the program. With it, a completed change also
-    /// survives a power failure, and each change takes milliseconds longer. In both cases a program that dies in the
-    /// middle of a change may leave the file unfinished; see [crash recovery](Self#crash-recovery).
+    /// Without this option, a completed change is safe if the program dies. With this option, a completed change is
+    /// also safe after a power failure, and each change takes milliseconds longer. In both cases the file may be
+    /// unfinished if the program dies in the middle of a change; see [crash recovery](Self#crash-recovery).
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
     }
 
-    /// Sets whether opening for writing first recovers a file or storage that contains an unfinished change of a
-    /// stopped writer. Off by default. The change is rolled back, or completed if only its last step is missing; see
-    /// [crash recovery](Self#crash-recovery).
+    /// Sets whether opening for writing first recovers the frame if a writer was stopped in the middle of a change. Off
+    /// by default. Recovery rolls the change back, or completes the change if only its last step is missing; see [crash
+    /// recovery](Self#crash-recovery). A complete frame is opened unchanged.
     ///
-    /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. With
-    /// [`locking`](Self::locking) the lock ensures this, and recovery always happens. If the file is opened by its path
-    /// and a lock file exists, the lock is taken during recovery. If another handle of this program has the file open
-    /// for writing, opening fails with [`ErrorKind::Busy`] as usual. A complete frame is opened unchanged.
+    /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. This
+    /// option is not necessary with [`locking`](Self::locking): opening for writing then always recovers the frame, and
+    /// the lock ensures that no other program is writing.
+    ///
+    /// If the file is opened by its path and a lock file exists, recovery acquires the lock. If another handle of this
+    /// program has the file open for writing, opening fails with [`ErrorKind::Busy`].
     ///
     /// ```
     /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
@@ -265,8 +284,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the byte offset in the file at which the frame starts, for reading; see [`SChunk::append_to_file`].
-    /// Default: 0. C: `blosc2_schunk_open_offset`.
+    /// Sets the byte offset in the file at which the frame starts. Default: 0. A frame at another offset can be opened
+    /// only for reading. [`SChunk::append_to_file`] writes such a frame. C: `blosc2_schunk_open_offset`.
     #[doc(alias = "blosc2_schunk_open_offset")]
     pub fn offset(mut self, offset: u64) -> Self {
         self.offset = offset;
@@ -275,8 +294,8 @@ impl OpenOptions {
 
     /// Sets the compression parameters of new chunks. Python: `cparams`.
     ///
-    /// A new super-chunk stores them in its header. For an existing super-chunk, they are used instead of the
-    /// parameters in its header, which do not change.
+    /// A new super-chunk stores the parameters in its header. For an existing super-chunk, the parameters take
+    /// precedence over the parameters in its header, and the header does not change.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -288,44 +307,47 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the size of an item of a new super-chunk in bytes, 1 by default. A typesize in the
+    /// Sets the typesize of a new super-chunk: the size of an item in bytes. Default: 1. A typesize in the
     /// [`cparams`](Self::cparams) takes precedence. C and Python: `typesize`.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = typesize;
         self
     }
 
-    /// Sets the chunk size of a new super-chunk: the decompressed size in bytes of every chunk except the last one,
+    /// Sets the chunk size of a new super-chunk: the decompressed size in bytes of every chunk except the last chunk,
     /// which may be shorter. Python: `SChunk(chunksize=...)`.
     ///
-    /// By default the first chunk determines the chunk size. If the chunk size is set, adding a longer first chunk
-    /// fails with [`ErrorKind::InvalidArgument`].
+    /// By default the first chunk determines the chunk size. With this option, adding a first chunk that is longer than
+    /// `bytes` fails with [`ErrorKind::InvalidArgument`].
     pub fn chunksize(mut self, bytes: usize) -> Self {
         self.chunksize = Some(bytes);
         self
     }
 
-    /// Adds a fixed-length metalayer to a new super-chunk. A contiguous frame accepts new fixed-length metalayers only
-    /// before its first chunk. C: `blosc2_meta_add`. Python: `meta={name: value}`.
+    /// Adds a fixed-length metalayer (a named byte string) to a new super-chunk. A contiguous frame accepts new
+    /// fixed-length metalayers only before its first chunk. C: `blosc2_meta_add`. Python: `meta={name: value}`.
     ///
-    /// The content is stored unchanged. Python decodes the contents of metalayers as msgpack, and fails on other bytes;
-    /// `meta_value`, with the feature `msgpack`, writes msgpack.
+    /// The content is stored unchanged. Python decodes the content of a metalayer as msgpack, and fails if the content
+    /// is not msgpack. `meta_value` writes msgpack; this method needs the feature `msgpack`.
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
-    /// Sets the maximum number of bytes of memory that the result of one read may take. Reads that need more fail with
+    /// Sets the maximum memory in bytes for the result of one read. A read that needs more memory fails with
     /// [`ErrorKind::TooLarge`].
     ///
-    /// A few stored bytes can represent gigabytes of zeros. By default one read of chunks may take 1 GiB, or 256 times
-    /// the stored bytes if that is more, and one read of a metalayer is limited by
-    /// [`Limits::metadata`](blosc2_format::Limits::metadata). These default limits apply to super-chunks that were
-    /// opened, and to new ones in files and directories. There is no default limit for a new super-chunk in memory, in
-    /// a custom storage backend or in a [custom directory](crate::storage::FolderMut).
+    /// The limit protects against untrusted input: a few stored bytes can represent gigabytes of zeros. The default
+    /// limits are:
+    /// - one read of chunks: 1 GiB or 256 times the stored bytes, whichever is more;
+    /// - one read of a metalayer: [`Limits::metadata`](blosc2_format::Limits::metadata).
     ///
-    /// A buffer that the caller provides does not count. For an iterator, the limit applies to each of its reads, not
-    /// to their sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
+    /// These default limits apply to opened super-chunks, and to new super-chunks in files and directories. There is no
+    /// default limit for a new super-chunk in memory, in a custom storage backend or in a [custom
+    /// directory](crate::storage::FolderMut).
+    ///
+    /// A buffer that the caller provides does not count. An iterator applies the limit to each of its reads. If
+    /// decompression needs more than 64 MiB of working memory, the limit also applies to the working memory.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
@@ -333,40 +355,51 @@ impl OpenOptions {
 
     /// Sets the limits for opening untrusted input; see [`Limits`](blosc2_format::Limits).
     ///
-    /// By default opening allocates at most 64 MiB plus 16 times the stored bytes, and accepts up to 2^24 chunks.
+    /// By default, opening a frame allocates at most 64 MiB plus 16 times the stored bytes, and accepts up to 2^24
+    /// chunks.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets whether a new frame has checksums of its chunks, its header and its metalayers. Off by default.
+    /// Sets whether a new frame has checksums (CRC-32C) of its chunks, its header and its metalayers. Off by default.
     ///
-    /// The formats have no checksums: a changed byte of a chunk can decompress to other data without an error. With
-    /// checksums (CRC-32C) such a change is an error of the kind [`ErrorKind::InvalidData`]. Each change of the
-    /// super-chunk updates them. They are stored in the variable-length metalayer `blosc2.crc32c`, which other programs
-    /// ignore, and which [`SChunk::vlmeta`] does not list; the section *Frame: checksums* of `FORMATS.md` in the crate
-    /// `blosc2-format` specifies it.
+    /// The Blosc2 formats have no checksums: if a byte of a chunk is damaged, the chunk can decompress to wrong data
+    /// without an error. With checksums, reading the chunk fails with [`ErrorKind::InvalidData`]. Each change of the
+    /// super-chunk updates the checksums.
     ///
-    /// The header and the metalayers are compared with their checksum when the frame is opened. A chunk is compared
-    /// when a handle first reads its data, but not by [`SChunk::chunk_info`]. Later reads by the handle do not compare
-    /// the chunk again, until the handle re-reads the metadata because another handle has changed the frame.
+    /// The checksums are stored in the variable-length metalayer `blosc2.crc32c`. Other programs ignore this metalayer,
+    /// and [`SChunk::vlmeta`] does not list it. The section *Frame: checksums* of `FORMATS.md` in the crate
+    /// `blosc2-format` specifies its content.
     ///
-    /// Cost: the first read of a chunk reads the whole compressed chunk from the storage, even if only a part of the
-    /// data is needed. Several threads that read parts of the chunk at the same time may each read all of it. The
-    /// checksums have 4 bytes for each chunk. Opening the frame reads all of them, and each change writes all of them,
-    /// which takes some milliseconds for 1,000,000 chunks. A [transaction](SChunk::transaction) writes them once.
+    /// When the checksums are compared:
+    /// - The header and the metalayers are compared when the frame is opened.
+    /// - A chunk is compared when a handle first reads the data of the chunk. [`SChunk::chunk_info`] compares nothing.
+    /// - After another handle has changed the frame, each chunk is compared again at its next read.
     ///
-    /// Copies by [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] have
-    /// checksums if the original has them. Any other new super-chunk or array has them if this option is set.
+    /// Cost:
+    /// - The first read of a chunk reads the complete compressed chunk from the storage, even if only a part of the
+    ///   data is needed. If several threads read parts of the chunk at the same time, each thread may read the complete
+    ///   chunk.
+    /// - The checksums take 4 bytes for each chunk. Opening the frame reads all checksums, and each change writes all
+    ///   checksums. This takes some milliseconds for 1,000,000 chunks. A [transaction](SChunk::transaction) writes the
+    ///   checksums once.
     ///
-    /// A program that does not know checksums, such as Python, can read and change the frame, but does not update the
-    /// checksums. If such a change alters the length of the frame or the number of chunks, this crate recognizes it:
-    /// opening succeeds, and reads of the changed chunks fail. If it alters the metadata, but neither of these two
-    /// numbers, opening fails. Opening a copy that Python has made can also fail, because Python copies the old
-    /// checksums. To accept the changes, use the command `blosc2 checksums`, or open the frame with
+    /// [`SChunk::save`], [`SChunk::to_cframe`], [`SChunk::try_clone`] and [`SChunk::recompress`] create copies with
+    /// checksums if the original has checksums. For any other new super-chunk or array, this option decides.
+    ///
+    /// Python and other programs that do not support checksums can read and change the frame. They do not update the
+    /// checksums:
+    /// - If such a change alters the length of the frame or the number of chunks, opening succeeds, and reads of the
+    ///   changed chunks fail.
+    /// - If such a change alters the metadata, but not the length or the number of chunks, opening fails.
+    /// - Opening a copy that Python has written can also fail, because Python copies the old checksums.
+    ///
+    /// To accept such changes, use the command `blosc2 checksums`, or open the frame with
     /// [`verify_checksums(false)`](Self::verify_checksums) and call [`SChunk::set_checksums`].
     ///
-    /// This option has no effect on existing frames: [`SChunk::set_checksums`] adds checksums to them, or removes them.
+    /// This option has no effect on existing frames. [`SChunk::set_checksums`] adds checksums to an existing frame or
+    /// removes them.
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -381,8 +414,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the [checksums](Self::checksums) of an opened frame are compared with its content. On by default.
-    /// It has no effect on frames without checksums.
+    /// Sets whether the [checksums](Self::checksums) of an opened frame are compared with the content of the frame. On
+    /// by default. The option has no effect on frames without checksums.
     pub fn verify_checksums(mut self, verify: bool) -> Self {
         self.verify = verify;
         self
@@ -398,16 +431,21 @@ impl OpenOptions {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
-    /// - [`ErrorKind::AlreadyExists`]: it exists and [`create_new`](Self::create_new) is set; it is not changed;
-    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::AlreadyExists`]: the file or directory exists, and [`create_new`](Self::create_new) is set; this
+    ///   function does not change it;
+    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now; see
     ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see [access to a
+    /// - [`ErrorKind::Busy`], in these cases:
+    ///   - another handle of this program excludes the new handle; see [access to a
     ///   file](Self#access-to-a-file-by-several-handles);
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    ///   - another access to the file is running a [user closure](Self#user-closures), so that this call could
+    ///   deadlock;
+    ///   - other programs replace the file repeatedly;
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
-    ///   the file is opened for writing with [`locking`](Self::locking), and has several hard links;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or a
+    ///   file with several hard links is opened for writing with [`locking`](Self::locking);
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
@@ -431,16 +469,21 @@ impl OpenOptions {
         self.open_path(path)
     }
 
-    /// Opens a frame in a custom storage backend, or creates one there. C: `blosc2_schunk_open_udio`.
+    /// Opens or creates a contiguous frame in a custom storage backend. C: `blosc2_schunk_open_udio`.
     ///
-    /// With [`create_new`](Self::create_new), the storage must be empty; with [`create`](Self::create), a frame is
-    /// created if the storage is empty; with [`replace`](Self::replace), its content is discarded. To open any
-    /// [`ReadAt`](crate::storage::ReadAt) source for reading, wrap it in [`ReadOnly`].
+    /// The options determine when a new frame is created:
+    /// - [`create_new`](Self::create_new): the storage must be empty;
+    /// - [`create`](Self::create): a frame is created if the storage is empty;
+    /// - [`replace`](Self::replace): the content of the storage is discarded.
+    ///
+    /// To read a frame from any source that implements [`ReadAt`](crate::storage::ReadAt), wrap the source in
+    /// [`ReadOnly`].
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open), and with those of the storage; a panic of the storage becomes
-    /// [`ErrorKind::Callback`]. Creating a frame in a [`File`] fails with [`ErrorKind::Busy`] if any other handle of
-    /// this program has the file open, even for reading.
+    /// Fails with the errors of [`open`](Self::open), with the errors of the storage, and with
+    /// - [`ErrorKind::Callback`]: the storage panics;
+    /// - [`ErrorKind::Busy`]: the storage is a [`File`], a frame is created in it, and another handle of this program
+    ///   has the file open for reading or writing.
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
         self.check_recover()?;
@@ -469,11 +512,11 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens the frame in a file that was opened at `path`, which the super-chunk keeps for messages. The path is not
-    /// resolved again, except on systems where only the path identifies a file. The caller holds the lock of the file,
-    /// if it has one.
+    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path. The path is
+    /// resolved again only on systems where a path identifies a file. The caller holds the lock of the file if a lock
+    /// file exists.
     ///
-    /// For `blosc2-store`, which opens the files of a store without following links.
+    /// `blosc2-store` uses this method to open the files of a store without following links.
     #[doc(hidden)]
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
         if !cfg!(unix) {
@@ -485,14 +528,18 @@ impl OpenOptions {
         Ok(schunk)
     }
 
-    /// Opens or creates a sparse frame in a custom directory: a value whose type implements
-    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. [`open`](Self::open) opens a
-    /// directory of the file system by its path. C: `blosc2_schunk_open_udio` of a directory.
+    /// Opens or creates a sparse frame in a custom directory. C: `blosc2_schunk_open_udio` of a directory.
+    ///
+    /// A sparse frame has one file for each chunk. A custom directory is a value whose type implements
+    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. To open a directory of the
+    /// file system, pass its path to [`open`](Self::open).
     ///
     /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
-    /// directory has no index file, `chunks.b2frame`. Accesses of several handles to one directory are not coordinated:
-    /// a change fails with [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it,
-    /// and [`SChunk::refresh`] reads the changes of other handles.
+    /// directory has no index file, `chunks.b2frame`.
+    ///
+    /// This crate does not coordinate several handles of one custom directory. A change fails with [`ErrorKind::Busy`]
+    /// if another handle has changed the frame since this handle last read the metadata. [`SChunk::refresh`] reads the
+    /// changes of other handles.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -540,10 +587,10 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open), with those of the directory (a panic of the directory becomes
-    /// [`ErrorKind::Callback`]), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the directory contains a frame; remove
-    ///   its files first.
+    /// Fails with the errors of [`open`](Self::open), with the errors of the directory, and with
+    /// - [`ErrorKind::Callback`]: the directory panics;
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, and the directory contains a frame; remove
+    ///   the files of the frame first.
     #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
     pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
     where
@@ -563,7 +610,7 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens a frame in memory, without a copy of the bytes; [`SChunk::into_cframe`] returns them. C:
+    /// Opens an in-memory contiguous frame, without a copy of the bytes. [`SChunk::into_cframe`] returns the bytes. C:
     /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
     /// For memory of other types, such as `Arc<[u8]>`, use [`from_owner`](Self::from_owner); for borrowed memory, use
@@ -573,17 +620,18 @@ impl OpenOptions {
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
     ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
         self.open_memory(bytes)
     }
 
-    /// Opens a frame in memory for reading, without a copy of the bytes. The memory may have any owner: `Arc<[u8]>`,
-    /// `&'static [u8]`, `bytes::Bytes`, `memmap2::Mmap`. C: `blosc2_schunk_from_buffer` without a copy.
+    /// Opens an in-memory contiguous frame for reading, without a copy of the bytes. `bytes` may be any type that owns
+    /// memory, such as `Arc<[u8]>`, `&'static [u8]`, `bytes::Bytes` or `memmap2::Mmap`. C: `blosc2_schunk_from_buffer`
+    /// without a copy.
     ///
-    /// The super-chunk keeps the owner for its whole lifetime.
+    /// The super-chunk owns `bytes` and drops it when the super-chunk is dropped.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -605,12 +653,12 @@ impl OpenOptions {
         self.open_memory(Guarded(Shared(bytes)))
     }
 
-    /// Opens a frame in borrowed memory for reading, without a copy of the frame, while `work` runs. C:
-    /// `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a copy.
+    /// Opens a contiguous frame in borrowed memory for reading, without a copy of the frame, and passes the super-chunk
+    /// to `work`. C: `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a copy.
     ///
-    /// When `work` has returned, the super-chunk can no longer access the memory. If `work` has stored the super-chunk
-    /// somewhere, its reads then fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a
-    /// read of a file does; [`from_owner`](Self::from_owner) copies nothing.
+    /// The super-chunk is usable only while `work` runs. If `work` moves the super-chunk elsewhere, its reads fail with
+    /// [`ErrorKind::Io`] after `work` has returned. Each read copies the compressed bytes of the blocks that it needs.
+    /// With [`from_owner`](Self::from_owner), reads copy nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -636,7 +684,7 @@ impl OpenOptions {
         lend(bytes, |lent| work(self.open_memory(lent)?))
     }
 
-    /// Creates a super-chunk in memory that stores each chunk in a separate allocation.
+    /// Creates an in-memory super-chunk that stores each chunk in a separate allocation.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
@@ -645,10 +693,11 @@ impl OpenOptions {
         self.new_in(Box::<Memory>::default())
     }
 
-    /// Creates a super-chunk in memory as a contiguous frame in one buffer, with the same bytes as a file. C:
+    /// Creates an in-memory super-chunk that is a contiguous frame in one buffer, with the same bytes as a file. C:
     /// `contiguous` without `urlpath`.
     ///
-    /// Appending is slower than in [`in_memory`](Self::in_memory); [`SChunk::into_cframe`] needs no copy.
+    /// Appending is slower than with [`in_memory`](Self::in_memory). [`SChunk::into_cframe`] returns the buffer without
+    /// a copy.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
@@ -663,8 +712,8 @@ impl OpenOptions {
         Box::new(Contiguous::new(Vec::new(), Safety::Errors))
     }
 
-    /// Returns the store of a new frame in a storage that is empty or may be emptied, and the claim of its file if the
-    /// storage is a file.
+    /// Returns the store of a new frame in a storage, and the claim of the file if the storage is a file. With
+    /// `replace`, the content of the storage is discarded; otherwise the storage must be empty.
     pub(crate) fn new_storage(
         storage: impl Storage + 'static,
         replace: bool,
@@ -681,7 +730,7 @@ impl OpenOptions {
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
             let detail = format!(
-                "the storage is not empty: it has {size} bytes; open_storage opens what is there"
+                "the storage is not empty: it has {size} bytes; open_storage opens its frame"
             );
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
         }
@@ -690,7 +739,7 @@ impl OpenOptions {
         Ok((Box::new(Contiguous::new(storage, safety)), gate))
     }
 
-    /// Returns the store of a new frame in a directory that has none.
+    /// Returns the store of a new frame in a directory that contains no frame.
     pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -713,7 +762,7 @@ impl OpenOptions {
         Ok(Box::new(Directory::new(files, safety)))
     }
 
-    /// Checks that a frame inside a larger file is not opened for changes.
+    /// Checks that a frame at an offset is not opened for writing.
     fn check_offset(&self) -> Result<()> {
         if self.offset > 0 && self.access() != Access::Read {
             let detail = "a frame inside a larger file can only be read";
@@ -770,7 +819,7 @@ impl OpenOptions {
         Ok(schunk)
     }
 
-    /// Switches on the checksums of a frame that is being created, if they are set.
+    /// Adds checksums to a frame that is being created, if the option is set.
     pub(crate) fn start_checksums(&self, schunk: &mut SChunk) -> Result<()> {
         if !self.checksums {
             return Ok(());
@@ -868,7 +917,7 @@ impl OpenOptions {
         self.check_content(&report, schunk).map(Some)
     }
 
-    /// Rolls back the change of a stopped writer in a file; does nothing if another file has replaced it.
+    /// Rolls back the change of a stopped writer in the file at `path`. Does nothing if another file is now at `path`.
     fn recover_file(&self, path: &Path, gate: &Gate) -> Result<()> {
         let mut pass = gate.change()?;
         let io = |error| Error::of_io(OPEN, error);
@@ -877,7 +926,7 @@ impl OpenOptions {
             return Ok(());
         }
         if gate.is_locking() && links(&file).map_err(io)?.is_some_and(|count| count > 1) {
-            let detail = "the file has several names (hard links), and a writer that uses another name does not take this lock";
+            let detail = "the file has several names (hard links), and a writer that uses another name acquires another lock";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
         Contiguous::new(file, self.safety()).recover(OPEN)?;
@@ -885,7 +934,7 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Opens a frame in memory, which no other handle changes.
+    /// Opens an in-memory frame. No other handle can change the frame.
     fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
         self.check_recover()?;
@@ -897,7 +946,7 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Returns the frame in a storage, from the offset that is set.
+    /// Returns the frame in a storage, at the offset of the options.
     fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
         match self.offset {
             0 => Contiguous::new(storage, safety),
@@ -919,7 +968,7 @@ impl OpenOptions {
         Ok((schunk, report))
     }
 
-    /// Checks with C the chunks that the Rust implementation cannot decode.
+    /// Decompresses with C the chunks that the Rust implementation cannot decompress.
     fn check_content(&self, report: &Report, schunk: SChunk) -> Result<SChunk> {
         if self.check != Some(Check::Content) {
             return Ok(schunk);
@@ -938,7 +987,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the report of a check of this depth, which has no error.
+    /// Checks a frame to this depth. Returns the report if it contains no error.
     fn report(
         &self,
         depth: Check,
@@ -989,7 +1038,7 @@ fn has_frame(folder: &impl Folder) -> Result<bool> {
     }
 }
 
-/// Opens a directory, which keeps its identity, on systems that can open directories.
+/// Opens a directory, on systems that can open directories. While the directory is open, its identity does not change.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(path).ok()
 }

@@ -24,7 +24,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
     #[doc(alias = "blosc2_schunk_decompress_chunk")]
     pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -34,13 +34,13 @@ impl SChunk {
         })
     }
 
-    /// Decompresses the chunk at `index` into `items`, which must have the size of the chunk.
+    /// Decompresses the chunk at `index` into `items`. `items` must have the decompressed size of the chunk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the sizes differ.
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
+    /// - [`ErrorKind::InvalidArgument`]: `items` does not have the decompressed size of the chunk.
     pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
@@ -55,8 +55,8 @@ impl SChunk {
 
     /// Returns a double-ended iterator that decompresses the chunks. Python: `SChunk.iterchunks`.
     ///
-    /// Each chunk is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
-    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize.
+    /// Each chunk is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
@@ -64,8 +64,8 @@ impl SChunk {
 
     /// Returns the compressed chunk at `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
     ///
-    /// A special chunk that is recorded in the index only has no stored bytes; a chunk with the same content is
-    /// created.
+    /// Some [special chunks](Special) have no stored bytes: only the index records them. For such a chunk, this method
+    /// creates a chunk with the same content.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -75,8 +75,8 @@ impl SChunk {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
-    /// Returns a handle to the chunk at `index`. This reads only the header of the chunk; [`LazyChunk::items`] reads
-    /// only the blocks that it needs. C: `blosc2_schunk_get_lazychunk`.
+    /// Returns a lazy handle to the chunk at `index`. This method reads only the header of the chunk.
+    /// [`LazyChunk::items`] then reads only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -97,8 +97,8 @@ impl SChunk {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
 
-    /// Returns the parameters in the header of the chunk at `index`, without decompression, and without a comparison
-    /// with its [checksum](crate::OpenOptions::checksums).
+    /// Returns the parameters in the header of the chunk at `index`. This method does not decompress the chunk, and
+    /// does not compare it with its [checksum](crate::OpenOptions::checksums).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -115,7 +115,7 @@ impl SChunk {
 
     /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
-    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading).
+    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -123,15 +123,16 @@ impl SChunk {
         (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
-    /// Decompresses the block at the index `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`. Python:
+    /// Decompresses the block with the index `block` in the chunk at `index`. C: `blosc2_schunk_get_vlblock`. Python:
     /// `SChunk.get_vlblock`.
     ///
-    /// The chunk may have variable-length blocks, as written by [`append_blocks`](Self::append_blocks), or blocks of
-    /// one size. From a file the whole compressed chunk is read, and only this block is decompressed.
+    /// The chunk may have variable-length blocks (see [`append_blocks`](Self::append_blocks)) or blocks of one size.
+    /// From a file, this method reads the complete compressed chunk. It decompresses only this block.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk or block.
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks, or `block` is not less than the
+    ///   number of blocks of the chunk.
     #[doc(alias = "blosc2_schunk_get_vlblock")]
     pub fn block(&self, index: usize, block: usize) -> Result<Vec<u8>> {
         self.with_chunk(index, None, |chunk, decoder| {
@@ -178,7 +179,8 @@ impl SChunk {
         self.with_chunk_in(&self.reading()?, index, ranges, work)
     }
 
-    /// Calls `work` within a read. If ranges of the data are set, the rest of the chunk may be missing.
+    /// Calls `work` within a read. If `ranges` is set, the chunk that `work` gets may contain only the bytes for these
+    /// ranges of the data.
     pub(crate) fn with_chunk_in<R>(
         &self,
         reading: &Reading<'_>,
@@ -189,7 +191,8 @@ impl SChunk {
         self.with_chunk_or_fetched(reading, index, ranges, &Fetched::default(), work)
     }
 
-    /// Like [`with_chunk_in`](Self::with_chunk_in); reads nothing if the ranges were fetched before, in the same read.
+    /// Like [`with_chunk_in`](Self::with_chunk_in). Reads nothing if `fetched` contains the ranges, which were then
+    /// fetched in the same read.
     pub(crate) fn with_chunk_or_fetched<R>(
         &self,
         reading: &Reading<'_>,
@@ -199,14 +202,15 @@ impl SChunk {
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
         let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
-        // The checksum is that of the whole chunk.
+        // To compare the checksum, the whole chunk is read.
         let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
         decoder.set_place(index, start);
         let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
             if header.is_compressed() {
-                // Blocks pass through codec and filters; a part of some chunks needs all of their data.
+                // Memory for blocks between the codec and the filters. For some chunks, a part of the data takes memory
+                // for all data.
                 let whole = ranges
                     .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
                 let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
@@ -246,8 +250,8 @@ impl SChunk {
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
-    /// Returns whether a chunk has `nbytes` bytes in blocks of `len` bytes, and each can be decompressed alone at the
-    /// cost of its size.
+    /// Returns whether a chunk has `nbytes` bytes in blocks of `len` bytes, and decompressing one block takes time in
+    /// proportion to the block only.
     pub(crate) fn has_separate_blocks(
         &self,
         reading: &Reading<'_>,
@@ -292,9 +296,9 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
 }
 
-/// The parameters with which a chunk was compressed, from its header. Returned by [`SChunk::chunk_info`].
+/// The compression parameters in the header of a chunk. Returned by [`SChunk::chunk_info`].
 ///
-/// The compression level is not stored in a chunk.
+/// The header does not contain the compression level.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Filter, SChunk};
@@ -311,21 +315,21 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes; 0 for a special chunk that is recorded in the index only.
+    /// The compressed size in bytes; 0 for a [special chunk](Special) that only the index of the frame records.
     pub cbytes: usize,
     /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,
-    /// The kind of special chunk; `None` for a chunk that stores data.
+    /// The kind of special chunk, which stores no data; `None` for a chunk that stores data.
     pub special: Option<Special>,
     /// Whether the data is stored uncompressed.
     pub is_stored: bool,
-    /// The codec. It has no meaning for stored and special chunks.
+    /// The codec. It has no meaning for stored chunks ([`is_stored`](Self::is_stored)) and special chunks.
     pub codec: Codec,
     /// The parameter of the codec (`compcode_meta` in C); its meaning depends on the codec.
     pub codec_meta: u8,
-    /// Whether each block is split into `typesize` streams that are compressed separately. A shorter last block is not
-    /// split. After the filter shuffle, the first stream contains the first bytes of all items, the second stream the
-    /// second bytes, and so on.
+    /// Whether each block is split into `typesize` streams that are compressed separately. After the filter shuffle,
+    /// stream 0 contains byte 0 of each item, stream 1 contains byte 1 of each item, and so on. A shorter last block is
+    /// not split.
     pub is_split: bool,
     /// Whether the chunk contains a compression dictionary.
     pub has_dictionary: bool,
@@ -349,7 +353,7 @@ impl ChunkInfo {
         }
     }
 
-    /// Returns the filters, in the order in which they were applied.
+    /// Returns the filters, in the order in which they were applied at compression.
     pub fn filters(&self) -> Vec<Filter> {
         let [codes, metas] = &self.slots;
         Filter::of_slots(codes, metas).collect()
@@ -362,7 +366,7 @@ impl ChunkInfo {
     }
 }
 
-/// A handle that reads the data of a chunk on demand. Created by [`SChunk::lazy_chunk`].
+/// A lazy handle to a chunk, which reads only the requested data. Created by [`SChunk::lazy_chunk`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -386,13 +390,14 @@ impl LazyChunk<'_> {
         self.info
     }
 
-    /// Reads a range of items of the chunk. Only the blocks that contain the items are read and decompressed, as by
-    /// [`SChunk::items`].
+    /// Reads a range of items of the chunk. Reads and decompresses only the blocks that contain the items;
+    /// [`SChunk::items`] lists the exceptions.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the range is outside the chunk;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the chunk, or its start is after its end;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or the range has no
+    ///   end, and the chunk ends with an incomplete item.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         let schunk = self.schunk;
         schunk.check_item::<T>(READ)?;
@@ -404,16 +409,16 @@ impl LazyChunk<'_> {
         })
     }
 
-    /// Decompresses one block of the chunk. From a file the whole compressed chunk is read.
+    /// Decompresses the block with the index `block`. From a file, this method reads the complete compressed chunk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: there is no such block.
+    /// - [`ErrorKind::OutOfBounds`]: `block` is not less than the number of blocks of the chunk.
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
         self.schunk.block(self.index, block)
     }
 
-    /// Reads the whole compressed chunk.
+    /// Reads the complete compressed chunk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading).
@@ -422,7 +427,7 @@ impl LazyChunk<'_> {
     }
 }
 
-/// Checks that a range is inside a chunk, which another handle may have changed since the range was computed.
+/// Checks that a range is inside a chunk: another handle may have changed the chunk since the range was computed.
 pub(super) fn check_range(chunk: &ChunkRef<'_>, bytes: &Range<usize>, index: usize) -> Result<()> {
     if bytes.end <= chunk.nbytes() {
         return Ok(());

@@ -29,7 +29,7 @@ type CheckResult = std::result::Result<Report, blosc2_format::Error>;
 /// The new name of the metalayer of an array if the chunks no longer match the array.
 const DAMAGED_ARRAY: &str = "b2nd-damaged";
 
-/// What [`repair`] or [`repair_to`] did. `Display` writes it as one line of text.
+/// The result of [`repair`] and [`repair_to`]. `Display` writes the result as one line of text.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -52,13 +52,14 @@ pub enum Repaired {
     Sound,
     /// An unfinished change was rolled back: the frame is in the state before the change.
     RolledBack,
-    /// An unfinished change lacked only its last step, which was completed: the frame is in the state after the change.
+    /// An unfinished change was completed, because only its last step was missing: the frame is in the state after the
+    /// change.
     Completed,
-    /// The intact parts were written to a new frame.
+    /// The frame was damaged, and its intact parts were written to a new frame.
     Rebuilt(Rebuilt),
 }
 
-/// The result of [`repair`] and [`repair_to`] if they have written the intact parts of a damaged frame to a new frame.
+/// A description of a new frame that [`repair`] or [`repair_to`] has written from the intact parts of a damaged frame.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -78,45 +79,54 @@ pub enum Repaired {
 pub struct Rebuilt {
     /// The number of chunks of the new frame.
     pub nchunks: usize,
-    /// The original indices of the lost chunks. In the new frame, the chunks after a lost chunk have lower indices than
-    /// before.
+    /// The indices of the lost chunks in the damaged frame. In the new frame, the chunks after a lost chunk have lower
+    /// indices.
     ///
-    /// `None` if the index of the frame is lost; it is then unknown which chunks are missing. The new frame contains
-    /// the chunks in the order in which they are stored in the file, which is the original order if all were appended.
-    /// It may contain old versions of replaced or deleted chunks. It lacks special chunks that only the index stores
-    /// (zeros, NaN, uninitialized).
+    /// `None` if the index of the damaged frame is lost, so that the missing chunks are unknown. In this case:
+    /// - The new frame contains the chunks in the order of their offsets in the file. This is the original order if all
+    ///   chunks were appended.
+    /// - The new frame may contain old versions of replaced chunks, and deleted chunks.
+    /// - The new frame lacks special chunks that only the index recorded (zeros, NaN, uninitialized).
     pub lost: Option<Vec<usize>>,
-    /// The names of the fixed-length metalayers; `None` if the part of the header that lists them is lost.
+    /// The names of the fixed-length metalayers (named byte strings) of the new frame; `None` if the part of the header
+    /// that lists them is lost.
     pub meta: Option<Vec<String>>,
-    /// The names of the variable-length metalayers; `None` if the trailer, which lists them, is lost.
+    /// The names of the variable-length metalayers of the new frame; `None` if the trailer that lists them is lost.
     pub vlmeta: Option<Vec<String>>,
-    /// Whether the header or the metalayers differ from their checksum. They are kept, but their content may be wrong.
+    /// Whether the header or the metalayers differ from their checksum. The new frame contains these parts, but their
+    /// content may be wrong.
     pub is_metadata_changed: bool,
-    /// Whether the frame was an array and is now a plain super-chunk, because chunks are missing or out of order. The
-    /// metalayer `b2nd` is renamed to `b2nd-damaged`.
+    /// Whether the damaged frame was an array and the new frame is a plain super-chunk, because chunks are missing or
+    /// out of order. The metalayer `b2nd` with the shape of the array is renamed to `b2nd-damaged`.
     pub was_array: bool,
-    /// The new path of the damaged frame; `None` after [`repair_to`], which does not move it.
+    /// The new path of the damaged frame after [`repair`]; `None` after [`repair_to`], which does not rename the
+    /// damaged frame.
     pub damaged: Option<PathBuf>,
 }
 
-/// Repairs a file or directory that is damaged, or whose writer was stopped in the middle of a change.
+/// Repairs the frame in a file or directory: a frame that is damaged, or whose writer was stopped in the middle of a
+/// change.
 ///
-/// - A valid frame is not changed. All its chunks are decompressed to check this.
-/// - An unfinished change of this crate is rolled back, or completed if only its last step is missing. Opening the file
-///   for writing with [`locking`](crate::OpenOptions::locking) does the same without a check of all chunks; see
-///   [crash recovery](crate::OpenOptions#crash-recovery).
-/// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
-///   frame, which is renamed with the suffix `.damaged`. Lost chunks are left out, not replaced by other data. An array
-///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
+/// The function decompresses all chunks to check the frame. The result depends on the state of the frame:
+/// - A valid frame is not changed.
+/// - An unfinished change is rolled back, or completed if only its last step is missing; see [crash
+///   recovery](crate::OpenOptions#crash-recovery). Opening the file for writing with
+///   [`locking`](crate::OpenOptions::locking) also recovers the frame, without a check of all chunks.
+/// - For a damaged frame, the intact parts are written to a new frame, with a new index and trailer. The damaged frame
+///   is renamed with the suffix `.damaged`, and the new frame gets its path. The new frame does not contain the lost
+///   chunks, and no other data replaces them. An array that has lost chunks becomes a plain super-chunk. [`Rebuilt`]
+///   describes the new frame.
 ///
-/// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as
-/// damaged. A program that writes no checksums may have changed the frame. If the length of the frame or the number of
-/// chunks shows this, the checksums are ignored. Otherwise the chunks that it has changed in place count as damaged,
-/// unless [`SChunk::set_checksums`](crate::SChunk::set_checksums) is called first. Without checksums, a chunk that can
-/// be decompressed counts as intact, even if its data is wrong.
+/// Without [checksums](crate::OpenOptions::checksums), a chunk that can be decompressed counts as intact, even if its
+/// data is wrong. With checksums, a chunk that differs from its checksum counts as damaged.
 ///
-/// If the frame has a lock file, the lock is taken. Without a lock file, the caller must ensure that no other program
-/// has the frame open. Handles that have the damaged frame open must open the rebuilt frame again.
+/// A program that does not support checksums, such as Python, may have changed a frame with checksums. If that change
+/// altered the length of the frame or the number of chunks, the checksums are ignored. Otherwise the changed chunks
+/// count as damaged. To prevent this, call [`SChunk::set_checksums`](crate::SChunk::set_checksums) first.
+///
+/// If the frame has a lock file, the function acquires the lock. Without a lock file, the caller must ensure that no
+/// other program has the frame open. A handle that has the damaged frame open does not switch to the new frame: open
+/// the path again.
 ///
 /// The command `blosc2 repair` calls this function.
 ///
@@ -145,17 +155,17 @@ pub struct Rebuilt {
 /// ```
 ///
 /// # Errors
-/// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
-/// completed.
+/// After an error the file or directory is unchanged, or an unfinished change was rolled back or completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is not a frame, for example an archive that contains one; it has neither the header
-///   nor the index nor the trailer of a frame; none of its chunks is intact; or the intact parts do not form a valid
-///   frame;
-/// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
-///   chunk needs a codec that this build does not have;
+/// - [`ErrorKind::InvalidData`], in these cases:
+///   - the file is not a frame, for example an archive that contains a frame;
+///   - the header, the index and the trailer of the frame are all lost;
+///   - no chunk is intact;
+///   - the intact parts do not form a valid frame;
+/// - [`ErrorKind::Unsupported`]: the file has another format, such as the frame format of a beta version of C-Blosc2;
+///   or a chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
-/// - [`ErrorKind::TooLarge`]: repairing takes more memory than the default [`limits`](crate::OpenOptions::limits) of
-///   [`OpenOptions`](crate::OpenOptions) allow;
+/// - [`ErrorKind::TooLarge`]: repairing would exceed the default [`limits`](crate::OpenOptions::limits);
 /// - [`ErrorKind::Busy`]: this program has the file open for writing.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
@@ -190,13 +200,18 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     Ok(repaired)
 }
 
-/// Repairs a file or directory into a new file or directory; the original is not changed. A valid frame is copied.
+/// Writes a repaired copy of the frame in a file or directory to a new file or directory, and does not change the
+/// original. A valid frame is copied.
 ///
-/// No lock is taken: the caller must ensure that nothing changes the original during the call.
+/// The function acquires no lock. The caller must ensure that no other handle or program changes the original during
+/// the call.
+///
+/// In contrast to [`repair`], one intact chunk is enough: the function also writes a new frame if the header, the index
+/// and the trailer are all lost.
 ///
 /// # Errors
 /// Fails with the errors of [`repair`] except [`ErrorKind::Busy`], and with
-/// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `output`; it is not changed.
+/// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `output`; this function does not change it.
 pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
     let io = |error| Error::from_io(REPAIR, path, error);
@@ -235,7 +250,7 @@ fn copy(path: &Path, is_directory: bool, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a file with its permissions. The owner can change the copy, even if the original is read-only.
+/// Copies a file with its permissions. If the original is read-only, the owner can still write to the copy.
 fn copy_file(path: &Path, target: &Path) -> io::Result<()> {
     fs::copy(path, target)?;
     let mut permissions = fs::metadata(target)?.permissions();
@@ -295,7 +310,7 @@ fn is_good(verdict: Verdict) -> Result<bool> {
     Ok(verdict.fault(REPAIR)?.is_none())
 }
 
-/// The intact parts that are needed to rebuild a frame.
+/// The parts that must be intact to rebuild a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     /// The header, the index or the trailer of a frame that starts at the first byte.
@@ -339,8 +354,8 @@ fn rebuild(path: &Path, is_directory: bool, target: &Path, needed: Evidence) -> 
     checked(rebuilt, frame::check(&file, &all()))
 }
 
-/// Whether a frame header is between the start of a file and its first intact chunk: the file contains a frame, as an
-/// archive does, but is not one.
+/// Returns whether a frame header is between the start of a file and its first intact chunk. Such a file is not a
+/// frame, but contains a frame, for example an archive.
 fn starts_later(file: &dyn ReadAt, salvaged: &Salvaged) -> io::Result<bool> {
     /// The name in a header, at its byte 1.
     const NAME: &[u8] = b"\xa8b2frame\0";
@@ -421,7 +436,7 @@ fn write(
     })
 }
 
-/// Appends a chunk; returns whether there is one that matches the other chunks.
+/// Appends a chunk. Returns `false` if the chunk is lost or does not match the other chunks.
 fn push(
     state: &mut State,
     piece: &Piece,
@@ -448,7 +463,7 @@ fn push(
     }
 }
 
-/// Adds the known metalayers; returns their names, and whether the metalayer of an array was renamed.
+/// Adds the salvaged metalayers. Returns their names, and whether the metalayer of an array was renamed.
 fn add_metalayers(outline: &mut Outline, salvaged: &Salvaged) -> (Option<Vec<String>>, bool) {
     let mut was_array = false;
     let names = salvaged.metalayers.as_ref().map(|layers| {
@@ -467,7 +482,7 @@ fn add_metalayers(outline: &mut Outline, salvaged: &Salvaged) -> (Option<Vec<Str
     (names, was_array)
 }
 
-/// Returns whether all chunks of the array that the metalayer describes are in their places.
+/// Returns whether all chunks of the array that the metalayer describes are intact and in order.
 fn is_whole_array(salvaged: &Salvaged, content: &[u8]) -> bool {
     let geometry = Meta::parse(content)
         .map_err(blosc2_format::Error::from)
@@ -498,7 +513,7 @@ impl fmt::Display for Rebuilt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rebuilt from {} intact chunks", self.nchunks)?;
         match self.lost.as_deref() {
-            None => f.write_str(", in the order of the file, as the index is lost")?,
+            None => f.write_str(", in the order of the file, because the index is lost")?,
             Some([]) => f.write_str(", none is lost")?,
             Some(lost) => {
                 let numbers: Vec<String> = lost.iter().take(10).map(ToString::to_string).collect();

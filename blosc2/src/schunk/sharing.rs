@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 const RELOAD: &str = "read the changes of another handle";
 const REFRESH: &str = "refresh a frame";
 
-/// Read access to the state, which does not change while this value lives.
+/// Read access to the state, which does not change until this value is dropped.
 pub(crate) struct Reading<'a> {
     pub(super) state: RwLockReadGuard<'a, State>,
     _pass: Option<Pass<'a>>,
@@ -42,21 +42,22 @@ impl Reading<'_> {
 }
 
 impl SChunk {
-    /// Re-reads the metadata, to make the changes of other handles and programs visible. Returns whether there were
-    /// changes. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
+    /// Re-reads the metadata, so that the changes of other handles and programs are visible. Returns whether the frame
+    /// has changed. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
     ///
-    /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program, and
-    /// with [locking](crate::OpenOptions::locking) also after a change by another program that locks the file. In these
-    /// cases a call is needed only to update sizes, counts and metalayers.
+    /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program. With
+    /// [locking](crate::OpenOptions::locking), each read also refreshes the handle after a change by another program
+    /// that locks the file. In both cases, `refresh` is needed only to update sizes, counts and metalayers.
     ///
-    /// Without locking, a call makes the changes of another program visible, if that program is not writing at the same
-    /// time. The call then returns `false` for two kinds of changes, although reads return the new data:
-    /// - a chunk was overwritten in place, and the length of the frame is the same as before;
-    /// - the chunks of a frame with more than about 100,000 chunks were reordered, and the part of the index that this
+    /// Without locking, `refresh` is needed to read the changes of another program. The caller must ensure that the
+    /// other program is not writing at the same time. In two cases `refresh` returns `false` although the frame has
+    /// changed and reads return the new data:
+    /// - a chunk was overwritten at its old offset, and the length of the frame has not changed;
+    /// - the frame has more than about 100,000 chunks, the chunks were reordered, and the part of the index that this
     ///   handle has read is unchanged.
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
+    /// Fails with the errors of [`open`](Self::open). After an error the handle is unchanged.
     pub fn refresh(&mut self) -> Result<bool> {
         if self.look().transaction.is_some() {
             // No other handle has changed it.
@@ -83,19 +84,20 @@ impl SChunk {
             state.version = now;
             self.broken = state.unfinished;
         }
-        // The unread part of an index that cannot be compared counts as changed.
+        // If the unread part of an index cannot be compared, it counts as changed.
         let is_same = before.0.is_same(&state.outline, state.store.source()).unwrap_or(false);
         drop(pass);
         reloaded.map_err(|error| self.at(error))?;
         self.forget();
-        // A chunk that replaced one of the same length is visible in the version only.
+        // If a chunk was replaced by a chunk of the same length, only the version shows the change.
         Ok(!is_same || before.1 != now)
     }
 
-    /// Calls `work` and holds the lock of the file during the call, so that no other handle reads or changes the file
-    /// in the meantime. C: `blosc2_schunk_lock`. Python: `holding_lock`.
+    /// Calls `work` and holds the lock of the file during the call. No other handle can read or change the file until
+    /// `work` returns. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking), no lock is held: the method only calls `work`.
+    /// The handle must be open with [`OpenOptions::locking`](crate::OpenOptions::locking). Without this option, the
+    /// method only calls `work` and holds no lock.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -112,18 +114,20 @@ impl SChunk {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Changes that `work` completed before an error or a panic are kept; [`transaction`](Self::transaction) also holds
-    /// the lock, and rolls them back.
+    /// If `work` fails or panics, the changes that it has completed are not rolled back.
+    /// [`transaction`](Self::transaction) also holds the lock, and rolls these changes back.
     ///
-    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes that
-    /// other threads make with other handles wait for `work` to return, but fail with `Busy` if `work` does not use its
+    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. On other threads, reads
+    /// and changes with other handles wait until `work` returns. They fail with `Busy` if `work` does not use its
     /// handle for about 0.7 seconds.
     ///
     /// # Errors
     /// Fails with the errors of `work`, and with
     /// - [`ErrorKind::Io`]: the file cannot be locked;
-    /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that this call could deadlock;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Unfinished`]: the file was replaced or removed, or a writer was stopped.
+    /// - [`ErrorKind::Busy`]: another access to the file is running a [user closure](crate::OpenOptions#user-closures),
+    ///   so that this call could deadlock;
+    /// - [`ErrorKind::NotFound`]: the file was replaced or removed;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change.
     #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.kept(|schunk| {
@@ -133,7 +137,7 @@ impl SChunk {
         })
     }
 
-    /// Like [`locked`](Self::locked), for work of this crate, which waits for no other thread.
+    /// Like [`locked`](Self::locked), for work of this crate that does not wait for other threads.
     pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         Self::kept_for(self, |schunk| schunk, work)
     }
@@ -145,7 +149,7 @@ impl SChunk {
         work: impl FnOnce(&mut O) -> Result<R>,
     ) -> Result<R> {
         let own = schunk(owner);
-        // Cloned, as `work` may replace the super-chunk.
+        // A clone, because `work` may replace the super-chunk.
         let Some(gate) = own.gate.clone().filter(|gate| gate.is_locking()) else {
             return work(owner);
         };
@@ -168,12 +172,12 @@ impl SChunk {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// Marks that a user closure runs while the file is read or changed, as long as the guard lives.
+    /// Marks that a user closure runs during a read or a change of the file, until the guard is dropped.
     pub(crate) fn calling(&self) -> Option<Calling<'_>> {
         self.gate.as_ref().map(|gate| gate.calling())
     }
 
-    /// Takes the claim of the file in which the super-chunk was created.
+    /// Stores the claim of the file in which the super-chunk was created.
     pub(crate) fn enter(&mut self, gate: Option<Gate>) {
         if let Some(gate) = gate {
             self.state.get_mut().version = gate.made();
@@ -186,7 +190,7 @@ impl SChunk {
         self.gate.clone()
     }
 
-    /// Checks that the opened file still has its name, so that no change is lost.
+    /// Checks that the opened file was not replaced or removed, so that no change is lost.
     pub(super) fn check_file(&self) -> Result<()> {
         const CHECK: &str = "change a frame";
         let Some(gate) = &self.gate else { return Ok(()) };
@@ -208,7 +212,7 @@ impl SChunk {
             }
             Some(count) if count > 1 && gate.is_locking() => {
                 let detail = format!(
-                    "the file has {count} names (hard links), and a writer that uses another name does not take this lock"
+                    "the file has {count} names (hard links), and a writer that uses another name acquires another lock"
                 );
                 Err(self.error(ErrorKind::Unsupported, CHECK, detail))
             }
@@ -216,12 +220,13 @@ impl SChunk {
         }
     }
 
-    /// Returns the state as this handle knows it; allowed within a read.
+    /// Returns the state that this handle has read last. May be called within a read.
     pub(super) fn look(&self) -> RwLockReadGuard<'_, State> {
         self.state.read_recursive()
     }
 
-    /// Returns the current state, which does not change while the result lives. Not allowed within another read.
+    /// Returns the current state, which does not change until the result is dropped. Must not be called within another
+    /// read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
         if self.broken {
             let detail = "an earlier change failed and could not be rolled back";
@@ -250,7 +255,7 @@ impl SChunk {
         Ok(Reading { state: self.state.read_recursive(), _pass: pass })
     }
 
-    /// Reads the state of the version `now`, which another handle has written.
+    /// Re-reads the state, if another handle has written the version `now`.
     fn reload(&self, now: Version) -> Result<()> {
         let mut state = self.state.write();
         if state.version != now {
@@ -261,13 +266,14 @@ impl SChunk {
         Ok(())
     }
 
-    /// Returns whether the error is that of a stopped writer, and this handle may [recover](Self::recover) the frame.
+    /// Returns whether a stopped writer is the cause of the error, and this handle may [recover](Self::recover) the
+    /// frame.
     fn may_recover(&self, error: &Error) -> bool {
         let is_locking = self.gate.as_ref().is_some_and(|gate| gate.is_locking());
         error.kind() == ErrorKind::Unfinished && self.access != Access::Read && is_locking
     }
 
-    /// Rolls back the change of a stopped writer that had locked the file. Not allowed within a read.
+    /// Rolls back the change of a stopped writer. Must not be called within a read.
     fn recover(&self, doing: &str) -> Result<()> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let mut pass = gate.change().map_err(|error| self.at(error))?;

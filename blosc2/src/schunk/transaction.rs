@@ -10,12 +10,12 @@ use crate::{ErrorKind, Result};
 const DOING: &str = "change a frame in a transaction";
 
 impl SChunk {
-    /// Calls `work` and stores all changes that it makes in one commit. After an error, a panic or a crash, none of
-    /// them is stored.
+    /// Calls `work` and stores all changes of `work` in one commit. After an error, a panic or a crash, none of the
+    /// changes is stored.
     ///
-    /// Outside of a transaction, each change that adds, removes or moves a chunk writes the index of the frame, whose
-    /// size is proportional to the number of chunks. A transaction writes the index once. Appending 1,000 small chunks
-    /// to a file of 100,000 chunks is about 80 times as fast in one transaction.
+    /// A transaction writes the index of the frame once. Outside of a transaction, each change that adds, removes or
+    /// moves a chunk writes the complete index. In one transaction, appending 1,000 small chunks to a file of 100,000
+    /// chunks is about 80 times as fast.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -43,21 +43,21 @@ impl SChunk {
     ///
     /// Within `work`, all methods of the super-chunk are available, and reads return the new content. Other handles and
     /// programs read the old content until the commit. With [`OpenOptions::locking`](crate::OpenOptions::locking), the
-    /// lock of the file is held until `work` returns, as by [`locked`](Self::locked).
+    /// transaction holds the lock of the file until it ends; see [`locked`](Self::locked).
     ///
-    /// A change that fails within `work` is not part of the transaction. If `work` handles its error and returns `Ok`,
-    /// the other changes are stored. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are
-    /// not rolled back.
+    /// A change that fails within `work` is not part of the transaction. If `work` handles this error and returns `Ok`,
+    /// the other changes are stored. A rollback does not affect the parameters of the handle, for example the
+    /// parameters of [`set_cparams`](Self::set_cparams).
     ///
-    /// The new compressed chunks stay in memory until the commit. A commit to a contiguous file can need twice this
-    /// memory, because it can copy them. Therefore split large amounts of data into several transactions, for example
+    /// The new compressed chunks stay in memory until the commit. A commit to a contiguous file may copy the chunks,
+    /// and then needs twice this memory. Therefore split large amounts of data into several transactions, for example
     /// of 64 MiB.
     ///
     /// # Errors
     /// Fails with the errors of `work`, the [errors of changes](Self#errors-of-changes), the errors of
     /// [`locked`](Self::locked), and with
-    /// - [`ErrorKind::InvalidArgument`]: `work` started another transaction of this super-chunk, or replaced the
-    ///   super-chunk by another one, for example with [`std::mem::replace`].
+    /// - [`ErrorKind::InvalidArgument`]: `work` started another transaction of this super-chunk, or replaced this
+    ///   super-chunk with another one, for example with [`std::mem::replace`].
     pub fn transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         Self::transaction_for(self, |schunk| schunk, work)
     }
@@ -104,7 +104,7 @@ impl SChunk {
         };
         match is_changed {
             None => {
-                let detail = "the closure has replaced the super-chunk by another one";
+                let detail = "the closure has replaced the super-chunk with another one";
                 Err(self.error(ErrorKind::InvalidArgument, DOING, detail))
             }
             Some(false) => {
@@ -118,7 +118,7 @@ impl SChunk {
         }
     }
 
-    /// Discards the changes of the transaction, if the call that started it has not ended it.
+    /// Discards the changes of the transaction, if the transaction is in progress and `call` started it.
     fn roll_back(&mut self, call: &Arc<()>) {
         let state = self.state.get_mut();
         if state.transaction.as_ref().is_some_and(|transaction| transaction.is_of(call)) {

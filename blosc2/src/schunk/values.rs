@@ -6,10 +6,10 @@ use crate::{Result, Value};
 
 const READ: &str = "read a value";
 
-/// Values in chunks, encoded as msgpack. Needs the feature `msgpack`.
+/// Values in chunks, encoded as msgpack. These methods need the feature `msgpack`.
 impl SChunk {
-    /// Returns the content of a chunk, decoded from msgpack, as a value of any type. Python's `ObjectArray` stores one
-    /// value in each chunk.
+    /// Decodes the content of the chunk at `index` from msgpack and returns it as a [`Value`]. Python's `ObjectArray`
+    /// stores one value in each chunk.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, Value};
@@ -23,40 +23,42 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
-    ///   deeper than 128 levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
-    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
     pub fn value(&self, index: usize) -> Result<Value> {
         let bytes = self.decompress_chunk::<u8>(index)?;
         self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
     }
 
-    /// Returns the content of one block of a chunk as a value of any type; see [`append_blocks`](Self::append_blocks).
+    /// Decodes the content of one block of a chunk from msgpack and returns it as a [`Value`].
+    /// [`append_blocks`](Self::append_blocks) writes such blocks.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk or block;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
-    ///   deeper than 128 levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
-    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks, or
+    ///   `block` is not less than the number of blocks of the chunk;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
     pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
         let bytes = self.block(index, block)?;
         let place = || format!("block {block} of chunk {index}");
         self.read_value(&bytes, &mut self.max_values(bytes.len()), place)
     }
 
-    /// Returns the contents of all blocks of a chunk as values of any type.
+    /// Decodes the contents of all blocks of a chunk from msgpack and returns them as [`Value`]s.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
-    ///   deeper than 128 levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
-    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
     pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
         let blocks = self.blocks(index)?;
         let mut left = self.max_values(blocks.as_bytes().len());
@@ -66,7 +68,7 @@ impl SChunk {
         values.collect()
     }
 
-    /// Returns how many values `nbytes` bytes may be decoded to.
+    /// Returns the maximum number of values that may be decoded from `nbytes` bytes.
     fn max_values(&self, nbytes: usize) -> u64 {
         self.allowed(VALUE_SIZE.saturating_mul(nbytes as u64)) / VALUE_SIZE
     }

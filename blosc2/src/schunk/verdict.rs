@@ -1,4 +1,4 @@
-//! Decides whether a frame is valid, by a check of its whole content.
+//! Checks the complete content of a frame and decides whether the frame is valid.
 
 use std::path::Path;
 
@@ -22,13 +22,13 @@ const CHECK: &str = "check a chunk";
 pub(crate) enum Verdict {
     Good,
     Bad(String),
-    /// A part was not checked: it takes more than the limits allow ([`ErrorKind::TooLarge`]), or this build cannot
-    /// decode it ([`ErrorKind::Unsupported`]).
+    /// A part was not checked, because it exceeds the limits ([`ErrorKind::TooLarge`]) or this build cannot decompress
+    /// it ([`ErrorKind::Unsupported`]).
     NotFullyChecked(ErrorKind, String),
 }
 
 impl Verdict {
-    /// Returns the fault, or `None` if all is valid.
+    /// Returns the fault, or `None` if the content is valid.
     ///
     /// # Errors
     /// The content was not fully checked.
@@ -44,11 +44,12 @@ impl Verdict {
     }
 }
 
-/// Decides by a report of the Rust implementation. Chunks that it could not decode are passed by index to `decompress`,
-/// which has the codecs of C and the user-defined ones.
+/// Decides from a report of the Rust implementation. If that implementation could not decompress a chunk, the index of
+/// the chunk is passed to `decompress`, which also supports the codecs of C and user-defined codecs.
 ///
 /// # Errors
-/// The errors of `decompress` that do not concern the chunk, such as [`ErrorKind::Io`] and [`ErrorKind::OutOfMemory`].
+/// The errors of `decompress` that do not mean that the chunk is invalid, such as [`ErrorKind::Io`] and
+/// [`ErrorKind::OutOfMemory`].
 pub(crate) fn verdict(
     report: &Report,
     mut decompress: impl FnMut(u64) -> Result<()>,
@@ -90,7 +91,7 @@ pub(crate) fn verdict(
     Ok(left.unwrap_or(Verdict::Good))
 }
 
-/// Checks a contiguous frame that is not open. Calls of user-defined codecs are registered with `gate`; see
+/// Checks a contiguous frame without a handle. `gate` registers the calls of user-defined codecs; see
 /// [`Gate::calling`].
 ///
 /// # Errors
@@ -100,7 +101,7 @@ pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdi
     of(frame::check(source, &all()), || Frame::open(source, &limits), gate)
 }
 
-/// Checks a directory that is not open. Calls of user-defined codecs are registered with `gate`; see [`Gate::calling`].
+/// Checks a directory without a handle. `gate` registers the calls of user-defined codecs; see [`Gate::calling`].
 ///
 /// # Errors
 /// The errors of [`verdict`] and of the directory.

@@ -23,10 +23,10 @@ use crate::{CParams, Error, ErrorKind, Result};
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
 
-/// Options for saving a super-chunk or an array: [`SChunk::save_with`],
+/// Options for saving a super-chunk or an array, for [`SChunk::save_with`] and
 /// [`NDArray::save_with`](crate::NDArray::save_with).
 ///
-/// By default a new contiguous file is written, with the chunks unchanged.
+/// By default, saving writes a new contiguous file and copies the compressed chunks unchanged.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, SChunk, SaveOptions};
@@ -50,42 +50,44 @@ pub struct SaveOptions {
 }
 
 impl SaveOptions {
-    /// Returns the default options: a new contiguous file, with the chunks unchanged.
+    /// Returns the default options: write a new contiguous file, and copy the compressed chunks unchanged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets whether an existing file is replaced. Off by default: an existing file is an error. Cannot be combined with
-    /// [`directory`](Self::directory).
+    /// Sets whether an existing file is replaced. Off by default: saving then fails if the file exists. This option
+    /// cannot be combined with [`directory`](Self::directory).
     ///
-    /// A file at a path is replaced atomically, and its permissions are kept; the content of a storage
-    /// ([`SChunk::save_in`]) is not replaced atomically. If the path is a symbolic link, its target is replaced.
+    /// A file at a path is replaced atomically, and the new file gets the permissions of the old file. If the path is a
+    /// symbolic link, the target of the link is replaced. The content of a custom storage backend ([`SChunk::save_in`])
+    /// is not replaced atomically.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Sets whether a directory with one file for each chunk is written (a sparse frame) instead of a contiguous file.
-    /// Off by default. C and Python: `contiguous=False`.
+    /// Sets whether saving writes a sparse frame (a directory with one file for each chunk) instead of a contiguous
+    /// file. Off by default. C and Python: `contiguous=False`.
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = directory;
         self
     }
 
-    /// Sets the parameters with which the chunks are recompressed. By default the chunks are copied unchanged.
+    /// Recompresses the chunks with these parameters. By default the compressed chunks are copied unchanged.
     ///
-    /// The typesize and the block size of an array are kept: if the parameters set other values, saving the array
-    /// fails. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
+    /// If the parameters change the typesize or the block size of an array, saving fails.
+    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
     }
 
     /// Sets a closure that is called after each chunk, with the number of saved chunks and the total number of chunks.
-    /// If it returns an error, saving stops and fails with [`ErrorKind::Callback`], and the path is unchanged.
+    /// If the closure returns an error, saving fails with [`ErrorKind::Callback`], and no file is created or replaced.
     ///
-    /// It is not called if all chunks are equal special chunks and are not recompressed: they are saved in one step.
+    /// The closure is not called if all chunks are equal [special chunks](crate::Special) and are not recompressed.
+    /// They are saved in one step.
     pub fn progress<E: Into<BoxError>>(
         mut self,
         report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
@@ -96,14 +98,14 @@ impl SaveOptions {
 }
 
 impl SChunk {
-    /// Saves the super-chunk to a new contiguous file, with the chunks unchanged and without the gaps that changes
-    /// left. C: `blosc2_schunk_to_file`.
+    /// Saves the super-chunk to a new contiguous file, with the compressed chunks unchanged and without gaps (unused
+    /// bytes of replaced or deleted chunks). C: `blosc2_schunk_to_file`.
     ///
-    /// The file appears at `path` only after it is complete and synced to disk.
+    /// The file is written under a temporary name. It is renamed to `path` when it is complete and synced to disk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
+    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`; this method does not change it;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_to_file")]
@@ -115,15 +117,18 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`, and [`replace`](SaveOptions::replace) is
-    ///   not set; it is not changed;
-    /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
-    ///   is not changed;
+    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`, and
+    ///   [`replace`](SaveOptions::replace) is not set; this method does not change it;
+    /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or another thread is replacing the
+    ///   file; this method does not change it;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is not a regular
-    ///   file; a compression parameter is invalid; or the parameters change the typesize or block size of an array;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
-    ///   recompressed, and one of them is a Blosc1 chunk.
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - options contradict each other;
+    ///   - `replace` is set, and `path` exists and is not a regular file;
+    ///   - a compression parameter is invalid;
+    ///   - the parameters change the typesize or block size of an array;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
+    ///   the chunks are not recompressed.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         if options.replace && options.directory {
             let detail = "`replace` and `directory` cannot be combined: remove the existing file or directory first";
@@ -141,8 +146,10 @@ impl SChunk {
         }
     }
 
-    /// Saves the super-chunk to a custom storage backend, with options. The storage must be empty, unless
-    /// [`SaveOptions::replace`] is set. With this option the content of the storage is discarded, even if saving fails.
+    /// Saves the super-chunk to a custom storage backend, with options.
+    ///
+    /// The storage must be empty. With [`SaveOptions::replace`], the content of the storage is discarded instead, even
+    /// if saving then fails.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, SaveOptions};
@@ -156,13 +163,13 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the storage, and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), with the errors of the storage, and with
     /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
     /// - [`ErrorKind::Busy`]: the storage is a file that this program has open in another handle;
     /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set; a compression parameter is
     ///   invalid; or the parameters change the typesize or block size of an array;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
-    ///   recompressed, and one of them is a Blosc1 chunk.
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
+    ///   the chunks are not recompressed.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         if options.directory {
             let detail =
@@ -173,19 +180,22 @@ impl SChunk {
         self.save_as(store, options)
     }
 
-    /// Saves the super-chunk as a sparse frame to a custom directory, a value whose type implements
-    /// [`FolderMut`](crate::storage::FolderMut), with options. The directory must not contain a frame, that is, an
-    /// index file `chunks.b2frame`.
+    /// Saves the super-chunk as a sparse frame (one file for each chunk) to a custom directory, with options.
+    ///
+    /// A custom directory is a value whose type implements [`FolderMut`](crate::storage::FolderMut). The directory must
+    /// not contain a frame: it must have no index file `chunks.b2frame`.
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the directory, and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), with the errors of the directory, and with
     /// - [`ErrorKind::AlreadyExists`]: the directory contains a frame, and [`replace`](SaveOptions::replace) is not
-    ///   set; the frame is not changed;
-    /// - [`ErrorKind::InvalidArgument`]: the directory contains a frame, and `replace` is set (remove the files of the
-    ///   frame first: a frame in a custom directory cannot be replaced); a compression parameter is invalid; or the
-    ///   parameters change the typesize or block size of an array;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
-    ///   recompressed, and one of them is a Blosc1 chunk.
+    ///   set;
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the directory contains a frame, and `replace` is set: a frame in a custom directory cannot be replaced,
+    ///     remove its files first;
+    ///   - a compression parameter is invalid;
+    ///   - the parameters change the typesize or block size of an array;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
+    ///   the chunks are not recompressed.
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -193,14 +203,14 @@ impl SChunk {
         self.save_as(OpenOptions::new_folder(folder, options.replace)?, options)
     }
 
-    /// Appends the super-chunk to an existing file as a contiguous frame, and returns the byte offset of the frame, for
-    /// [`OpenOptions::offset`](crate::OpenOptions::offset). C: `blosc2_schunk_append_file`.
+    /// Appends the super-chunk to an existing file as a contiguous frame. Returns the byte offset of the frame in the
+    /// file; [`OpenOptions::offset`](crate::OpenOptions::offset) opens the frame at this offset. C:
+    /// `blosc2_schunk_append_file`.
     ///
-    /// If the file has a lock file, the lock is taken.
+    /// If the file has a lock file, this method acquires the lock.
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with the following errors. The file is then
-    /// unchanged.
+    /// After an error the file is unchanged. Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened or written;
     /// - [`ErrorKind::Busy`]: this program has the file open for writing;
     /// - [`ErrorKind::InvalidArgument`]: `path` is the file of this super-chunk;
@@ -216,7 +226,7 @@ impl SChunk {
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
-        // Ordered by file identity, so that two such calls do not deadlock.
+        // The two files are claimed in the order of their identities, so that two calls of this method do not deadlock.
         let reading = match &self.gate {
             Some(gate) if *gate.id() < id => Some(self.reading()?),
             _ => None,
@@ -243,12 +253,12 @@ impl SChunk {
         Ok(start)
     }
 
-    /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
+    /// Returns the size of the frame in bytes. For a directory, returns the size of its index file. C:
     /// `blosc2_schunk_frame_len`.
     ///
-    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), the size is the
-    /// length of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies
-    /// no chunk. C returns an estimate in this case.
+    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), this method
+    /// returns the length of the buffer that [`to_cframe`](Self::to_cframe) would return. It reads the header of each
+    /// chunk and copies no chunk. C returns an estimate in this case.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -267,7 +277,7 @@ impl SChunk {
         known.map_or_else(|| self.saved_len(), Ok)
     }
 
-    /// Returns how many bytes saving would write.
+    /// Returns the number of bytes that saving would write.
     fn saved_len(&self) -> Result<u64> {
         let counted = self.save_to(
             Box::new(Contiguous::new(Counted::default(), Safety::Errors)),
@@ -276,8 +286,8 @@ impl SChunk {
         Ok(counted.look().store.stored_bytes())
     }
 
-    /// Returns the super-chunk as a contiguous frame in one buffer, without the gaps that changes left. C:
-    /// `blosc2_schunk_to_buffer`. Python: `SChunk.to_cframe`.
+    /// Copies the super-chunk to a contiguous frame in one buffer, without gaps (unused bytes of replaced or deleted
+    /// chunks). C: `blosc2_schunk_to_buffer`. Python: `SChunk.to_cframe`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -290,9 +300,10 @@ impl SChunk {
 
     /// Converts the super-chunk into a contiguous frame in one buffer.
     ///
-    /// A super-chunk that was opened with [`from_cframe`](Self::from_cframe) or created with
-    /// [`OpenOptions::in_memory_frame`] is not copied: its buffer is returned, with the gaps that changes left. Any
-    /// other super-chunk is copied as by [`to_cframe`](Self::to_cframe).
+    /// If the super-chunk was opened with [`from_cframe`](Self::from_cframe) or created with
+    /// [`OpenOptions::in_memory_frame`], this method returns the buffer of the super-chunk without a copy. The buffer
+    /// may contain gaps (unused bytes of replaced or deleted chunks). Any other super-chunk is copied; see
+    /// [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -308,7 +319,8 @@ impl SChunk {
         self.to_cframe()
     }
 
-    /// Copies the super-chunk to memory, with the chunks unchanged. C: `blosc2_schunk_copy`.
+    /// Copies the super-chunk to a new in-memory super-chunk, with the compressed chunks unchanged. C:
+    /// `blosc2_schunk_copy`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -323,7 +335,7 @@ impl SChunk {
         // No other handle changes the chunks during the copy.
         let reading = self.reading()?;
         let mut target = self.hollow(&reading, store)?;
-        // The outline already has all chunks if all are the same special value.
+        // The outline already contains all chunks if all of them are equal special chunks.
         self.each_chunk(&reading, target.nchunks(), |index, fetched| {
             self.with_chunk_or_fetched(&reading, index, None, fetched, |chunk, _| {
                 if !chunk.header().extended {
@@ -339,7 +351,7 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Calls `work` with the index of each chunk from `first` on, and the chunks that were fetched.
+    /// Calls `work` with the index of each chunk from `first` on, and with the fetched chunks.
     fn each_chunk(
         &self,
         reading: &Reading<'_>,
@@ -368,7 +380,8 @@ impl SChunk {
         progress.report(doing, index as u64 + 1, reading.state.nchunks() as u64)
     }
 
-    /// Creates a copy without chunks, except if all of them are equal special chunks, which take no space.
+    /// Creates a copy without chunks. If all chunks are equal special chunks, the copy contains them, because they take
+    /// no space.
     fn hollow(&self, reading: &Reading<'_>, store: Box<dyn Store>) -> Result<Self> {
         let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
@@ -378,7 +391,8 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Copies the super-chunk to memory, recompressed. C: `blosc2_schunk_copy` with other compression parameters.
+    /// Copies the super-chunk to a new in-memory super-chunk, and recompresses the chunks. C: `blosc2_schunk_copy` with
+    /// other compression parameters.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -448,7 +462,7 @@ impl SChunk {
     }
 }
 
-/// Counts the bytes that are written, and stores nothing.
+/// A storage that stores nothing and counts the written bytes.
 #[derive(Debug, Default)]
 struct Counted(u64);
 
@@ -474,7 +488,7 @@ impl Storage for Counted {
     }
 }
 
-/// A file from an offset on, which is written once.
+/// The part of a file from an offset on, for one write of a frame.
 #[derive(Debug)]
 struct Shifted {
     file: File,

@@ -19,20 +19,24 @@ const METAS_AT: usize = 24;
 /// The number of bytes of an uncompressed chunk that are read at once for small buffers.
 const PIECE: u64 = 1 << 16;
 
-/// A reader that decompresses the data of a contiguous frame, chunk by chunk.
+/// A reader that decompresses the data of a contiguous frame, chunk by chunk. It implements `Read`, `BufRead` and
+/// `Seek`.
 ///
-/// It reads frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter), with chunks of one
-/// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format cause an error.
+/// A contiguous frame is one file or stream with a header, compressed chunks, an index and a trailer. The reader
+/// accepts frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter). The chunks may have
+/// one size or different sizes (variable-length chunks). The reader is safe for untrusted input: invalid bytes cause an
+/// error.
 ///
-/// The reader keeps in memory the index of the frame, one compressed chunk, and the decompressed data of this chunk.
-/// Stored (uncompressed) chunks and special chunks are read in parts of 64 KiB. If the buffer of a read has room for a
-/// whole chunk, the chunk is decompressed directly into the buffer. In untrusted input even a short frame may contain
-/// chunks with a decompressed size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; call
-/// [`chunksize`](Self::chunksize) to check the size before reading.
+/// Memory: the reader stores the index of the frame, one compressed chunk, and the decompressed data of this chunk. If
+/// the buffer of a read is at least as long as the chunk, the chunk is decompressed directly into this buffer.
+/// Uncompressed chunks and [special chunks](crate::Special) are decompressed in parts of 64 KiB. In untrusted input,
+/// even a short frame may contain chunks with a decompressed size of up to
+/// [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes. Call [`chunksize`](Self::chunksize) to check the size before
+/// reading.
 ///
-/// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of
-/// its chunks; [`NDArray`](crate::NDArray) reads its items. A chunk whose codec (zfp) or filter (ndcell, ndmean) needs
-/// the shape of the array cannot be read by this type: the read fails with [`ErrorKind::Unsupported`].
+/// The reader returns the concatenated data of the chunks. For an array, this data is in the order of the chunks and
+/// includes the padding of the chunks; use [`NDArray`](crate::NDArray) to read the items. If the codec (zfp) or a
+/// filter (ndcell, ndmean) of a chunk needs the shape of the array, the read fails with [`ErrorKind::Unsupported`].
 ///
 /// ```
 /// use std::io::{Cursor, Read, Seek, SeekFrom, Write};
@@ -55,28 +59,29 @@ pub struct FrameReader<R> {
     decompressor: Decompressor,
     /// The offset of the next byte in the data.
     position: u64,
-    /// The chunk that was read last; `None` before the first one, at the end, and after an error.
+    /// The chunk that was read last; `None` before the first read, at the end of the data, and after an error.
     stored: Option<Stored>,
-    /// The bytes that were decompressed last, and their range in the data.
+    /// The bytes that were decompressed last. `range` is their range in the data.
     data: Vec<u8>,
     range: Range<u64>,
-    /// The ends of the first chunks, as far as they are known; for chunks of different sizes.
+    /// For variable-length chunks: the known ends of the first chunks in the data.
     ends: Vec<u64>,
 }
 
 impl<R: Read + Seek> FrameReader<R> {
-    /// Opens the frame that starts at the position of `reader`; other data may follow it.
+    /// Opens the frame that starts at the position of `reader`. Other data may follow the frame.
     ///
-    /// Reads the header, the index and the trailer. Chunks are decompressed on one thread;
-    /// [`with_params`](Self::with_params) sets another number.
+    /// This function reads the header, the index and the trailer of the frame. Chunks are decompressed on one thread.
+    /// [`with_params`](Self::with_params) sets another number of threads.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid; or it is the index file of a
-    ///   directory;
+    /// - [`ErrorKind::InvalidData`]: the stream contains no frame, or a truncated or invalid frame; or it contains the
+    ///   index file of a sparse frame (a directory);
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
-    /// - [`ErrorKind::TooLarge`]: the metadata takes more memory than the default [`Limits`](crate::Limits) allow;
-    /// - [`ErrorKind::Unsupported`]: the C library is an installed one (feature `system`), and an environment variable
-    ///   is set that overrides its parameters;
+    /// - [`ErrorKind::TooLarge`]: the metadata of the frame takes more memory than the default
+    ///   [`Limits`](crate::Limits) allow;
+    /// - [`ErrorKind::Unsupported`]: this build uses an installed C library (feature `system`), and an environment
+    ///   variable that overrides the parameters of the C library is set;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())
@@ -88,7 +93,8 @@ impl<R: Read + Seek> FrameReader<R> {
     /// Fails with the errors of [`new`](Self::new).
     pub fn with_params(reader: R, params: impl Borrow<DParams>) -> Result<Self> {
         let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
-        // As many chunks as fit into the source, so that memory stays within the length of the frame.
+        // The limit is the number of chunks that fit into the source, so that the memory is proportional to the length
+        // of the source.
         let room = source.len / EXTENDED_HEADER_LEN as u64;
         let limits = Limits { chunks: Limits::default().chunks.max(room), ..Limits::default() };
         let frame =
@@ -103,13 +109,14 @@ impl<R: Read + Seek> FrameReader<R> {
         self.frame.header().nbytes
     }
 
-    /// Returns the size of an item in bytes, as in the header of the frame.
+    /// Returns the typesize in the header of the frame: the size of an item in bytes.
     pub fn typesize(&self) -> usize {
         usize::try_from(self.frame.header().typesize).unwrap_or(usize::MAX)
     }
 
-    /// Returns the decompressed size of a chunk in bytes, as in the header of the frame; the last chunk may be shorter.
-    /// Returns `None` if chunks have different sizes, or if there are no chunks and the header sets no chunk size.
+    /// Returns the chunk size in the header of the frame: the decompressed size of a chunk in bytes. The last chunk may
+    /// be shorter. Returns `None` for variable-length chunks, and if there are no chunks and the header contains no
+    /// chunk size.
     ///
     /// ```
     /// use std::io::{Cursor, Write};
@@ -125,17 +132,17 @@ impl<R: Read + Seek> FrameReader<R> {
         chunksize(&self.frame).map(|size| usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// Returns the underlying reader. The caller may change its position: each read seeks to the chunk.
+    /// Returns the underlying reader. The caller may change its position: each read sets the position again.
     pub fn get_mut(&mut self) -> &mut R {
         self.frame.get_mut().reader.get_mut()
     }
 
-    /// Returns the underlying reader, with an unspecified position.
+    /// Returns the underlying reader. Its position is unspecified.
     pub fn into_inner(self) -> R {
         self.frame.into_inner().reader.into_inner()
     }
 
-    /// Returns the decompressed bytes from the position on; empty at the end.
+    /// Returns the decompressed bytes from the position on. The result is empty at the end of the data.
     fn rest(&mut self) -> Result<&[u8]> {
         if !self.range.contains(&self.position) {
             self.load()?;
@@ -151,8 +158,8 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(self.data.get(from..).unwrap_or_default())
     }
 
-    /// Decompresses from the position on into `buffer`, and returns the number of bytes: 0 if the buffer is too small
-    /// to decompress into directly, or if the data is already decompressed.
+    /// Decompresses the data from the position on directly into `buffer`. Returns the number of bytes. Returns 0 if the
+    /// buffer is too small, or if the data is already decompressed.
     fn read_directly(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.range.contains(&self.position) {
             return Ok(0);
@@ -168,7 +175,7 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(count)
     }
 
-    /// Returns the index and the range of the chunk that contains the position, which is inside the data.
+    /// Returns the index and the range of the chunk that contains the position. The position is inside the data.
     fn find(&mut self) -> Result<(u64, Range<u64>)> {
         let nbytes = self.nbytes();
         if let Some(size) = chunksize(&self.frame) {
@@ -198,7 +205,8 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok((number as u64, start..self.ends[number]))
     }
 
-    /// Reads the chunk at the position, unless it is already there; at the end there is none.
+    /// Reads the chunk that contains the position to `stored`, if it is not there already. At the end of the data,
+    /// `stored` becomes `None`.
     fn load(&mut self) -> Result<()> {
         let is_it = |stored: &Stored| stored.range.contains(&self.position);
         if self.stored.as_ref().is_some_and(is_it) {
@@ -247,8 +255,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// Returns the range to decompress for the byte at `position`, which is inside: all, or a part that does not need
-    /// the rest.
+    /// Returns the range to decompress for the byte at `position`, which is inside the chunk: the whole chunk, or a
+    /// part that can be decompressed alone.
     fn piece(&self, position: u64) -> Range<u64> {
         if self.chunk.header().is_compressed() {
             return self.range.clone();
@@ -256,7 +264,7 @@ impl Stored {
         position..self.range.end.min(position.saturating_add(PIECE))
     }
 
-    /// Decompresses the data from `start` on into `target`, which is not longer than that data.
+    /// Decompresses the data from `start` on into `target`. The chunk contains enough data.
     fn decompress(
         &self,
         decompressor: &mut Decompressor,
@@ -284,8 +292,8 @@ impl<R: Read + Seek> Read for FrameReader<R> {
 }
 
 impl<R: Read + Seek> BufRead for FrameReader<R> {
-    /// Returns the bytes from the position to the end of the current chunk, or fewer; an empty slice at the end of the
-    /// data.
+    /// Returns bytes from the position on, at most up to the end of the current chunk. Returns an empty slice at the
+    /// end of the data.
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         Ok(self.rest()?)
     }
@@ -296,7 +304,7 @@ impl<R: Read + Seek> BufRead for FrameReader<R> {
 }
 
 impl<R: Read + Seek> Seek for FrameReader<R> {
-    /// Sets the position in the data. It may be after the end of the data; reads then return 0 bytes.
+    /// Sets the position in the data. If the position is after the end of the data, reads return 0 bytes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),
@@ -311,7 +319,7 @@ impl<R: Read + Seek> Seek for FrameReader<R> {
     }
 }
 
-/// Returns the size of each chunk except the last one, if they are equal.
+/// Returns the chunk size; `None` for variable-length chunks or if the size is unknown.
 fn chunksize<R: ReadAt>(frame: &Frame<R>) -> Option<u64> {
     frame.header().chunksize.fixed().map(u64::from)
 }
@@ -321,8 +329,8 @@ fn len(range: &Range<u64>) -> usize {
     usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
 }
 
-/// Writes the number of streams of bytedelta into a chunk, if the chunk leaves it to the typesize of its super-chunk,
-/// from which C would read it.
+/// Writes the number of streams of the filter bytedelta into a chunk. If a chunk contains 0, the number is the typesize
+/// of the super-chunk, which C does not know here.
 fn name_streams(chunk: &mut [u8], typesize: u32) {
     let (Ok(header), Ok(typesize)) = (Header::parse(chunk), u8::try_from(typesize)) else { return };
     if !header.extended {

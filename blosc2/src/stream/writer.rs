@@ -13,19 +13,22 @@ use crate::{CParams, Error, ErrorKind, Result};
 
 const DOING: &str = "write a frame";
 
-/// A writer that compresses data, chunk by chunk, to a contiguous frame.
+/// A writer that compresses data, chunk by chunk, to a contiguous frame. It implements `Write`.
 ///
+/// A contiguous frame is one file or stream with a header, compressed chunks, an index and a trailer.
 /// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open` read the
-/// frame. The frame starts at the current position of the destination. Each chunk is written when it is full: the
-/// writer keeps one or two chunks in memory, and about 8 bytes of the index for each chunk that it has written.
+/// frame. The frame starts at the current position of the destination.
 ///
-/// **[`finish`](Self::finish) must be called.** Without this call the destination contains no valid frame, and readers
-/// return an error: neither dropping the writer nor `flush` completes the frame.
+/// The writer writes each chunk when it is full. It needs memory for one or two chunks, and about 8 bytes for each
+/// chunk that it has written (the index).
 ///
-/// If a chunk cannot be compressed or written, all further calls fail, because the data of that chunk is missing.
+/// **[`finish`](Self::finish) must be called.** Dropping the writer or calling `flush` does not complete the frame.
+/// Without `finish` the destination contains no valid frame, and readers return an error.
 ///
-/// If the length of the data is not a multiple of the typesize, the last chunk is compressed without a tuner and
-/// without the filters that need whole items (delta, trunc_prec and int_trunc).
+/// If the writer cannot compress or write a chunk, all further calls fail, because the data of that chunk is missing.
+///
+/// If the data ends with an incomplete item, the last chunk is compressed without the tuner and without the filters
+/// that need complete items (delta, trunc_prec and int_trunc).
 ///
 /// ```
 /// use std::io::{Cursor, Read, Write};
@@ -50,18 +53,18 @@ pub struct FrameWriter<W> {
     params: CParams,
     encoder: Encoder,
     chunksize: usize,
-    /// Data that does not fill a chunk yet.
+    /// Buffered data, shorter than a chunk.
     rest: Vec<u8>,
-    /// The chunk that was compressed last; the next one reuses its memory.
+    /// The chunk that was compressed last. The next chunk reuses the memory.
     chunk: Vec<u8>,
     failed: bool,
 }
 
 impl<W: Write + Seek> FrameWriter<W> {
-    /// Starts a frame of chunks of `chunksize` bytes; the last one may be shorter.
+    /// Starts a frame with chunks of `chunksize` bytes. The last chunk may be shorter.
     ///
-    /// The typesize is 1, unless `params` sets one. A chunk size of 1 MiB suits most data: smaller chunks compress
-    /// less, larger ones need more memory, and more time to read a small part of the data.
+    /// The typesize is 1; a typesize in `params` takes precedence. A chunk size of 1 MiB suits most data. Smaller
+    /// chunks compress less. Larger chunks need more memory, and reading a small part of the data takes longer.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
@@ -86,12 +89,13 @@ impl<W: Write + Seek> FrameWriter<W> {
         Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })
     }
 
-    /// Returns the destination. It contains the chunks written so far, but no valid frame yet.
+    /// Returns the destination. It contains the chunks that were written so far, but no valid frame.
     pub fn get_ref(&self) -> &W {
         self.frame.get_ref()
     }
 
-    /// Writes the remaining data and completes the frame. Returns the destination, positioned after the frame.
+    /// Writes the buffered data as the last chunk and completes the frame. Returns the destination; its position is the
+    /// end of the frame.
     ///
     /// # Errors
     /// - [`ErrorKind::Io`]: an earlier write failed;
@@ -110,7 +114,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         self.frame.finish().map_err(|error| Error::from_frame(DOING, error))
     }
 
-    /// Removes the filters and the tuner that need whole items.
+    /// Removes the filters that need complete items, and the tuner.
     fn take_parts_of_items(&mut self) -> Result<()> {
         let mut params = CParams { tuner: None, ..self.params.clone() };
         params.filters.retain(|filter| !filter.needs_whole_items());
@@ -152,7 +156,8 @@ impl<W> fmt::Debug for FrameWriter<W> {
 }
 
 impl<W: Write + Seek> Write for FrameWriter<W> {
-    /// Accepts at most as many bytes as the current chunk has room for.
+    /// Accepts bytes until the current chunk is full; the returned number of bytes can be less than the length of
+    /// `data`.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.check()?;
         let taken = &data[..data.len().min(self.chunksize - self.rest.len())];
@@ -171,7 +176,8 @@ impl<W: Write + Seek> Write for FrameWriter<W> {
         Ok(taken.len())
     }
 
-    /// Writes nothing: each chunk is written when it is full, and the last one by [`finish`](FrameWriter::finish).
+    /// Writes nothing. Each chunk is written when it is full, and [`finish`](FrameWriter::finish) writes the last
+    /// chunk.
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.check()?)
     }

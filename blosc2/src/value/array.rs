@@ -5,8 +5,8 @@ use blosc2_format::dtype::{Dtype, MAX_SUBARRAY_NDIM};
 use super::{MAX_DEPTH, Value};
 use crate::{Error, ErrorKind, Result};
 
-/// A NumPy array inside a [`Value`], as in a metalayer or in an `ObjectArray` of the crate `blosc2-store`. It is
-/// uncompressed and in memory. Needs the feature `msgpack`.
+/// A NumPy array inside a [`Value`], for example in a metalayer or in an `ObjectArray` of the crate `blosc2-store`. The
+/// array is uncompressed and in memory. This type needs the feature `msgpack`.
 ///
 /// ```
 /// # #[cfg(feature = "msgpack")] {
@@ -20,7 +20,7 @@ use crate::{Error, ErrorKind, Result};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-// Boxed, since there can be very many values.
+// Boxed to keep `Value` small, since there can be very many values.
 pub struct ArrayValue(Box<Parts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,14 +31,16 @@ struct Parts {
 }
 
 impl ArrayValue {
-    /// Creates an array from the bytes of its items, in C order.
+    /// Creates an array from the bytes of its items. The items are in C order, and have the byte order of the dtype.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the dtype;
-    ///   `shape` has more than 64 dimensions; or the number of dimensions plus the nesting depth of the dtype exceeds
-    ///   128 (each structure and each axis of a sub-array adds one level);
-    /// - [`ErrorKind::InvalidArgument`]: NumPy cannot read such an array: its items have a size of 0, contain pointers
-    ///   (the dtype `object`), or are sub-arrays.
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the length of `data` is not the number of items times the size of the dtype;
+    ///   - `shape` has more than 64 dimensions;
+    ///   - the number of dimensions plus the nesting depth of the dtype exceeds 128 (each structure and each axis of
+    ///     a sub-array adds one level);
+    ///   - the items have a size of 0, contain pointers (the dtype `object`), or are sub-arrays: NumPy cannot read
+    ///     such an array.
     pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
         let failed =
             |detail| Error::new(ErrorKind::InvalidArgument, "create an array value", detail);
@@ -104,7 +106,7 @@ pub(super) fn items_of(shape: &[u64]) -> Option<u64> {
     }
 }
 
-/// The nesting depth of structures and axes in an item.
+/// The nesting depth of an item: its levels of structures and axes.
 fn levels(dtype: &Dtype) -> usize {
     if let Some((item, shape)) = dtype.subarray() {
         return shape.len() + levels(item);
@@ -113,13 +115,13 @@ fn levels(dtype: &Dtype) -> usize {
     fields.map_or(0, |levels| 1 + levels.max().unwrap_or(0))
 }
 
-/// The description of a dtype that NumPy uses in msgpack.
+/// The map that describes a dtype inside an array in msgpack.
 pub(super) fn dtype_value(dtype: &Dtype) -> Result<Value, String> {
     let key = if dtype.fields().is_some() { "descr" } else { "str" };
     Ok(Value::from([(key, descr(dtype)?)]))
 }
 
-/// The dtype of such a description. The error completes "it is ...".
+/// The dtype that such a map describes. The error completes "it is ...".
 pub(super) fn dtype_of(value: &Value) -> Result<Dtype, String> {
     match (value.get("str"), value.get("descr")) {
         (Some(text @ Value::Str(_)), _) => from_descr(text),
@@ -136,14 +138,15 @@ pub(super) fn from_descr(value: &Value) -> Result<Dtype, String> {
         _ => return Err("of a dtype that is neither a string nor a list of fields".to_owned()),
     };
     let dtype = read.map_err(|error| format!("of an unknown type: {error}"))?;
-    // Refuses other notations of structures, whose fields may overlap, and sub-arrays.
+    // Rejects sub-arrays, and other notations of structures, in which fields may overlap.
     match (value, dtype.kind(), dtype.fields()) {
         (Value::Str(_), Some(_), _) | (Value::List(_), _, Some(_)) => Ok(dtype),
         _ => Err(format!("of the type {dtype}, which is not described as NumPy does it")),
     }
 }
 
-/// Whether the value contains only what describes a dtype, so that its text is short.
+/// Whether the value contains only lists, tuples, strings and integers, as the description of a dtype does. Its text is
+/// then short.
 fn is_description(value: &Value) -> bool {
     match value {
         Value::List(items) | Value::Tuple(items) => items.iter().all(is_description),
@@ -151,7 +154,7 @@ fn is_description(value: &Value) -> bool {
     }
 }
 
-/// The NumPy `descr` of a dtype, or the string of one without fields. The error completes "it is ...".
+/// The NumPy `descr` of a dtype with fields, or the string of any other dtype. The error completes "it is ...".
 pub(super) fn descr(dtype: &Dtype) -> Result<Value, String> {
     let described = described(dtype)?;
     // A field without a name would be read as padding.
@@ -161,7 +164,7 @@ pub(super) fn descr(dtype: &Dtype) -> Result<Value, String> {
     }
 }
 
-/// The fields, and gaps as fields without a name.
+/// The fields of a dtype. A gap between fields is a field with an empty name.
 fn described(dtype: &Dtype) -> Result<Value, String> {
     let Some(fields) = dtype.fields() else { return Ok(dtype.to_string().into()) };
     let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! Deserialization: of a value to any type, and of a value from other formats.
+//! Deserialization: from a value to any type, and from other formats to a value.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -13,14 +13,14 @@ use super::{Fault, MAX_DEPTH, TUPLE, Value, read};
 type Unfit = serde::de::value::Error;
 
 impl Value {
-    /// Converts to any deserializable type. The inner error is that of the type.
+    /// Converts the value to any deserializable type. The inner error is the error of the type.
     pub(crate) fn make_type<T: DeserializeOwned>(&self) -> Result<Result<T, String>, Fault> {
         self.check_plain()?;
         Ok(T::deserialize(Node::Value(self)).map_err(|error| error.to_string()))
     }
 }
 
-/// The name under which a value requests itself.
+/// The name with which a `Value` requests a part of a value unchanged.
 const WHOLE: &str = "blosc2::Value";
 
 impl<'a> Node<'a> {
@@ -36,7 +36,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Deserializes an integer of 128 bits as `rmp_serde` represents it, since msgpack has none.
+    /// Deserializes an integer of 128 bits from the representation of `rmp_serde`, because msgpack has no such
+    /// integers.
     fn long_integer<'de, V: Visitor<'de>>(
         self,
         visitor: V,
@@ -175,7 +176,7 @@ fn visit_seq<'de, T: IntoDeserializer<'de, Unfit>, V: Visitor<'de>>(
     items.end().map(|()| made)
 }
 
-/// A value in its msgpack form, for visitors that know all kinds.
+/// A value with all its kinds, for visitors that support them.
 struct Whole<'a>(&'a Value);
 
 impl<'de> Deserializer<'de> for Whole<'_> {
@@ -203,8 +204,8 @@ impl<'de> Deserializer<'de> for Whole<'_> {
     }
 }
 
-/// Deserializes a value from msgpack or another format. Only formats with msgpack extensions, and [`Value::into_type`],
-/// yield all kinds of values.
+/// Deserializes a value from msgpack or another format. All kinds of values are possible only from formats with msgpack
+/// extensions, and with [`Value::into_type`].
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(WHOLE, ValueVisitor { is_inside: false })
@@ -212,7 +213,7 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 struct ValueVisitor {
-    /// Whether a newtype is an extension, and not the outermost request.
+    /// Whether a newtype is an extension. It is not for the outermost call.
     is_inside: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Values in metalayers and in arrays of objects: msgpack with the extensions of python-blosc2.
+//! Values in metalayers and in arrays of objects, encoded as msgpack with the extensions of python-blosc2.
 
 mod array;
 mod de;
@@ -13,9 +13,9 @@ pub(crate) use read::{Fault, read, read_next};
 
 use crate::{Error, ErrorKind, Result};
 
-/// The deepest nesting of values.
+/// The maximum number of nested levels of values.
 const MAX_DEPTH: usize = 128;
-/// The memory that a value takes in addition to its content, in bytes.
+/// The memory in bytes that a value takes, without the content of strings and bytes.
 pub(crate) const VALUE_SIZE: u64 = 64;
 const _: () = assert!(size_of::<Value>() as u64 <= VALUE_SIZE);
 /// The item that Python writes before the items of a tuple.
@@ -30,19 +30,20 @@ mod ext {
     pub(super) const ARRAY: i8 = 46;
 }
 
-/// A Python value, as python-blosc2 encodes it in msgpack for metalayers and for arrays of objects. Needs the feature
-/// `msgpack`.
+/// A Python value that python-blosc2 encodes as msgpack, for a metalayer or for an array of objects. This type needs
+/// the feature `msgpack`.
 ///
-/// There is a variant for each kind of value that python-blosc2 writes and reads. For a value that python-blosc2 can
-/// write and read back, this crate writes the same bytes as python-blosc2.
+/// There is a variant for each kind of value that python-blosc2 writes and reads. If python-blosc2 can write a value
+/// and read it back, this crate writes the same bytes as python-blosc2.
 ///
-/// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
-/// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
-/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other
-/// serializable type, such as a struct with a field of type `Value`.
+/// These methods read and write metalayers:
+/// - [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`.
+/// - [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) reads any deserializable type.
+/// - [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other
+///   serializable type, such as a struct with a field of type `Value`.
 ///
-/// [`collect`](Iterator::collect) creates a list from items of one type, and a map from pairs of a key and a value. To
-/// create a list of items of several types, convert each to a `Value` and use [`Value::List`].
+/// [`collect`](Iterator::collect) creates a list from items of one type, or a map from pairs of a key and a value. To
+/// create a list of items of several types, convert each item to a `Value` and use [`Value::List`].
 /// ```
 /// use blosc2::Value;
 ///
@@ -82,9 +83,9 @@ pub enum Value {
     List(Vec<Self>),
     /// A tuple. python-blosc2 encodes it as a msgpack array whose first item is the string `__tuple__`.
     Tuple(Vec<Self>),
-    /// A dictionary; the pairs keep their order. If a key occurs more than once, its last value applies. A map that is
-    /// read can have keys of any kind. A map that is written can only have strings or bytes as keys, since
-    /// python-blosc2 reads no others.
+    /// A dictionary, as pairs of a key and a value. The order of the pairs does not change. If a key occurs more than
+    /// once, the last value applies. Reading accepts keys of any kind. Writing accepts only strings and bytes as keys,
+    /// because python-blosc2 cannot read other keys.
     Map(Vec<(Self, Self)>),
     /// A complex number.
     Complex {
@@ -93,36 +94,39 @@ pub enum Value {
         /// The imaginary part.
         im: f64,
     },
-    /// A set; the items keep the order in which they are stored.
+    /// A set. The items are in the order in which they are stored.
     Set(Vec<Self>),
     /// A NumPy array.
     Array(ArrayValue),
-    /// A NumPy array of the dtype `object`.
+    /// A NumPy array with the dtype `object`.
     Objects {
         /// The shape of the array.
         shape: Vec<u64>,
         /// The items, in C order.
         values: Vec<Self>,
     },
-    /// The frame of an array, a super-chunk or another container of python-blosc2. Open it with
+    /// A contiguous frame: the bytes of an array, a super-chunk or another container of python-blosc2. Open it with
     /// [`NDArray::from_cframe`](crate::NDArray::from_cframe) or [`SChunk::from_cframe`](crate::SChunk::from_cframe).
     Frame(Vec<u8>),
-    /// A description of an object that is stored elsewhere, or of a computation. This crate neither opens the object
-    /// nor runs the computation.
+    /// A description of a computation, or of an object that is stored elsewhere. This crate does not run the
+    /// computation or open the object.
     Reference(Box<Self>),
-    /// Any other msgpack extension: its type and its bytes.
+    /// Any other msgpack extension: its type number and its bytes.
     Ext(i8, Vec<u8>),
 }
 
 impl Value {
-    /// Parses one value in msgpack.
+    /// Decodes one value from msgpack.
     ///
-    /// The value takes at most 64 times the length of `bytes` of memory, in addition to the content of strings and
-    /// bytes.
+    /// The value takes up to 64 bytes of memory for each byte of `bytes`, in addition to the memory for the content of
+    /// strings and bytes.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not msgpack, contain less or more than one value, or are nested
-    ///   deeper than 128 levels, or the content of an extension of python-blosc2 is invalid.
+    /// - [`ErrorKind::InvalidData`], in these cases:
+    ///   - the bytes are not msgpack;
+    ///   - the bytes do not contain exactly one value;
+    ///   - the value has more than 128 nested levels;
+    ///   - the content of an extension of python-blosc2 is invalid.
     pub fn from_msgpack(bytes: &[u8]) -> Result<Self> {
         let failed = |fault: Fault| {
             Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
@@ -131,9 +135,9 @@ impl Value {
     }
 
     /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
-    /// integers become 16 bytes in big-endian order.
+    /// integers become 16 bytes in big-endian byte order.
     ///
-    /// A [`Value`] inside `value` is not changed. To write a Python tuple, use a [`Value::Tuple`].
+    /// A [`Value`] inside `value` is copied unchanged. To write a Python tuple, use a [`Value::Tuple`].
     ///
     /// ```
     /// use blosc2::Value;
@@ -145,9 +149,12 @@ impl Value {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the value cannot be serialized, contains a `Value` that msgpack cannot
-    ///   represent, contains a list that starts with the string `__tuple__` and is not a [`Value::Tuple`], or is nested
-    ///   deeper than 128 levels.
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the value cannot be serialized;
+    ///   - the value contains a `Value` that msgpack cannot represent;
+    ///   - the value contains a list whose first item is the string `__tuple__` (only a [`Value::Tuple`] is encoded
+    ///     in this way);
+    ///   - the value has more than 128 nested levels.
     pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
         Self::of(value).map_err(|fault| {
             let detail = format!("it would be {fault}");
@@ -155,12 +162,12 @@ impl Value {
         })
     }
 
-    /// Converts a dtype to the value that describes it in msgpack: its string, or its list of fields (NumPy's `descr`)
-    /// if it is a structured dtype.
+    /// Converts a dtype to its description in msgpack: its string, or for a structured dtype its list of fields
+    /// (`descr` in NumPy).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype: it is a sub-array, or a structured dtype
-    ///   whose fields overlap, are not in the order of their offsets, or have an empty name.
+    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype, because the dtype is a sub-array, or
+    ///   because fields overlap, are not in the order of their offsets, or have an empty name.
     pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
         array::descr(dtype).map_err(|what| {
             let detail = format!("it would be {what}");
@@ -168,21 +175,21 @@ impl Value {
         })
     }
 
-    /// Writes the value as msgpack, as the same bytes that python-blosc2 writes.
+    /// Encodes the value as msgpack, with the same bytes as python-blosc2.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would not read it as the
-    ///   same value:
-    ///   - an integer is out of range;
-    ///   - a string, bytes, a list, a map or an extension has a length of more than 2^32 - 1;
-    ///   - a key of a map is neither a string nor bytes;
+    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would read a different
+    ///   value, in these cases:
+    ///   - an integer is less than -2^63 or greater than 2^64 - 1;
+    ///   - a string, bytes, a list, a map or an extension has more than 2^32 - 1 bytes or items;
+    ///   - a key of a map is not a string or bytes;
     ///   - a set contains an item that is not hashable in Python;
-    ///   - a list, a set or the values of a [`Value::Objects`] start with the string `__tuple__`;
+    ///   - the first item of a list, a set or a [`Value::Objects`] is the string `__tuple__`;
     ///   - an array has a dtype for which [`from_dtype`](Self::from_dtype) fails;
-    ///   - a [`Value::Objects`] has more than 64 dimensions, or a number of values that does not match its shape;
-    ///   - a [`Value::Ext`] has the type of another variant (42 to 46), or a negative type, except -1 (a timestamp)
-    ///     with 4, 8 or 12 bytes;
-    ///   - the nesting is deeper than 128 levels.
+    ///   - a [`Value::Objects`] has more than 64 dimensions, or its number of values does not match its shape;
+    ///   - a [`Value::Ext`] has a type from 42 to 46, which other variants use;
+    ///   - a [`Value::Ext`] has a negative type, and is not a timestamp (type -1, with 4, 8 or 12 bytes);
+    ///   - the value has more than 128 nested levels.
     pub fn to_msgpack(&self) -> Result<Vec<u8>> {
         self.write().map_err(|fault| {
             let detail = format!("it would be {fault}");
@@ -192,26 +199,29 @@ impl Value {
 
     /// Converts the value to any deserializable type.
     ///
-    /// Values of these kinds are deserialized as other types:
+    /// Some kinds of values have no counterpart in Rust. They are deserialized as follows:
     /// - tuples and sets: sequences;
-    /// - complex numbers: pairs;
-    /// - NumPy arrays: nested sequences, with structured items as maps, and dates and times as integers;
+    /// - complex numbers: pairs of the real and the imaginary part;
+    /// - NumPy arrays: nested sequences; items with fields are maps, dates and times are integers;
     /// - frames: bytes;
-    /// - references: the value that they contain;
-    /// - other extensions: pairs of their type and their bytes.
+    /// - references: the value inside the reference;
+    /// - other extensions: pairs of the type number and the bytes.
     ///
-    /// Bytes can also be deserialized as a sequence. A [`Value`] inside `T` receives its part of the value unchanged.
+    /// Bytes can also be deserialized as a sequence. A field or item of type [`Value`] in `T` receives its part
+    /// unchanged.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`; it contains an array of floats of
-    ///   more than 64 bits, or of strings that are not Unicode; or it contains an array with far more nested sequences
-    ///   and items than bytes of data, such as an array of the shape `[2^40, 0]`.
+    /// - [`ErrorKind::TypeMismatch`], in these cases:
+    ///   - the value does not have the structure of a `T`;
+    ///   - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
+    ///   - the value contains an array that has far more nested sequences and items than bytes, such as an array of
+    ///     the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)
     }
 
-    /// Converts the description of a dtype in msgpack to the dtype; see [`from_dtype`](Self::from_dtype).
+    /// Converts the description of a dtype in msgpack to a dtype; see [`from_dtype`](Self::from_dtype).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the value does not describe a dtype.
@@ -220,7 +230,7 @@ impl Value {
         array::from_descr(self).map_err(failed)
     }
 
-    /// Returns the value of a string key; `None` if the value is not a map or does not contain the key.
+    /// Returns the value of the key `key` in a map; `None` if this value is not a map or does not contain the key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(pairs) = self else { return None };
         pairs.iter().rfind(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
@@ -236,7 +246,7 @@ impl Value {
         if let Self::Int(number) = self { (*number).try_into().ok() } else { None }
     }
 
-    /// Returns the items of a list or a tuple; `None` if the value is neither.
+    /// Returns the items of a list or a tuple; `None` for any other kind of value.
     pub fn as_list(&self) -> Option<&[Self]> {
         if let Self::List(items) | Self::Tuple(items) = self { Some(items) } else { None }
     }

@@ -1,4 +1,4 @@
-//! The plain form of values, without the kinds that only Python has: lists, maps, numbers, strings and bytes.
+//! The plain form of values: lists, maps, numbers, strings and bytes, without the kinds that only Python has.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub(super) type List<'a> = Box<dyn ExactSizeIterator<Item = Node<'a>> + 'a>;
 pub(super) type Map<'a> = Box<dyn ExactSizeIterator<Item = (Node<'a>, Node<'a>)> + 'a>;
 
 impl<'a> Node<'a> {
-    /// Values of this shape; without axes it is the value itself.
+    /// Values of this shape. If the shape has no axes, the node is the only value.
     pub(super) fn objects(shape: &'a [u64], values: &'a [Value]) -> Self {
         match shape {
             [] => Self::Value(values.first().unwrap_or(&Value::None)),
@@ -47,8 +47,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Tuples, sets, arrays and complex numbers become lists, structures maps, frames bytes, and references their
-    /// content.
+    /// Returns the plain form. Tuples, sets, arrays and complex numbers become lists. Structures become maps, frames
+    /// become bytes, and a reference becomes its content.
     pub(super) fn plain(self) -> Result<Plain<'a>, Fault> {
         let value = match self {
             Self::Int(number) => return Ok(Plain::Int(number.into())),
@@ -95,7 +95,7 @@ fn pair<'a>(re: f64, im: f64) -> Plain<'a> {
     Plain::List(Box::new([re, im].map(Node::Float).into_iter()))
 }
 
-/// The rows of the first axis, which has length `side`.
+/// The rows of the first axis. The length of this axis is `side`.
 fn rows<T>(side: u64, items: &[T]) -> impl ExactSizeIterator<Item = &[T]> {
     let side = usize::try_from(side).unwrap_or(usize::MAX);
     let len = items.len() / side.max(1);
@@ -150,11 +150,11 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
 }
 
 impl Value {
-    /// Checks that the plain form is not too large: a few bytes of an array can describe any number of lists.
+    /// Checks that the plain form is not too large. An array of a few bytes can contain any number of lists.
     pub(super) fn check_plain(&self) -> Result<(), Fault> {
         /// The largest number of values in arrays without bytes.
         const FREE: u64 = 1 << 20;
-        /// The largest number per byte of an array whose items have bytes: that of 64 axes of length 1.
+        /// The largest number of values per byte of an array: that of an array with 64 axes of length 1.
         const PER_BYTE: u64 = 65;
         let (values, bytes) = self.plain_len();
         if values > FREE.saturating_add(bytes.saturating_mul(PER_BYTE)) {
@@ -163,8 +163,8 @@ impl Value {
         Ok(())
     }
 
-    /// The number of values that the arrays in it have in plain form, and their bytes. Long names count as values,
-    /// since each item repeats them.
+    /// Returns two sums over all arrays in the value: the number of values in plain form, and the number of bytes. Long
+    /// field names count as values, because each item repeats them.
     pub(crate) fn plain_len(&self) -> (u64, u64) {
         let (values, bytes, inner) = match self {
             Self::Array(array) => {
@@ -188,7 +188,7 @@ fn sum(lens: impl Iterator<Item = (u64, u64)>, start: (u64, u64)) -> (u64, u64) 
     lens.fold(start, |sum, each| (sum.0.saturating_add(each.0), sum.1.saturating_add(each.1)))
 }
 
-/// The number of lists of a shape and of the values in them, where one item counts as `item` values.
+/// The number of lists of a shape plus the number of values in them. One item counts as `item` values.
 fn grid(shape: &[u64], item: u64) -> u64 {
     shape.iter().rfold(item, |inner, &side| side.saturating_mul(inner).saturating_add(1))
 }

@@ -1,4 +1,4 @@
-//! Parsing of msgpack to values.
+//! Decoding of values from msgpack.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ fn cut() -> Fault {
     Fault::wrong("not msgpack: it is truncated")
 }
 
-/// Reads one value that takes all of the bytes.
+/// Reads one value. No bytes may follow it.
 fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
     let mut reader = Reader { rest: bytes, left };
     reader.claim(1)?;
@@ -86,7 +86,7 @@ fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
 
 struct Reader<'a, 'n> {
     rest: &'a [u8],
-    /// The number of values for which no list has reserved memory.
+    /// The number of values that may still be claimed. A list claims all its items before they are read.
     left: &'n mut u64,
 }
 
@@ -217,7 +217,7 @@ fn extension(kind: i8, bytes: &[u8], left: &mut u64, depth: usize) -> Result<Val
     }
 }
 
-/// The items of a value that was written as a list, even if it was read as a tuple because of its first item.
+/// The items of a value that was written as a list. A list whose first item is `__tuple__` was read as a tuple.
 fn into_list(value: Value) -> Option<Vec<Value>> {
     match value {
         Value::List(items) => Some(items),
@@ -229,7 +229,7 @@ fn into_list(value: Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The number of levels allowed inside a value at `depth`.
+/// The number of nested levels that are allowed inside a value, if `depth` levels are allowed including the value.
 pub(super) fn below(depth: usize) -> Result<usize, Fault> {
     depth
         .checked_sub(1)

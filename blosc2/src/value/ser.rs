@@ -11,19 +11,20 @@ use super::write::{Rules, check_first, marked};
 use super::{Fault, MAX_DEPTH, TUPLE, Value};
 
 thread_local! {
-    /// How many tuples this thread has serialized. In msgpack they look like lists that start with `__tuple__`.
+    /// The number of tuples that this thread has serialized. In msgpack, a tuple is a list whose first item is
+    /// `__tuple__`.
     static TUPLES: Cell<usize> = const { Cell::new(0) };
-    /// How many values this thread is serializing, one inside the other.
+    /// The number of nested values that this thread is serializing.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A value that is being serialized, inside others.
+/// A level of nested values that are being serialized.
 struct Level;
 
 impl Level {
     /// Enters the next level, unless the stack might overflow in the levels below.
     fn enter() -> Result<Self, Fault> {
-        // The innermost value has nothing below it.
+        // At the maximum depth, the value may contain no other values.
         below(MAX_DEPTH + 1 - DEPTH.get())?;
         DEPTH.set(DEPTH.get() + 1);
         Ok(Self)
@@ -49,7 +50,7 @@ impl Value {
         if value.tuples() > tuples { Err(marked()) } else { Ok(value) }
     }
 
-    /// The number of tuples in it. Those in extensions are written directly, without serde.
+    /// The number of tuples in the value. Tuples inside extensions are not counted: they are written without serde.
     fn tuples(&self) -> usize {
         let of_all = |items: &[Self]| items.iter().map(Self::tuples).sum();
         match self {
@@ -63,8 +64,10 @@ impl Value {
 
 /// Serializes the value. In binary formats, complex numbers, sets, arrays, frames and references are msgpack
 /// extensions. In human-readable formats, such as JSON, they have the form that [`Value::into_type`] describes, with
-/// these exceptions: bytes are maps from the key `bytes` to hexadecimal digits, other extensions have the additional
-/// key `ext` for their type, and floats that are not finite are strings.
+/// these exceptions:
+/// - Bytes are a map with the key `bytes` and a string of hexadecimal digits.
+/// - Other extensions are such a map with the additional key `ext` for the type number.
+/// - NaN and infinite floats are strings.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let failed = |fault: Fault| S::Error::custom(format!("the value would be {fault}"));
@@ -106,7 +109,7 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// Serializes the plain form.
+/// Serializes the plain form of a node.
 impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let for_people = serializer.is_human_readable();
@@ -144,7 +147,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A key, which is a string in most human-readable formats.
+/// A key of a map in a human-readable format, where most formats allow only strings.
 struct Key<'a>(Node<'a>);
 
 impl Serialize for Key<'_> {

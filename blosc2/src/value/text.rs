@@ -9,9 +9,11 @@ use super::plain::{Node, Plain};
 
 /// Writes the value in a notation like that of Python's `repr`. Long arrays are written in full.
 ///
-/// Of frames, only the length is written. Dates are written as integers. In arrays, `?` stands for a float of more than
-/// 64 bits and for a string that is not Unicode; `...` stands for all items of an array whose nested sequences and
-/// items far outnumber the bytes of its data.
+/// The notation differs from Python in these cases:
+/// - For a frame, only the length is written.
+/// - Dates are written as integers.
+/// - In arrays, `?` is a float of more than 64 bits, or a string that is not Unicode.
+/// - `...` replaces all items of an array that has far more nested sequences and items than bytes.
 ///
 /// ```
 /// use blosc2::Value;
@@ -82,7 +84,7 @@ fn list<T: fmt::Display>(
     f.write_str(close)
 }
 
-/// The items of an array, or its shape if it has none; `...` if there are too many to show.
+/// Writes the items of an array, or its shape if it has no items; `...` if there are too many items.
 fn items(f: &mut fmt::Formatter<'_>, shape: &[u64], items: Option<Node<'_>>) -> fmt::Result {
     match shape {
         [0] => f.write_str("[]"),
@@ -128,7 +130,7 @@ impl fmt::Display for Item<'_> {
                 let close = if fields.len() == 1 { ",)" } else { ")" };
                 list(f, "(", fields.map(|(_, item)| Item(item)), close)
             }
-            // A number for which Rust has no type.
+            // A number without a Rust type, or a string that is not Unicode.
             Err(_) => f.write_str("?"),
         }
     }

@@ -1,4 +1,4 @@
-//! Writing of values as msgpack, as Python does.
+//! Encoding of values as msgpack, as in Python.
 
 use rmp::encode;
 
@@ -10,7 +10,7 @@ use super::{Fault, MAX_DEPTH, TUPLE, Value, ext};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     Any,
-    /// Values that Python reads as the same value.
+    /// Only values that Python reads as the same value.
     Pythons,
 }
 
@@ -21,7 +21,7 @@ impl Value {
         Ok(writer.out)
     }
 
-    /// The type and the content of a value that is an extension in msgpack; `None` for other kinds.
+    /// The type number and the content of a value that is an extension in msgpack; `None` for other kinds of values.
     pub(super) fn to_extension(
         &self,
         rules: Rules,
@@ -173,12 +173,12 @@ pub(super) fn check_first(items: &[Value]) -> Result<(), Fault> {
     }
 }
 
-/// The fault of a list that would be read as a tuple.
+/// The error of a list that would be read as a tuple.
 pub(super) fn marked() -> Fault {
     Fault::wrong(format!("a tuple: it is a list that starts with `{TUPLE}`"))
 }
 
-/// Checks that the type of an extension is not that of another variant, and is one that Python's msgpack accepts: 0
+/// Checks that no other variant uses the type number of an extension, and that Python's msgpack accepts the number: 0
 /// to 127, and -1 for timestamps.
 fn check_kind(kind: i8, len: usize) -> Result<(), Fault> {
     match kind {

@@ -14,7 +14,7 @@ use crate::bytes::token::Token;
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
 use crate::{Error, ErrorKind, Result};
 
-/// Writes of up to this size are copied together instead of being written separately.
+/// Adjacent writes are copied to one write of up to this number of bytes.
 const SMALL: usize = 16 << 10;
 
 /// A frame at the start of a storage.
@@ -22,11 +22,11 @@ const SMALL: usize = 16 << 10;
 pub(crate) struct Contiguous {
     bytes: Stamped,
     safety: Safety,
-    /// The metadata that this handle has written, so that it is not read again.
+    /// The metadata that this handle has written last, so that it need not be read.
     around: Option<Around>,
     /// The place of the index that was last read or written.
     index_at: u64,
-    /// Whether the storage can set its length, once it is known.
+    /// Whether the storage can set its length; `None` if this is not known yet.
     can_cut: Option<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Contiguous {
         &*self.bytes.storage
     }
 
-    /// The length of the frame, as in its header.
+    /// The length of the frame in its header.
     fn stored_len(&self) -> io::Result<u64> {
         let mut len = [0; 8];
         self.storage().read_exact_at(journal::MARK_AT, &mut len)?;
@@ -67,7 +67,7 @@ impl Store for Contiguous {
         verify: bool,
         doing: &str,
     ) -> Result<Option<Outline>> {
-        // Read first, so that a change in between is noticed.
+        // The stamp is read first, so that a later change during this call is detected.
         let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
@@ -135,7 +135,7 @@ impl Store for Contiguous {
         let start = header.len() as u64;
         let index_at = start + outline.cbytes();
         let trailer_at = index_at + index.len() as u64;
-        // An index that is already there is not written again.
+        // If the same index is already at this place, it is not written again.
         let is_written = is_changed || index_at != self.index_at;
         let end = [(index_at, if is_written { &index[..] } else { &[] }), (trailer_at, &trailer)];
         let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 2);

@@ -21,7 +21,7 @@ pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
     /// The absolute path of the directory, if it is in the file system.
     fn path(&self) -> Option<&Path>;
 
-    /// Converts an open file to a storage, which detects changes by others if possible.
+    /// Converts an open file to a storage, which detects changes by other programs if possible.
     fn storage(file: Self::File) -> Box<dyn Storage>;
 }
 
@@ -56,7 +56,7 @@ fn hash(bytes: &[u8]) -> u64 {
 pub(crate) struct Directory<F> {
     files: F,
     safety: Safety,
-    /// The index file, while parts of it may still be read.
+    /// The index file, if parts of it were not read yet.
     index: Option<Stamped>,
     /// The fingerprint of the index file that was last read or written.
     known: Option<u64>,
@@ -80,8 +80,8 @@ impl<F: Files> Directory<F> {
         self.files.path().map_or_else(|| name.into(), |path| path.join(name))
     }
 
-    /// Checks that the frame is the one that was last read or written. Frames that are protected by claims and locks
-    /// cannot change otherwise.
+    /// Checks that the frame is unchanged since the last read or write of this handle. It changes only if claims and
+    /// locks do not protect it.
     fn check_same_frame(&self, doing: &str) -> Result<()> {
         let failed = |error| self.failed(INDEX, doing, error);
         if self.known.is_none() {
@@ -92,8 +92,9 @@ impl<F: Files> Directory<F> {
         if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
     }
 
-    /// Returns the fingerprint of an index file: a hash of the whole file in a custom directory, where no claim
-    /// excludes others; otherwise a hash of its start, with all sizes. `None` if there is no header.
+    /// Returns the fingerprint of an index file; `None` if it has no header. In a custom directory, which no claim
+    /// protects, it is a hash of the whole file. Otherwise it is a hash of the start of the file, which contains all
+    /// sizes.
     fn fingerprint(&self, index: &(impl ReadAt + ?Sized)) -> io::Result<Option<u64>> {
         let size = index.size()?;
         if size < Stamp::LEN as u64 {
@@ -175,11 +176,11 @@ impl<F: Files> Store for Directory<F> {
         if freed.is_empty() {
             return Ok(());
         }
-        // An invalid index may name a file twice.
+        // An invalid index may contain a file number twice. Such a file must not be removed.
         let place = |number| outline.offset(number, self.source()).ok()?.and_then(Offset::place);
         let named: HashSet<u64> = (0..outline.nchunks()).filter_map(place).collect();
         for place in freed.iter().filter(|place| !named.contains(place)) {
-            // The remaining files are no longer part of the frame.
+            // If a file cannot be removed, the frame is valid without it.
             let _ = self.files.remove(&chunk_name(*place));
         }
         Ok(())
@@ -192,13 +193,14 @@ impl<F: Files> Store for Directory<F> {
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
         let Around { header, index, trailer } = around_of(outline, doing)?;
-        // The old index is valid until the new one replaces it.
+        // The old index is valid until the new index replaces it.
         let bytes = [&header, &index[..], &trailer].concat();
         let known = self.fingerprint(&bytes[..]).map_err(|error| Error::of_io(doing, error))?;
         if let Err(error) = self.put(INDEX, &bytes, doing) {
             let index = self.files.open(INDEX).and_then(|index| self.fingerprint(&index));
             if known != self.known && index.is_ok_and(|index| index == known) {
-                // Only the sync of its name failed. A sync that failed may not be repeated, but a write may.
+                // The new index is in place, and only the sync of its name has failed. A failed sync must not be
+                // repeated, but the write can be repeated.
                 self.put(INDEX, &bytes, doing)?;
             } else {
                 return Err(error);

@@ -9,7 +9,7 @@ use blosc2_format::{Limits, ReadAt};
 use super::{Located, NOTHING, Store, missing};
 use crate::Result;
 
-/// The chunks by their places, which are numbers as in the names of chunk files.
+/// The chunks by their places. A place is a number, as in the names of the chunk files of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(BTreeMap<u64, Vec<u8>>);
 

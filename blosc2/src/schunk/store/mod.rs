@@ -1,4 +1,4 @@
-//! Stores: where the chunks and the metadata of a super-chunk are. Each file has one kind of store.
+//! Stores: they contain the chunks and the metadata of a super-chunk. Each module below has one kind of store.
 
 mod contiguous;
 mod directory;
@@ -30,25 +30,28 @@ pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
 pub(crate) use transaction::Transaction;
 
-/// The place of the chunks and the metadata of a super-chunk.
+/// A store of the chunks and the metadata of a super-chunk.
+///
+/// The *outline* is the decoded metadata: header, index and trailer. A *place* is the position of a chunk according to
+/// the index: a byte offset in a contiguous frame, the number of a file in a directory.
 pub(crate) trait Store: Debug + Send + Sync {
-    /// Returns the meaning of the places in the outline.
+    /// Returns the layout, which determines the meaning of the places in the outline.
     fn layout(&self) -> Layout;
 
-    /// Returns whether the frame is contiguous; `None` for chunks in memory without a frame.
+    /// Returns whether the frame is contiguous; `None` for chunks in memory that are not a frame.
     fn is_contiguous(&self) -> Option<bool>;
 
-    /// Returns what is opened in the file system.
+    /// Returns the opened file or directory of the file system.
     fn opened(&self) -> Opened<'_> {
         Opened::Nothing
     }
 
     /// Reads the outline, and compares its checksum if `verify` is set. `typesize` is the expected typesize, if it is
-    /// known. Returns `None` if only this handle can have changed the outline.
+    /// known. Returns `None` if no other handle can change the outline.
     ///
     /// # Errors
-    /// The errors of [`Outline::read`], and [`ErrorKind::InvalidData`] for another typesize. The store is then
-    /// unchanged.
+    /// The errors of [`Outline::read`], and [`ErrorKind::InvalidData`] if the typesize differs. After an error the
+    /// store is unchanged.
     fn read(
         &mut self,
         limits: &Limits,
@@ -63,12 +66,12 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// # Errors
     /// The errors of the storage, and [`ErrorKind::Unfinished`]: recovery is not possible, and nothing was done.
     fn recover(&mut self, doing: &str) -> Result<()> {
-        let detail = "its index is marked as unfinished, which no writer of directories does";
+        let detail = "its index has the mark of an unfinished change, which directories never have";
         Err(Error::new(ErrorKind::Unfinished, doing, detail))
     }
 
-    /// Returns the source of the rest of the outline. Reading fails if it has changed since the last
-    /// [`read`](Self::read).
+    /// Returns the source for the unread rest of the outline. Reading from the source fails if the frame has changed
+    /// since the last [`read`](Self::read).
     fn source(&self) -> &dyn ReadAt;
 
     /// Releases the source, which is no longer needed.
@@ -92,19 +95,19 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<()>;
 
-    /// Stores chunks of a frame that is incomplete before [`finish`](Self::finish).
+    /// Stores chunks of a new frame. The frame is incomplete until [`finish`](Self::finish).
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
 
-    /// Completes the frame of the added chunks.
+    /// Writes the metadata of a new frame, which is then complete.
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
 
-    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
+    /// Returns the length of the frame, or of the index file for a directory; `None` for chunks that are not a frame.
     fn frame_len(&self) -> io::Result<Option<u64>>;
 
     /// Returns the number of stored bytes.
     fn stored_bytes(&self) -> u64;
 
-    /// Writes all data to disk.
+    /// Syncs all data to disk.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Takes the bytes of the frame, if they are a vector.
@@ -128,7 +131,7 @@ pub(crate) struct State {
     pub(crate) store: Box<dyn Store>,
     /// The version of the file that this handle has read.
     pub(crate) version: Version,
-    /// Whether it is being created: it is incomplete until [`finish`](Self::finish).
+    /// Whether the frame is being created. It is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
     /// Whether checksums are compared, if there are any.
@@ -141,7 +144,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) enum Located<'a> {
     Memory(Cow<'a, [u8]>),
-    /// A source, the offset of the chunk in it, and the maximum length of the chunk.
+    /// A source, the offset of the chunk in the source, and the maximum length of the chunk.
     Stored(Source<'a>, u64, u64),
 }
 
@@ -241,7 +244,7 @@ impl State {
         Ok(Sizes { nbytes: header.nbytes, cbytes: if is_stored { header.cbytes } else { 0 } })
     }
 
-    /// Reads the rest of the index, before a change.
+    /// Reads the rest of the index. A change needs the complete index.
     pub(crate) fn load(&mut self, doing: &str) -> Result<()> {
         if !self.outline.is_loaded() {
             let loaded = self.outline.load(self.store.source());
@@ -251,8 +254,8 @@ impl State {
         Ok(())
     }
 
-    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed. In
-    /// a transaction this is done by [`commit_transaction`](Self::commit_transaction).
+    /// Stores a change: the new chunks and the metadata. Removes the chunks at the places `freed`. In a transaction,
+    /// [`commit_transaction`](Self::commit_transaction) does this later.
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
         if let Some(transaction) = &mut self.transaction {
             transaction.add(&self.outline, stores, freed);
@@ -280,7 +283,7 @@ impl State {
         }
     }
 
-    /// Completes the frame of the stored chunks.
+    /// Writes the metadata of a new frame, which is then complete.
     pub(crate) fn finish(&mut self, doing: &str) -> Result<()> {
         self.unfinished = false;
         self.store.finish(&mut self.outline, doing)
@@ -298,8 +301,8 @@ impl State {
         Ok(())
     }
 
-    /// Reads the metadata again. If a writer was stopped and no other writer can be alive, [recovers](Store::recover)
-    /// the frame first.
+    /// Re-reads the metadata. If a writer was stopped and `is_alone` is set, [recovers](Store::recover) the frame
+    /// first. `is_alone` means that no other writer can be alive.
     pub(crate) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
         match self.reload(doing) {
             Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
@@ -310,8 +313,8 @@ impl State {
         }
     }
 
-    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame and during a
-    /// transaction, whose changes are not in the frame yet.
+    /// Returns the length of the frame, or of the index file for a directory. Returns `None` for chunks that are not a
+    /// frame, and during a transaction, because the frame does not contain its changes yet.
     pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
         if self.transaction.is_some() {
             return Ok(None);
@@ -329,7 +332,7 @@ impl Located<'_> {
         }
     }
 
-    /// Reads into `buffer` what `ranges` of the data need, or the whole chunk.
+    /// Reads the parts of the chunk that the `ranges` of the data need, or the whole chunk, into `buffer`.
     pub(crate) fn fetch(
         &self,
         header: &Header,
@@ -375,17 +378,17 @@ fn read_outline(
     }
 }
 
-/// The source of an outline. Reading fails once another handle or program has changed it.
+/// The source of an outline. Reading fails after another handle or program has changed the frame.
 #[derive(Debug)]
 struct Stamped {
     storage: Box<dyn Storage>,
     stamp: Option<Stamp>,
 }
 
-/// A fingerprint of a frame, which shows changes by others.
+/// A fingerprint of a frame, to detect changes by other handles and programs.
 #[derive(Debug)]
 struct Stamp {
-    /// The start of the header, with all sizes.
+    /// The start of the header, which contains all sizes.
     header: [u8; Stamp::LEN],
     /// The length and the modification time of the file, if it is a file.
     file: Option<(u64, Option<SystemTime>)>,
@@ -416,8 +419,8 @@ impl Stamped {
         Self { storage: Box::new(storage), stamp: None }
     }
 
-    /// Returns whether the sizes of the frame are those that were last read or written. Frames that are protected by
-    /// claims and locks cannot change otherwise.
+    /// Returns whether the sizes of the frame are unchanged since the last read or write of this handle. They change
+    /// only if claims and locks do not protect the frame.
     fn is_same_frame(&self) -> io::Result<bool> {
         let Some(stamp) = &self.stamp else { return Ok(true) };
         let mut header = [0; Stamp::LEN];
@@ -425,7 +428,7 @@ impl Stamped {
         Ok(header == stamp.header)
     }
 
-    /// Checks that the file is as it was when the outline was read.
+    /// Checks that the file has not changed since the outline was read.
     fn check(&self) -> io::Result<()> {
         let file = self.stamp.as_ref().and_then(|stamp| stamp.file);
         if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
@@ -459,18 +462,18 @@ impl ReadAt for Stamped {
     }
 }
 
-/// The error of a frame that differs from the one that was last read or written.
+/// The error of a frame that another handle or program has changed since the last read or write of this handle.
 fn changed(doing: &str) -> Error {
     let detail = "another handle or program has changed it, and it was read again: the change can be retried";
     Error::new(ErrorKind::Busy, doing, detail)
 }
 
-/// The error of a chunk that is not at the place in the index.
+/// The error of a chunk that does not exist at its place.
 fn missing(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, READ, what)
 }
 
-/// The source of an outline that is never read.
+/// An empty source, for outlines that are in memory completely.
 const NOTHING: &[u8] = &[];
 
 /// The metadata of a frame.

@@ -6,18 +6,19 @@ use std::sync::{Arc, Weak};
 
 use blosc2_format::frame::{Layout, Outline, Stores};
 
-/// The changes of a transaction. They stay in memory until the commit: in a contiguous frame the first new chunks take
-/// the place of the old index, and in a directory another program could use the same file numbers.
+/// The changes of a transaction. They stay in memory until the commit, for two reasons: in a contiguous frame, the
+/// first new chunks overwrite the old index; in a directory, another program could use the same file numbers.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     /// The outline before the transaction.
     before: Outline,
     is_changed: bool,
-    /// The new chunks. In a contiguous frame, all bytes that separate changes would have written.
+    /// The new chunks. For a contiguous frame, all bytes that the changes would write to the chunks without the
+    /// transaction.
     staged: Staged,
     /// The places of chunks that the commit removes.
     freed: Vec<u64>,
-    /// Lives as long as the call that started the transaction.
+    /// Exists until the call that started the transaction returns.
     call: Weak<()>,
 }
 
@@ -47,7 +48,7 @@ impl Transaction {
                 self.staged.truncate(outline.cbytes());
             }
             Layout::Directory => {
-                // Chunks of this transaction are not stored at all. The change may use their numbers again.
+                // Removed chunks of this transaction are never stored. The change may use their numbers again.
                 let freed = freed.iter().filter(|place| self.staged.0.remove(place).is_none());
                 self.freed.extend(freed);
                 self.staged.0.extend(stores);
@@ -55,7 +56,7 @@ impl Transaction {
         }
     }
 
-    /// Returns a new chunk.
+    /// Returns the new chunk at a place; `None` if there is no new chunk.
     pub(crate) fn chunk(&self, place: u64) -> Option<&[u8]> {
         self.staged.0.get(&place).map(Vec::as_slice)
     }
@@ -75,23 +76,24 @@ impl Transaction {
         self.is_changed
     }
 
-    /// Returns whether this is the call that started the transaction.
+    /// Returns whether `call` started the transaction.
     pub(crate) fn is_of(&self, call: &Arc<()>) -> bool {
         ptr::eq(self.call.as_ptr(), Arc::as_ptr(call))
     }
 
-    /// Returns whether the call that started the transaction has returned. The super-chunk was moved elsewhere then.
+    /// Returns whether the call that started the transaction has returned. This happens if the closure moves the
+    /// super-chunk elsewhere.
     pub(crate) fn is_over(&self) -> bool {
         self.call.strong_count() == 0
     }
 }
 
-/// Runs of bytes by their positions. In a contiguous frame they are disjoint.
+/// Runs of bytes, by their places. For a contiguous frame, the runs do not overlap.
 #[derive(Debug, Default)]
 struct Staged(BTreeMap<u64, Vec<u8>>);
 
 impl Staged {
-    /// Writes bytes over the others.
+    /// Writes bytes. They replace earlier bytes at the same places.
     fn write(&mut self, at: u64, bytes: Vec<u8>) {
         let end = at + bytes.len() as u64;
         self.split(at);
@@ -112,7 +114,7 @@ impl Staged {
     fn split(&mut self, at: u64) {
         let before = self.0.range_mut(..at).next_back();
         let Some((&start, bytes)) = before else { return };
-        // A run is shorter than memory.
+        // A run is in memory, so that its length fits in a `usize`.
         if let Some(len) = usize::try_from(at - start).ok().filter(|&len| len < bytes.len()) {
             let rest = bytes.split_off(len);
             self.0.insert(at, rest);
