@@ -22,9 +22,9 @@ pub fn c_version() -> &'static str {
     version.to_str().unwrap_or("unknown")
 }
 
-/// Returns the codecs that this program can use, ordered by code: those that were compiled in, registered, or loaded as
-/// plugins. C: `blosc2_list_compressors`, which lists at most BloscLZ, LZ4, LZ4HC, zlib and Zstandard. Python:
-/// `compressor_list`.
+/// Returns the codecs that this program can use, ordered by code: compiled-in codecs, registered codecs, and codecs
+/// from loaded plugins. C: `blosc2_list_compressors`, which lists at most BloscLZ, LZ4, LZ4HC, zlib and Zstandard.
+/// Python: `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;
@@ -41,7 +41,7 @@ pub fn codecs() -> Vec<Codec> {
 /// `altivec` or `generic`.
 ///
 /// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
-/// library (feature `system`), which does not report it.
+/// library (feature `system`), because such a library does not report the instruction set.
 ///
 /// ```
 /// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));
