@@ -1,10 +1,10 @@
 //! The depth of checks.
 
-/// How much of a chunk or of a frame is checked before it is used.
+/// The depth to which a chunk or a frame is checked before its use.
 ///
-/// The variants are depths of checks: each depth includes the previous depth. A deeper check finds faults earlier and
-/// takes longer. Bytes that are not checked in advance are checked when they are read. At every depth, invalid bytes
-/// can cause an error or wrong data, but never undefined behavior.
+/// Each depth includes the previous depth. A deeper check finds faults earlier and takes longer. Bytes that are not
+/// checked in advance are checked when they are read. At every depth, invalid bytes can cause an error or wrong data,
+/// but never undefined behavior.
 ///
 /// ```
 /// use blosc2::{CParams, Check, ChunkRef, SChunk, OpenOptions};

@@ -138,8 +138,8 @@ impl Special {
 impl<B: ChunkBytes> Chunk<B> {
     /// Validates the structure of the chunk at the start of `bytes`, and removes the bytes after the end of the chunk.
     ///
-    /// Equivalent to [`validated`](Self::validated) with [`Check::Structure`]. The chunk can have a codec or filters
-    /// that are not available: only decompression needs them.
+    /// Equivalent to [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters of the chunk
+    /// may be unavailable: only decompression needs the codec and the filters.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk of
@@ -264,7 +264,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.codec_version
     }
 
-    /// Returns the parameter of the codec. C: `compcode_meta`. Python: `codec_meta`.
+    /// Returns the parameter of the codec; see [`Codec`]. C: `compcode_meta`. Python: `codec_meta`.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta
     }

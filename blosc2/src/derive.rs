@@ -66,8 +66,8 @@
 /// Prefer `repr(C, packed)` for arrays that Python also writes. When Python's blosc2 copies or slices an aligned array,
 /// it stores the padding as additional fields, such as `f1`. This crate still reads such arrays as the same struct.
 ///
-/// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte. Formatting,
-/// comparisons and method calls borrow their operands, so copy the fields first:
+/// A field of a packed struct cannot be borrowed (error E0793) if the alignment of its type is greater than one byte.
+/// Formatting, comparisons and method calls borrow their operands, so copy the fields first:
 /// ```
 /// use blosc2::Element;
 /// use blosc2::elements::FixedStr;

@@ -214,7 +214,7 @@ impl ElementLayout {
         Self { size: Self::bytes(self.size).size, ..self }
     }
 
-    /// Returns whether the layout has neither padding nor bools: all bytes are data and can have any value.
+    /// Returns whether the layout has no padding and no bools: all bytes can have any value.
     pub const fn is_plain(&self) -> bool {
         !self.has_padding && !self.has_bools
     }

@@ -74,9 +74,10 @@ pub enum ErrorKind {
     Io,
     /// There is not enough memory.
     OutOfMemory,
-    /// A [user-defined](crate::user_defined) codec, filter or tuner, a prefilter, a postfilter or another closure of
-    /// the program failed, panicked or violated its contract; [`Error::get_ref`] returns the error of the failed code,
-    /// if any. Or a [custom storage](crate::storage) backend panicked or violated its contract.
+    /// Code of the program failed, panicked or violated its contract: a [user-defined](crate::user_defined) codec,
+    /// filter or tuner, a prefilter, a postfilter or another closure. If the code returned an error, [`Error::get_ref`]
+    /// returns this error. For a [custom storage](crate::storage) backend: the backend panicked or violated its
+    /// contract.
     Callback,
     /// The C library failed for another reason; see [`Error::code`].
     Library,
@@ -145,8 +146,8 @@ impl Error {
         Self::of_io(doing, source).at(path)
     }
 
-    /// Creates an error from an I/O error, for crates that build on this crate. The I/O error is of the operating
-    /// system or of another reader or writer. `doing` names the operation, as in [`new`](Self::new).
+    /// Creates an error from an I/O error, for crates that build on this crate. The I/O error comes from the operating
+    /// system, or from another reader or writer. `doing` names the operation, as in [`new`](Self::new).
     pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -39,7 +39,7 @@ pub enum Filter {
     Shuffle,
     /// Byte shuffle that uses this item size in bytes (1 to 255) instead of the typesize.
     ShuffleBytes(u8),
-    /// Bit shuffle: groups the lowest bits of all items, then the second bits, and so on.
+    /// Bit shuffle: groups the lowest bits of all items, then the second-lowest bits, and so on.
     Bitshuffle,
     /// Replaces each word by its exclusive or (XOR) with a reference word. Delta has to be the first filter.
     /// - Reference: in the first block of a chunk, and in variable-length blocks, the previous word. In all other
@@ -48,10 +48,10 @@ pub enum Filter {
     ///   their size is a multiple of 8, and into words of 1 byte otherwise.
     Delta,
     /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep; a
-    /// negative parameter is the number of bits to clear. Lossy.
+    /// negative parameter is the number of bits to clear: -8 clears 8 bits. Lossy.
     TruncPrec(i8),
     /// Clears low bits of integers of 1, 2, 4 or 8 bytes. A positive parameter is the number of bits to keep; a
-    /// negative parameter is the number of bits to clear. Lossy.
+    /// negative parameter is the number of bits to clear: -8 clears 8 bits. Lossy.
     IntTrunc(i8),
     /// Divides each block into streams of equal length, and replaces each byte by its difference from the previous byte
     /// in the same stream. Use this filter after a shuffle, which creates one stream for each byte of an item. The

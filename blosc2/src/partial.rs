@@ -1,4 +1,4 @@
-//! Partial reads: reads of only the bytes of a stored chunk that are needed for a range of its data.
+//! Partial reads: only the bytes of a stored chunk that are needed for a range of its data are read.
 
 use std::iter::once;
 use std::mem;

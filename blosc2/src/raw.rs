@@ -53,7 +53,7 @@ pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()
     unsafe { run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target) }
 }
 
-/// Groups the lowest bits of all items, then the second bits, and so on.
+/// Groups the lowest bits of all items, then the second-lowest bits, and so on.
 ///
 /// Items are processed in groups of eight. Bytes after the last whole group are copied unchanged. All of `target` is
 /// written. C: `blosc2_bitshuffle`.

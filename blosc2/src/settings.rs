@@ -13,7 +13,8 @@ use crate::{Codec, Filter, installed};
 /// streams is the typesize. After the filter shuffle, the first stream contains the first bytes of all items, the
 /// second stream contains the second bytes, and so on.
 ///
-/// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
+/// C: the constants `BLOSC_ALWAYS_SPLIT`, `BLOSC_NEVER_SPLIT`, `BLOSC_AUTO_SPLIT` and `BLOSC_FORWARD_COMPAT_SPLIT`.
+/// Python: `SplitMode`.
 ///
 /// ```
 /// use blosc2::{CParams, ChunkRef, Codec, SplitMode};
@@ -182,9 +183,9 @@ pub struct CParams {
     pub threads: Threads,
     /// Whether chunks have the 16-byte header of Blosc1, so that Blosc1 can read them.
     pub blosc1: bool,
-    /// The tuner that chooses these parameters again for each chunk.
+    /// The tuner, which chooses the parameters of each chunk. `None` means no tuner.
     pub tuner: Option<Tuner>,
-    /// The parameters of the codec's plugin (feature `dynamic-plugins`).
+    /// The parameters of the codec's plugin (feature `dynamic-plugins`); see [`Codec::plugin_params`].
     #[cfg(feature = "dynamic-plugins")]
     pub plugin_params: Option<PluginParams>,
 }
@@ -307,7 +308,7 @@ impl CParams {
         self
     }
 
-    /// Sets the tuner, which chooses these parameters again for each chunk. Default: no tuner.
+    /// Sets the tuner, which chooses the parameters of each chunk. Default: no tuner.
     pub fn tuner(mut self, tuner: Tuner) -> Self {
         self.tuner = Some(tuner);
         self

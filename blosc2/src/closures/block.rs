@@ -14,8 +14,9 @@ const VIEW: &str = "view a block";
 /// A block that a user-defined filter transforms: its input and its output.
 ///
 /// - Length: input and output have the same length. The length is a multiple of the typesize, with three exceptions:
-///   the last block of data whose length is not a multiple of the typesize; variable-length blocks; and blocks of
-///   untrusted input.
+///   - the last block of data whose length is not a multiple of the typesize;
+///   - variable-length blocks;
+///   - blocks of untrusted input.
 /// - Alignment: input and output are aligned for every primitive [`Element`].
 /// - Output: the output is zeroed before the filter runs.
 ///

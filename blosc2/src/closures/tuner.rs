@@ -139,8 +139,8 @@ impl Tuner {
     ///
     /// [`Compressor::params`](crate::Compressor::params) returns the parameters that the tuner chose last. The header
     /// of each chunk stores the codec, the filters and the block size; [`Chunk`](crate::Chunk) and
-    /// [`SChunk::chunk_info`](crate::SChunk::chunk_info) return these. Chunks do not store the level, and files do not
-    /// store the id of the tuner.
+    /// [`SChunk::chunk_info`](crate::SChunk::chunk_info) return these values. Chunks do not store the level, and files
+    /// do not store the id of the tuner.
     ///
     /// C: `blosc2_register_tuner`, which takes functions that work on a C context. Python has no equivalent.
     ///
