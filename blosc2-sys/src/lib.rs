@@ -61,7 +61,7 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
         unsafe extern "C" {
             fn blosc2_sys_load_codec(code: u8) -> core::ffi::c_int;
         }
-        // SAFETY: the function (build/c/plugins.c) takes any code; the caller promises the rest.
+        // SAFETY: the function (build/c/plugins.c) accepts any code. The caller guarantees the other conditions.
         unsafe { blosc2_sys_load_codec(code) }
     }
 }

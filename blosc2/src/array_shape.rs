@@ -26,7 +26,7 @@ pub(crate) struct ArrayShape {
     geometry: Option<Geometry>,
 }
 
-// SAFETY: C keeps nothing of a super-chunk in thread-local storage.
+// SAFETY: C stores nothing of a super-chunk in thread-local storage.
 unsafe impl Send for ArrayShape {}
 
 // SAFETY: this crate writes the super-chunk only in `new` and in `drop`, which have exclusive access. All other
@@ -107,7 +107,7 @@ impl ArrayShape {
     }
 }
 
-/// Parses a metalayer. No limit is needed: the result takes no more memory than the metalayer.
+/// Parses a metalayer. No limit is needed, because the result does not need more memory than the metalayer.
 fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
     let limits = Limits { chunks: u64::MAX, items: u64::MAX, ..Limits::default() };
     Geometry::new(&Meta::parse(meta).ok()?, typesize, &limits).ok()
@@ -205,7 +205,7 @@ mod tests {
     /// The bytes of the super-chunk and of its metalayer.
     fn memory(shape: &ArrayShape) -> Vec<u8> {
         // SAFETY: C has allocated the structure with calloc (schunk.c, blosc2_schunk_new), so all its bytes are
-        // initialized, as are those of the content of the metalayer (schunk.c, blosc2_meta_add).
+        // initialized. The content of the metalayer is initialized too (schunk.c, blosc2_meta_add).
         unsafe {
             let schunk = shape.as_ptr();
             let mut memory =

@@ -171,8 +171,8 @@ impl Codec {
             return false;
         }
         let mut name = ptr::null();
-        // SAFETY: the library is initialized and `name` is writable; the function takes any code and fails for one
-        // that it does not have (blosc2.c, blosc2_compcode_to_compname).
+        // SAFETY: the library is initialized and `name` is writable. The function accepts any code, and fails for an
+        // unknown code (blosc2.c, blosc2_compcode_to_compname).
         unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
     }
 
@@ -284,7 +284,7 @@ impl FromStr for Codec {
     /// Parses a name such as `zstd`, or a code such as `5`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the text is neither the name of a codec nor a number from 0 to 255.
+    /// - [`ErrorKind::InvalidArgument`]: the text is not the name of a codec, and not a number from 0 to 255.
     fn from_str(text: &str) -> Result<Self> {
         let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
         let named =

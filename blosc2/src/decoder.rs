@@ -55,7 +55,7 @@ impl Decoder {
         self.place = (Some(index), start);
     }
 
-    /// Replaces the shape of the array, unless it was created from this metalayer.
+    /// Replaces the shape of the array if the shape was created from another metalayer.
     pub(crate) fn update_shape(
         &mut self,
         meta: Option<&[u8]>,

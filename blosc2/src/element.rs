@@ -483,8 +483,8 @@ pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
 
 /// Advises the system to use huge pages for new memory, if it is large.
 ///
-/// A page is mapped when it is first written. With pages of 4 KiB, this takes up to half of the time of a read. If the
-/// allocator keeps the memory when it is freed, the advice stays in effect.
+/// The system maps a page when the page is first written. With pages of 4 KiB, this mapping takes up to half of the
+/// time of a read. If the allocator reuses freed memory, the advice stays in effect.
 pub(crate) fn prefer_huge_pages(start: *mut u8, len: usize) {
     #[cfg(target_os = "linux")]
     {

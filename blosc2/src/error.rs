@@ -83,8 +83,8 @@ pub enum ErrorKind {
     Library,
 }
 
-/// The error type of this crate. The message states the failed operation, the path, what was expected and what was
-/// found.
+/// The error type of this crate. The message states the failed operation, the path if there is one, and a detail, such
+/// as the expected and the found values.
 ///
 /// `Display` writes the message as one line. `Debug` writes the kind and the message; a `main` function that returns a
 /// [`Result`] prints this form.
@@ -203,8 +203,7 @@ impl Error {
         error
     }
 
-    /// Creates an error from the first fault that a check has found. The message is the same as that of an error of a
-    /// read.
+    /// Creates an error from the first fault that a check has found. The message is the same as in an error of a read.
     pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
         let error = Self::from_format(doing, finding.clone().into());
         let part = match &finding.part {
@@ -249,7 +248,7 @@ impl Error {
         self.with_detail(detail)
     }
 
-    /// Sets the path of the file or directory that the error is about, unless a path is already set.
+    /// Sets the path of the file or directory that the error is about. A path that is already set is not replaced.
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
@@ -297,7 +296,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // The message includes that of the cause.
+        // The message includes the message of the cause.
         self.0.source.as_deref().and_then(StdError::source)
     }
 }

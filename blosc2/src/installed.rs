@@ -40,7 +40,7 @@ pub(crate) const BREAKS_POSTFILTERS: bool = IN_USE;
 pub(crate) const READS_TARGET: bool = IN_USE;
 /// A mask can skip the first block, which delta needs. With delta, and with variable-length blocks, masks are not used.
 pub(crate) const MASKS_TOO_MUCH: bool = IN_USE;
-/// Reads of single variable-length blocks use neither the dictionary nor the reference of delta.
+/// Reads of single variable-length blocks do not use the dictionary or the reference of delta.
 pub(crate) const SPOILS_BLOCKS: bool = IN_USE;
 /// Items come from the wrong block, or without the dictionary or the reference of delta.
 pub(crate) const SPOILS_ITEMS: bool = IN_USE;
@@ -77,8 +77,8 @@ pub(crate) const SOURCE_TWICE: Fault =
 /// Checks that an installed library decompresses the chunk correctly.
 pub(crate) fn check_chunk(header: &Header, chunk: &[u8], doing: &str) -> Result<()> {
     let has = |filter: i32| IN_USE && header.filters.contains(&(filter as u8));
-    let fault = "undoes delta wrongly twice, after three filters and before another, and among blocks \
-                 of variable length";
+    let fault = "can decode this chunk wrongly: it has delta twice, delta between three filters and another \
+                 filter, or delta with variable-length blocks";
     let delta = has(sys::BLOSC_DELTA) && (header.variable_blocks || !header.is_delta_undone());
     Fault(fault).refuse(delta, doing)?;
     // Undoing bitshuffle does not write the bytes after the last whole item of a block (shuffle.c, bitunshuffle).

@@ -178,7 +178,7 @@ impl<'a> Pieces<'a> {
     /// Returns the bytes. Panics if the pieces do not fill the entire target.
     pub(crate) fn finish(self) -> &'a mut [u8] {
         assert_eq!(self.done, self.target.len(), "some bytes are not filled");
-        // SAFETY: the pieces are consecutive, and each of them was initialized.
+        // SAFETY: the pieces are consecutive, and each piece was initialized.
         unsafe { self.target.assume_init() }
     }
 }

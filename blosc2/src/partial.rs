@@ -361,7 +361,7 @@ fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sorts the parts of a chunk, and merges those with a gap of up to `gap` bytes.
+/// Sorts the parts of a chunk, and merges neighboring parts with a gap of up to `gap` bytes.
 fn merge(mut spans: Vec<Range<usize>>, gap: usize) -> Vec<Range<usize>> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable_by_key(|span| span.start);
@@ -542,7 +542,8 @@ mod tests {
         Header::parse(chunk).unwrap()
     }
 
-    /// Decompresses a range of a chunk from what `fetch` reads; returns also the number of bytes and of reads.
+    /// Decompresses a range of a chunk from the bytes that `fetch` reads. Also returns the number of bytes and the
+    /// number of reads.
     fn part(
         chunk: &[u8],
         range: Range<usize>,
@@ -562,7 +563,7 @@ mod tests {
     ) -> Result<(Vec<Vec<u8>>, usize, usize)> {
         let header = header(chunk);
         let (mut bytes, mut reads) = (0, 0);
-        // What an earlier call has left, if there was one.
+        // Sometimes, the buffer contains bytes from an earlier call.
         *buffer = match chunk.len() % 2 {
             0 => vec![0xa5; chunk.len()],
             _ => Vec::new(),

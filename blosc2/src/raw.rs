@@ -126,9 +126,9 @@ unsafe fn run(
         return Ok(());
     }
     init()?;
-    // SAFETY: the library is initialized. The function, one of four (shuffle.c), takes this typesize, reads `len` bytes
-    // of the source and writes `len` bytes of the target. Both have `len` bytes, and they are borrowed separately, so
-    // that they do not overlap.
+    // SAFETY: the library is initialized. The function is one of the four functions in shuffle.c. It accepts this
+    // typesize, reads `len` bytes of the source, and writes `len` bytes of the target. Both have `len` bytes. They do
+    // not overlap, because they are borrowed separately.
     let code = unsafe { function(size, len, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
     if code == len {
         return Ok(());

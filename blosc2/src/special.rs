@@ -85,10 +85,10 @@ impl Chunk {
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         if count == 0 {
-            // C would write the value, and then fail to read a chunk that repeats a value zero times.
+            // C would write the value, but it cannot read a chunk that repeats a value zero times.
             return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
-                // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
-                // blosc2_chunk_zeros).
+                // SAFETY: `make` guarantees the conditions. C writes only the header, for which there is room
+                // (blosc2.c, blosc2_chunk_zeros).
                 unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
             });
         }
@@ -98,8 +98,9 @@ impl Chunk {
             item.len(),
             params,
             |c, nbytes, target, room| {
-                // SAFETY: C reads an item of the typesize, which is that of `item` (`make` gets its length), and writes
-                // a header and the item (blosc2.c, blosc2_chunk_repeatval); the rest is what `make` promises.
+                // SAFETY: C reads an item of the typesize, which is the length of `item`: `make` receives this length.
+                // C writes a header and the item (blosc2.c, blosc2_chunk_repeatval). `make` guarantees the other
+                // conditions.
                 unsafe {
                     sys::blosc2_chunk_repeatval(
                         c,
@@ -118,7 +119,7 @@ impl Chunk {
 fn without_value<T: Element>(special: Special, len: usize, params: &CParams) -> Result<Chunk> {
     make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
         let target = target.cast();
-        // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+        // SAFETY: `make` guarantees the conditions. C writes only the header, for which there is room (blosc2.c,
         // blosc2_chunk_zeros, blosc2_chunk_nans, blosc2_chunk_uninit).
         unsafe {
             match special {

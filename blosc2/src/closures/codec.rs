@@ -267,7 +267,7 @@ pub(super) fn announce() {
         let Ok(name) = CString::new(format!("user codec {code}")) else { continue };
         let mut codec = sys::blosc2_codec {
             compcode: code,
-            compname: name.into_raw(), // C keeps it until the process exits.
+            compname: name.into_raw(), // C uses the name until the process exits.
             complib: 0,
             version: 1, // The encoder writes the codec's own, which is not known yet.
             encoder: Some(encode),
@@ -299,7 +299,7 @@ unsafe extern "C" fn encode(
     let params = unsafe { &*params };
     // SAFETY: the preparams of the context come from `Slot::preparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::of_compression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses for itself.
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses internal data.
     };
     let code = params.compcode;
     call.run(Title::Codec(code, codec_name(code)), || {
@@ -343,7 +343,7 @@ unsafe extern "C" fn decode(
     let params = unsafe { &*params };
     // SAFETY: the postparams of the context come from `Slot::postparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::of_decompression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses for itself.
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses internal data.
     };
     let code = call.codec;
     call.run(Title::Codec(code, codec_name(code)), || {

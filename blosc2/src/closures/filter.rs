@@ -115,7 +115,7 @@ pub(super) fn announce() {
         let Ok(name) = CString::new(format!("user filter {code}")) else { continue };
         let mut filter = sys::blosc2_filter {
             id: code,
-            name: name.into_raw(), // C keeps it until the process exits.
+            name: name.into_raw(), // C uses the name until the process exits.
             version: 1,
             forward: Some(forward),
             backward: Some(backward),
@@ -180,7 +180,7 @@ unsafe fn run(
     work: impl FnOnce(&dyn UserFilter, &mut FilterBlock<'_>) -> Result<(), BoxError>,
 ) -> c_int {
     let Some(call) = call else {
-        return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C works for itself.
+        return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C processes internal data.
     };
     call.run(Title::Filter(code, filter_name(code)), || {
         // SAFETY: the caller's promise.

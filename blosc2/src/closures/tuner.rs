@@ -52,7 +52,7 @@ pub trait UserTuner: Send + 'static {
     /// Chooses the parameters for the next chunk: changes `params`. The changes also apply to later chunks.
     ///
     /// [`CParams::typesize`], [`CParams::blosc1`], [`CParams::tuner`] and, in an array, [`CParams::blocksize`] must not
-    /// be changed. If one of them is changed, or a parameter is invalid, compression fails with
+    /// be changed. If `next` changes one of these parameters, or sets an invalid parameter, compression fails with
     /// [`ErrorKind::Callback`].
     ///
     /// # Errors
