@@ -77,8 +77,8 @@ pub(crate) const SOURCE_TWICE: Fault =
 /// Checks that an installed library decompresses the chunk correctly.
 pub(crate) fn check_chunk(header: &Header, chunk: &[u8], doing: &str) -> Result<()> {
     let has = |filter: i32| IN_USE && header.filters.contains(&(filter as u8));
-    let fault = "can decode this chunk wrongly: it has delta twice, delta between three filters and another \
-                 filter, or delta with variable-length blocks";
+    let fault = "can decode this chunk wrongly: it has delta twice, delta between three filters \
+                 and another filter, or delta with variable-length blocks";
     let delta = has(sys::BLOSC_DELTA) && (header.variable_blocks || !header.is_delta_undone());
     Fault(fault).refuse(delta, doing)?;
     // Undoing bitshuffle does not write the bytes after the last whole item of a block (shuffle.c, bitunshuffle).
