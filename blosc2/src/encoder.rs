@@ -398,12 +398,13 @@ impl Encoder {
     fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
         let mut header = self.stamp(chunk)?;
         if !header.is_compressed() && header.dictionary {
-            // The flag announces a dictionary, but none follows (blosc2.c, blosc_compress_context).
+            // The header has the dictionary flag, but the chunk contains no dictionary (blosc2.c,
+            // blosc_compress_context).
             chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
             header.dictionary = false;
         }
         if header.is_stored() && installed::WRITES_TO_SOURCE {
-            // C stored its source after the filters had written to it.
+            // C has stored its source, but the filters had written to the source before.
             chunk[OVERHEAD..].copy_from_slice(source);
         }
         Ok(header)

@@ -36,7 +36,7 @@ pub(crate) fn threads(wanted: i16) -> i16 {
 
 type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
 
-/// A closure that runs on each block of a chunk, before the filters or after they are undone.
+/// A closure that runs on each block of a chunk: before the filters run, or after the filters are undone.
 pub(crate) struct ChunkFilter {
     pub(super) title: Title,
     pub(super) closure: Closure,
@@ -174,7 +174,7 @@ impl Failure {
     }
 }
 
-/// The title of a closure in errors: its kind, and its name. Without a name, its code.
+/// The title of a closure in errors: the kind of the closure, and its name or, if it has no name, its code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Title {
     Codec(u8, Option<&'static str>),
