@@ -1,4 +1,5 @@
-//! Rust versions of the inline functions and static constants of the C headers, which no library exports.
+//! Rust versions of the inline functions and static constants of the C headers. C libraries do not export these
+//! functions and constants.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
@@ -113,8 +114,8 @@ pub unsafe fn blosc2_meta_exists(schunk: *mut blosc2_schunk, name: *const c_char
 
 /// Copies the content of a metalayer to memory allocated by C's `malloc`. C's inline function `blosc2_meta_get`.
 ///
-/// Returns the index of the metalayer, or a negative error code. `*content` is null if the content is empty;
-/// otherwise the caller frees it with C's `free`.
+/// Returns the index of the metalayer, or a negative error code. `*content` is null if the content is empty; otherwise
+/// the caller has to free `*content` with C's `free`.
 ///
 /// # Safety
 /// The conditions of [`blosc2_meta_exists`] hold, and `content` and `content_len` are null or writable.
@@ -152,7 +153,7 @@ pub unsafe fn blosc2_meta_get(
             (copy, index)
         }
     };
-    // SAFETY: the caller vouches that both are writable.
+    // SAFETY: the caller guarantees that both are writable.
     unsafe {
         *content = copy;
         *content_len = if copy.is_null() { 0 } else { layer.content_len };
@@ -160,12 +161,12 @@ pub unsafe fn blosc2_meta_get(
     code
 }
 
-/// Parses the metalayer of an array. C's inline function `b2nd_deserialize_meta_inline`; it calls the exported
-/// [`b2nd_deserialize_meta`], which does the same.
+/// Parses the metalayer of an array. C's inline function `b2nd_deserialize_meta_inline`. This function calls the
+/// exported function [`b2nd_deserialize_meta`], which does the same.
 ///
 /// # Safety
-/// As for [`b2nd_deserialize_meta`]: `smeta` has `smeta_len` bytes, `ndim` is writable, each of the three shapes has
-/// room for `B2ND_MAX_DIM` items, and `dtype` and `dtype_format` are null or writable.
+/// `smeta` has `smeta_len` bytes, `ndim` is writable, each of the three shapes has room for `B2ND_MAX_DIM` items, and
+/// `dtype` and `dtype_format` are null or writable. [`b2nd_deserialize_meta`] has the same conditions.
 #[expect(clippy::too_many_arguments, reason = "C's signature")]
 pub unsafe fn b2nd_deserialize_meta_inline(
     smeta: *const u8,
@@ -177,7 +178,7 @@ pub unsafe fn b2nd_deserialize_meta_inline(
     dtype: *mut *mut c_char,
     dtype_format: *mut i8,
 ) -> c_int {
-    // SAFETY: the caller gives the same guarantees.
+    // SAFETY: the caller guarantees the same conditions.
     unsafe {
         b2nd_deserialize_meta(
             smeta,

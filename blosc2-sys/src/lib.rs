@@ -38,16 +38,17 @@ use zfp_sys as _;
 #[cfg(feature = "zstd")]
 use zstd_sys as _;
 
-/// Loads the plugin of a codec that C-Blosc2 knows by name only. Returns 0 or a negative error code.
+/// Loads the plugin of a codec: a shared library with the implementation of the codec. Returns 0 or a negative error
+/// code.
 ///
-/// No other function of this crate loads plugins: until this call, such a codec is missing for the chunks and
-/// parameters that name it. An installed library (feature `system`) loads plugins without this call, and this
-/// function returns an error.
+/// No other function of this crate loads plugins: before this call, compression and decompression with the codec fail.
+/// An installed library (feature `system`) loads plugins without this call; with such a library, this function returns
+/// an error.
 ///
 /// # Safety
-/// - The library `libblosc2_NAME.so`, or else the one that the program `python` in `PATH` locates, follows the
-///   plugin interface of C-Blosc2.
-/// - During the call, no other thread loads a codec, or compresses or decompresses with this one.
+/// - The loaded library follows the plugin interface of C-Blosc2. This is the library `libblosc2_NAME.so`, or, if it is
+///   not found, the library that the program `python` in `PATH` locates.
+/// - During the call, no other thread loads a codec, and no other thread compresses or decompresses with this codec.
 #[cfg(feature = "dynamic-plugins")]
 pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
     #[cfg(not(blosc2_hardened))]
@@ -60,25 +61,25 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
         unsafe extern "C" {
             fn blosc2_sys_load_codec(code: u8) -> core::ffi::c_int;
         }
-        // SAFETY: the function (build/c/plugins.c) takes any code; the caller promises the rest.
+        // SAFETY: the function (build/c/plugins.c) accepts any code. The caller guarantees the other conditions.
         unsafe { blosc2_sys_load_codec(code) }
     }
 }
 
-/// Sets whether a context for compression writes chunks with the 16-byte header of Blosc1, which Blosc1 can read,
-/// or with that of Blosc2. Returns 0 or a negative error code.
+/// Sets whether a context for compression writes chunks with the 16-byte header of Blosc1, so that Blosc1 can read
+/// them, or chunks with the header of Blosc2. Returns 0 or a negative error code.
 ///
-/// With the header of Blosc1, `blosc2_compress_ctx` returns `BLOSC2_ERROR_INVALID_PARAM` for parameters that the
-/// header cannot hold. It can hold at most one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`],
-/// and a codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], but no dictionary. `blosc2_vlcompress_ctx` always returns this
-/// error, since Blosc1 has no variable-length blocks. A destination that is 16 bytes longer than the source is
-/// always large enough.
+/// With the header of Blosc1:
+/// - `blosc2_compress_ctx` accepts codecs from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`] without a dictionary, and at most
+///   one filter: [`BLOSC_SHUFFLE`] without a meta value, or [`BLOSC_BITSHUFFLE`]. For other parameters, it returns
+///   `BLOSC2_ERROR_INVALID_PARAM`.
+/// - `blosc2_vlcompress_ctx` always returns `BLOSC2_ERROR_INVALID_PARAM`, since Blosc1 has no variable-length blocks.
+/// - A destination that is 16 bytes longer than the source is always large enough.
 ///
-/// An installed library (feature `system`) does not support this, and the function returns an error.
+/// With an installed library (feature `system`), which does not support this, the function returns an error.
 ///
 /// # Safety
-/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call during this
-///   one.
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call at the same time.
 pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ffi::c_int {
     #[cfg(not(blosc2_hardened))]
     {
@@ -96,17 +97,16 @@ pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ff
     }
 }
 
-/// Sets the sizes of items and blocks that a context for compression uses in its next call; 0 is an automatic block
-/// size. Returns 0 or a negative error code.
+/// Sets the typesize and the block size, in bytes, that a context for compression uses in its next call. A block size
+/// of 0 means an automatic block size. Returns 0 or a negative error code.
 ///
-/// Without this function, a context that has compressed before uses the sizes of its previous call, which can differ
-/// from those of its parameters.
+/// Without this function, a context that has compressed before uses the sizes of its previous call. These sizes can
+/// differ from the parameters of the context.
 ///
-/// An installed library (feature `system`) does not support this, and the function returns an error.
+/// With an installed library (feature `system`), which does not support this, the function returns an error.
 ///
 /// # Safety
-/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call during this
-///   one.
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call at the same time.
 /// - The sizes are valid for `blosc2_create_cctx`.
 pub unsafe fn set_sizes(
     context: *mut blosc2_context,
@@ -133,10 +133,10 @@ pub unsafe fn set_sizes(
 /// `altivec` or `generic`.
 ///
 /// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
-/// library (feature `system`), which has no such function.
+/// library (feature `system`), because such a library does not report the instruction set.
 ///
 /// # Safety
-/// - No other thread makes its first call to the library during this one: the first call chooses the instruction set,
+/// - No other thread makes the first call to the library at the same time. The first call chooses the instruction set,
 ///   without synchronization.
 pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
     #[cfg(not(blosc2_hardened))]
@@ -155,6 +155,6 @@ pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
 
 /// Whether the library was built from source with the patches of this crate (`build/patches`).
 ///
-/// `false` with the feature `system`, or if `BLOSC2_SYS_UNHARDENED` is set at build time: the library then has the
-/// faults of upstream, and callers have to work around them.
+/// `false` with the feature `system`, or if `BLOSC2_SYS_UNHARDENED` is set at build time. The library then has the
+/// faults of upstream's C-Blosc2, and callers have to work around these faults.
 pub const HARDENED: bool = cfg!(blosc2_hardened);

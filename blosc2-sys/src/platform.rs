@@ -1,5 +1,5 @@
-//! Types whose layout differs between platforms, written by hand. `tests/abi.rs` of the workspace
-//! compares them with the C compiler's.
+//! Handwritten types whose layout differs between platforms. `tests/abi.rs` of the workspace compares these layouts
+//! with the layouts of the C compiler.
 
 #[cfg(windows)]
 use core::ffi::c_void;
@@ -36,7 +36,7 @@ pub struct blosc2_stdio_file {
 pub struct blosc2_stdio_mmap {
     /// The mode: `r`, `r+`, `w+` or `c`.
     pub mode: *const c_char,
-    /// Initial size of the mapping in bytes, in the modes that write.
+    /// Initial size of the mapping in bytes; only used in the modes that write.
     pub initial_mapping_size: usize,
     /// Whether C frees this structure.
     pub needs_free: bool,

@@ -1,4 +1,4 @@
-//! The shape of an array, in the form in which C's codecs and filters for arrays read it.
+//! The shape of an array, in the form that C's codecs and filters for arrays read.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -15,34 +15,36 @@ const DOING: &str = "pass the shape of an array to C-Blosc2";
 /// The C super-chunk that codecs and filters read through their context: the typesize, and the metalayer with the
 /// shape of an array.
 ///
-/// Contexts share one. It never changes after `new`, so that no lock is needed.
+/// Several contexts share an `ArrayShape`. It never changes after `new`, so that no lock is needed.
 #[derive(Debug)]
 pub(crate) struct ArrayShape {
-    /// A super-chunk without chunks, in memory; only this structure and contexts have the pointer.
+    /// A super-chunk in memory, without chunks. Only this structure and contexts have this pointer.
     schunk: NonNull<sys::blosc2_schunk>,
     /// The content of the metalayer.
     meta: Option<Vec<u8>>,
-    /// The parsed metalayer, for closures; `None` also if it is damaged.
+    /// The parsed metalayer, for closures. `None` if there is no metalayer, or if it is damaged.
     geometry: Option<Geometry>,
 }
 
-// SAFETY: C keeps nothing of a super-chunk in thread-local storage.
+// SAFETY: C stores nothing of a super-chunk in thread-local storage.
 unsafe impl Send for ArrayShape {}
 
-// SAFETY: this crate writes the super-chunk only in `new` and in `drop`, which have it alone. All other uses are those
-// of C through a context, which only read it:
+// SAFETY: this crate writes the super-chunk only in `new` and in `drop`, which have exclusive access. All other
+// accesses are reads by C through a context:
 // - blosc2.c: `current_nchunk` for prefilters and postfilters, and `frame`, which is null, for lazy chunks;
 // - codecs and filters (plugins/): `typesize`, and `metalayers` through blosc2_meta_get (blosc2.h), which copies.
-// The one exception in upstream, zfp_getcell (plugins/codecs/zfp/blosc2-zfp.c), which stores the block shape there, is
-// removed by a patch of blosc2-sys, and is not used without it. The test `c_does_not_write_to_a_shape` compares the
-// memory before and after.
+//
+// Upstream has one exception: zfp_getcell (plugins/codecs/zfp/blosc2-zfp.c) stores the block shape in the super-chunk.
+// A patch of blosc2-sys removes this write; without the patch, zfp is not used. The test `c_does_not_write_to_a_shape`
+// compares the memory before and after.
 unsafe impl Sync for ArrayShape {}
 
 impl ArrayShape {
-    /// Creates the shape for items of `typesize` bytes; `meta` is the content of the metalayer `b2nd`, or of
-    /// `caterva`, whose first fields are the same. `None` is for chunks that are not part of an array.
+    /// Creates the shape for items of `typesize` bytes. `meta` is the content of the metalayer `b2nd`, or of the legacy
+    /// metalayer `caterva`, which has the same first fields. `meta` is `None` for chunks that are not part of an array.
     ///
-    /// C reads only the number of dimensions and the three shapes, and parses the content when it needs them.
+    /// C parses the content each time it needs the number of dimensions and the three shapes. It reads nothing else of
+    /// the content.
     pub(crate) fn new(typesize: usize, meta: Option<&[u8]>) -> Result<Arc<Self>> {
         init()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
@@ -59,8 +61,8 @@ impl ArrayShape {
             dparams: &mut dparams,
             io: ptr::null_mut(),
         };
-        // SAFETY: the settings and what they point to live through the call, and C copies them (schunk.c,
-        // get_new_storage).
+        // SAFETY: the settings and the structures to which they point live until the call returns, and C copies them
+        // (schunk.c, get_new_storage).
         let schunk = NonNull::new(unsafe { sys::blosc2_schunk_new(&mut settings) });
         let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no super-chunk");
         let geometry = meta.and_then(|meta| geometry(meta, typesize.unsigned_abs()));
@@ -71,8 +73,8 @@ impl ArrayShape {
             let len = len.map_err(|_| {
                 invalid(format!("the metalayer of {} bytes is too long", meta.len()))
             })?;
-            // SAFETY: the super-chunk is alive and not shared yet, the name ends in a NUL byte, and C copies the
-            // `len` bytes, which it only reads (schunk.c, blosc2_meta_add).
+            // SAFETY: the super-chunk is alive and not shared yet, and the name ends in a NUL byte. C copies the `len`
+            // bytes, and does not write to them (schunk.c, blosc2_meta_add).
             let code = unsafe {
                 let content = meta.as_ptr().cast_mut();
                 sys::blosc2_meta_add(shape.schunk.as_ptr(), c"b2nd".as_ptr(), content, len)
@@ -89,7 +91,7 @@ impl ArrayShape {
         self.meta.is_some()
     }
 
-    /// Whether it was created from this metalayer, which another handle may have changed since.
+    /// Whether the shape was created from this metalayer. Another handle may have changed the metalayer since then.
     pub(crate) fn is_of(&self, meta: Option<&[u8]>) -> bool {
         self.meta.as_deref() == meta
     }
@@ -105,7 +107,7 @@ impl ArrayShape {
     }
 }
 
-/// Parses a metalayer. No limit is needed: the result takes no more memory than the metalayer.
+/// Parses a metalayer. No limit is needed, because the result does not need more memory than the metalayer.
 fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
     let limits = Limits { chunks: u64::MAX, items: u64::MAX, ..Limits::default() };
     Geometry::new(&Meta::parse(meta).ok()?, typesize, &limits).ok()
@@ -113,8 +115,8 @@ fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
 
 impl Drop for ArrayShape {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from blosc2_schunk_new and is freed once; each context that uses it holds the
-        // `Arc`.
+        // SAFETY: the pointer comes from blosc2_schunk_new and is freed once. Each context that uses it owns a clone of
+        // the `Arc`.
         unsafe { sys::blosc2_schunk_free(self.as_ptr()) };
     }
 }
@@ -133,7 +135,7 @@ mod tests {
     const SIDE: usize = 32;
     const BLOCK: usize = 16;
 
-    /// Bytes of the metalayer that codecs and filters do not read: the dtype.
+    /// The number of bytes of the metalayer that codecs and filters do not read: the dtype.
     const REST: usize = 9;
 
     /// The metalayer of an array of one chunk.
@@ -203,7 +205,7 @@ mod tests {
     /// The bytes of the super-chunk and of its metalayer.
     fn memory(shape: &ArrayShape) -> Vec<u8> {
         // SAFETY: C has allocated the structure with calloc (schunk.c, blosc2_schunk_new), so all its bytes are
-        // initialized, as are those of the content of the metalayer (schunk.c, blosc2_meta_add).
+        // initialized. The content of the metalayer is initialized too (schunk.c, blosc2_meta_add).
         unsafe {
             let schunk = shape.as_ptr();
             let mut memory =

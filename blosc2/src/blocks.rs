@@ -25,7 +25,7 @@ pub struct Blocks {
 pub(crate) enum Cut {
     /// After each multiple of this many bytes.
     Every(usize),
-    /// At these places.
+    /// At these offsets.
     At(Vec<usize>),
 }
 

@@ -11,14 +11,15 @@ use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
 /// A compressed chunk, whose bytes have been validated.
 ///
-/// A chunk consists of a header and of data, which is divided into blocks that are compressed separately. A special
-/// chunk, such as a chunk of zeros, consists of a header, and of one value if this value is repeated.
+/// A chunk consists of a header and data. The data is divided into blocks, which are compressed separately. A
+/// [special](Special) chunk, such as a chunk of zeros, has no data after its header. The exception is a special chunk
+/// that repeats one value: it stores this value once.
 ///
 /// `Chunk` owns its bytes and [`ChunkRef`] borrows them; both have the same methods. Some C functions call a chunk a
 /// `cbuffer`.
 ///
-/// The methods that decompress create a [`Decompressor`](crate::Decompressor) with default parameters. To
-/// decompress many chunks, or to use several threads, create a `Decompressor` and keep it.
+/// Each call of a method that decompresses creates a [`Decompressor`](crate::Decompressor) with default parameters. To
+/// decompress many chunks, or to use several threads, create one `Decompressor` and use it for all chunks.
 ///
 /// ```
 /// use blosc2::{CParams, Chunk, ChunkRef};
@@ -55,7 +56,7 @@ pub type ChunkRef<'a> = Chunk<&'a [u8]>;
 
 /// The containers that can hold the bytes of a [`Chunk`]: `Vec<u8>` and `&[u8]`.
 ///
-/// The trait is sealed: a chunk stays valid only if the container returns the same bytes each time.
+/// The trait is sealed, because a chunk stays valid only if its container always returns the same bytes.
 ///
 /// ```
 /// use blosc2::{CParams, Chunk, ChunkBytes};
@@ -100,7 +101,7 @@ mod sealed {
     }
 }
 
-/// The kind of a special chunk, which contains no compressed data.
+/// The kind of a special chunk. A special chunk contains no compressed data.
 ///
 /// ```
 /// use blosc2::{CParams, Chunk, Special};
@@ -117,7 +118,7 @@ pub enum Special {
     Zeros,
     /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8.
     Nan,
-    /// One value, repeated.
+    /// All items have the same value, which the chunk stores once.
     Value,
     /// Uninitialized: no item has been written. The items read as zeros.
     Uninit,
@@ -135,23 +136,24 @@ impl Special {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Validates the structure of the chunk at the start of `bytes`, and removes the bytes after its end.
+    /// Validates the structure of the chunk at the start of `bytes`, and removes the bytes after the end of the chunk.
     ///
-    /// Equivalent to [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
-    /// available: only decompression needs them.
+    /// Equivalent to [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters of the chunk
+    /// may be unavailable: only decompression needs the codec and the filters.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk,
-    ///   whose blocks are not in the buffer.
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk of
+    ///   C-Blosc2 (a header without the compressed blocks).
     pub fn new(bytes: B) -> Result<Self> {
         Self::validated(bytes, Check::Structure)
     }
 
-    /// Validates the chunk at the start of `bytes` to the given depth, and removes the bytes after its end.
+    /// Validates the chunk at the start of `bytes` to the depth `depth`, and removes the bytes after the end of the
+    /// chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk,
-    ///   whose blocks are not in the buffer;
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk of
+    ///   C-Blosc2 (a header without the compressed blocks);
     /// - [`ErrorKind::Unsupported`]: `depth` is [`Check::Content`], and the Rust implementation of the format (the
     ///   crate `blosc2-format`) lacks the codec or a filter.
     ///
@@ -199,7 +201,7 @@ impl<B: ChunkBytes> Chunk<B> {
         Self { bytes, header }
     }
 
-    /// Returns a chunk that borrows the bytes of this one.
+    /// Returns a chunk that borrows the bytes of this chunk.
     pub fn borrowed(&self) -> ChunkRef<'_> {
         Chunk { bytes: self.bytes.bytes(), header: self.header.clone() }
     }
@@ -248,8 +250,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.nblocks() as usize
     }
 
-    /// Returns the codec. For a chunk compressed with LZ4HC, returns [`Codec::Lz4`], since both write the same format.
-    /// The codec of stored and special chunks has no meaning.
+    /// Returns the codec. For a chunk compressed with LZ4HC, returns [`Codec::Lz4`], since both codecs write the same
+    /// format. The codec has no meaning for special chunks and for chunks [stored uncompressed](Self::is_stored).
     pub fn codec(&self) -> Codec {
         Codec::from_code(self.header.codec())
     }
@@ -262,13 +264,13 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.codec_version
     }
 
-    /// Returns the parameter of the codec. C: `compcode_meta`. Python: `codec_meta`.
+    /// Returns the parameter of the codec; see [`Codec`]. C: `compcode_meta`. Python: `codec_meta`.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta
     }
 
-    /// Returns the filters, in the order in which they were applied during compression. Stored and special chunks are
-    /// not filtered: their filters have no meaning.
+    /// Returns the filters, in the order in which they were applied during compression. The filters have no meaning for
+    /// special chunks and for chunks [stored uncompressed](Self::is_stored): these chunks are not filtered.
     pub fn filters(&self) -> Vec<Filter> {
         self.each_filter().collect()
     }
@@ -278,7 +280,7 @@ impl<B: ChunkBytes> Chunk<B> {
         Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 
-    /// Returns the kind of a special chunk; `None` for a chunk that holds data.
+    /// Returns the kind of a special chunk; `None` for any other chunk.
     pub fn special(&self) -> Option<Special> {
         self.header.special.map(Special::from_format)
     }
@@ -289,7 +291,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 
     /// Returns whether each block is split into one stream for each byte of an item. A shorter last block is not split.
-    /// [`SplitMode`] controls this.
+    /// [`SplitMode`] controls the splitting.
     ///
     /// [`SplitMode`]: crate::SplitMode
     pub fn is_split(&self) -> bool {
@@ -308,7 +310,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.variable_blocks
     }
 
-    /// Returns whether the chunk has the header of Blosc1, of 16 bytes instead of 32.
+    /// Returns whether the chunk has the header of Blosc1, which has 16 bytes instead of 32.
     pub fn is_blosc1(&self) -> bool {
         !self.header.extended
     }
@@ -324,8 +326,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.big_endian
     }
 
-    /// The size of a block when decompressed, according to the header and, for a variable-length block, its own
-    /// length field.
+    /// The decompressed size of a block, according to the header. For a variable-length block, according to the length
+    /// field of the block.
     pub(crate) fn block_len(&self, block: usize) -> Result<Option<usize>> {
         if block >= self.nblocks() {
             return Ok(None);

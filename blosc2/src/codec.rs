@@ -15,9 +15,9 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 
 /// A compression algorithm.
 ///
-/// Each variant stands for a code of C-Blosc2. All other codes are [`Codec::Other`]; this includes user-defined codecs.
-/// [`Display`](fmt::Display) writes the name of a codec, or text such as `codec 99` for a code without a name.
-/// [`FromStr`] parses a name or a code.
+/// In C-Blosc2, each codec has a code, a number from 0 to 255. The variant [`Codec::Other`] is for the codes that have
+/// no other variant, including the codes of [user-defined codecs](Self::register). [`Display`](fmt::Display) writes the
+/// name of a codec. For a code without a name, it writes text such as `codec 99`. [`FromStr`] parses a name or a code.
 ///
 /// C: `compcode`. Python: `Codec`.
 ///
@@ -45,14 +45,15 @@ pub enum Codec {
     Zlib,
     /// Zstandard (feature `zstd`), the codec with the best ratio. The default.
     Zstd,
-    /// NDLZ, for two-dimensional arrays of bytes. It compresses each block in square cells. The parameter
+    /// NDLZ, for two-dimensional arrays of bytes. NDLZ divides each block into square cells. The parameter
     /// ([`CParams::codec_meta`](crate::CParams::codec_meta)) is the side length of a cell in items: 4 or 8.
     Ndlz,
-    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The largest absolute error is 10 to
-    /// the power of the parameter, which is an `i8` stored as a `u8`: `-3i8 as u8` for 0.001.
+    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The parameter is an exponent: the
+    /// largest absolute error is 10 to the power of the parameter. The exponent is an `i8`, stored as a `u8`: `-3i8 as
+    /// u8` for an error of 0.001.
     ZfpAccuracy,
     /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats. The precision in bits is the parameter
-    /// plus 5, 7, 9 or 11 for arrays of 1, 2, 3 or 4 dimensions.
+    /// plus a constant: 5, 7, 9 or 11 for arrays of 1, 2, 3 or 4 dimensions.
     ZfpPrecision,
     /// ZFP with a fixed rate (feature `zfp`). Lossy, for arrays of floats. The parameter is the compressed size in
     /// percent of the uncompressed size.
@@ -81,13 +82,14 @@ impl Codec {
 
     /// Registers a user-defined codec with a code from 160 to 255 and a name, until the process exits.
     ///
-    /// Chunks store the code, not the name. To read them, a program has to register the same codec with the same code.
+    /// Chunks store the code, not the name. To read the chunks, a program has to register the same codec with the same
+    /// code.
     ///
     /// C: `blosc2_register_codec`. Python: `register_codec`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
-    ///   255 or contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255; or the name is empty, is a number from 0 to
+    ///   255, or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already, or a codec of C-Blosc2 has the
     ///   name.
     ///
@@ -153,8 +155,8 @@ impl Codec {
         }
     }
 
-    /// Returns whether this program can compress and decompress with the codec: it was compiled in, registered, or
-    /// loaded as a plugin (feature `dynamic-plugins`).
+    /// Returns whether this program can compress and decompress with the codec: the codec was compiled in, registered,
+    /// or loaded as a plugin (feature `dynamic-plugins`).
     pub fn is_available(self) -> bool {
         let code = self.code();
         if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
@@ -169,24 +171,26 @@ impl Codec {
             return false;
         }
         let mut name = ptr::null();
-        // SAFETY: the library is initialized and `name` is writable; the function takes any code and fails for one
-        // that it does not have (blosc2.c, blosc2_compcode_to_compname).
+        // SAFETY: the library is initialized and `name` is writable. The function accepts any code, and fails for an
+        // unknown code (blosc2.c, blosc2_compcode_to_compname).
         unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
     }
 
-    /// Loads the plugin of a codec that C-Blosc2 knows by name only. The codec is then available.
+    /// Loads the plugin of a codec: a shared library with the implementation of the codec. Afterwards, the codec is
+    /// available.
     ///
-    /// These codecs are OpenHTJ2K (code 36), Grok (37), OpenZL (38), J2K (39) and HTJ2K (40). C searches for the
-    /// library `libblosc2_NAME.so`. If it finds none, it runs `python`, which locates the library in the Python
-    /// package `blosc2_NAME`. Without this call no plugin is loaded, even if a file names its codec.
+    /// There are plugins for the codecs OpenHTJ2K (code 36), Grok (37), OpenZL (38), J2K (39) and HTJ2K (40). C-Blosc2
+    /// searches for the library `libblosc2_NAME.so`. If there is no such library, C-Blosc2 runs `python`, which locates
+    /// the library in the Python package `blosc2_NAME`. Only this function loads plugins: a file that names such a
+    /// codec loads no plugin.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: the codec is not one of these, its library was not found, or the C library is
-    ///   an installed one (feature `system`).
+    /// - [`ErrorKind::Unsupported`]: there are no plugins for the codec, its library was not found, or an installed C
+    ///   library is used (feature `system`).
     ///
     /// # Safety
-    /// The library that C finds has to follow the plugin interface of C-Blosc2 and be sound. It is called with the
-    /// bytes of any chunk that names this codec.
+    /// The library that C-Blosc2 finds has to follow the plugin interface of C-Blosc2, and has to be sound. The library
+    /// receives the bytes of any chunk that names this codec.
     #[cfg(feature = "dynamic-plugins")]
     pub unsafe fn load_plugin(self) -> Result<()> {
         init()?;
@@ -194,16 +198,17 @@ impl Codec {
         unsafe { plugins::load(self.code(), &self.to_string()) }
     }
 
-    /// Creates parameters for the plugin of this codec, in the structure that the plugin expects: a `#[repr(C)]`
+    /// Creates parameters for the plugin of this codec. `T` is the structure that the plugin expects: a `#[repr(C)]`
     /// type that matches the C header of the plugin.
     ///
-    /// Pass them to [`CParams::plugin_params`](crate::CParams::plugin_params). They are used for compression only:
-    /// C-Blosc2 passes no parameters to a plugin that decompresses. Without them, a plugin uses its defaults. C:
-    /// `blosc2_cparams.codec_params`.
+    /// Pass the result to [`CParams::plugin_params`](crate::CParams::plugin_params). Only compression uses the
+    /// parameters: C-Blosc2 passes no parameters to a plugin that decompresses. A plugin that receives no parameters
+    /// uses its defaults. C: `blosc2_cparams.codec_params`.
     ///
     /// # Safety
-    /// The plugin that is loaded for this codec, now or later, has to take a pointer to a `T` for its parameters. It
-    /// can receive the same pointer on several threads at once; if it modifies the `T`, it must not cause data races.
+    /// The plugin that is loaded for this codec, now or later, has to accept a pointer to a `T` as its parameters. The
+    /// plugin can receive the same pointer on several threads at once. If the plugin modifies the `T`, it must not
+    /// cause data races.
     ///
     /// ```no_run
     /// # #[cfg(feature = "dynamic-plugins")] {
@@ -232,7 +237,7 @@ impl Codec {
         unsafe { PluginParams::new(self.code(), params) }
     }
 
-    /// Whether the codec needs the shape of an array, so that it works in arrays only.
+    /// Whether the codec needs the shape of an array. Such a codec works in arrays only.
     pub(crate) fn needs_array(self) -> bool {
         matches!(self, Self::Ndlz | Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate)
     }
@@ -279,7 +284,7 @@ impl FromStr for Codec {
     /// Parses a name such as `zstd`, or a code such as `5`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the text is neither the name of a codec nor a number from 0 to 255.
+    /// - [`ErrorKind::InvalidArgument`]: the text is not the name of a codec, and not a number from 0 to 255.
     fn from_str(text: &str) -> Result<Self> {
         let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
         let named =

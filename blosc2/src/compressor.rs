@@ -16,7 +16,7 @@ use crate::{CParams, Chunk, Result};
 
 /// Compresses items to one chunk and returns its bytes.
 ///
-/// The typesize of the chunk is the size of `T` unless `params` sets one. To compress many buffers, use a
+/// The typesize of the chunk is the size of `T`, or the typesize that `params` sets. To compress many buffers, use a
 /// [`Compressor`], which reuses its memory.
 ///
 /// C: `blosc2_compress_ctx`. Python: `compress2`.
@@ -38,10 +38,10 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
     Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
 }
 
-/// Returns the maximum size, in bytes, of a chunk with `nbytes` bytes of data, for any data and any parameters. The
-/// bound does not hold for chunks of variable-length blocks.
+/// Returns the maximum size, in bytes, of a chunk with `nbytes` bytes of data. The maximum holds for any data and any
+/// parameters, except for chunks of variable-length blocks.
 ///
-/// The bound is `nbytes` + 32: data that cannot be compressed is stored unchanged after a header of 32 bytes. C:
+/// The result is `nbytes` + 32: data that cannot be compressed is stored unchanged after a header of 32 bytes. C:
 /// `BLOSC2_MAX_OVERHEAD`.
 ///
 /// ```
@@ -56,7 +56,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
     nbytes.saturating_add(OVERHEAD)
 }
 
-/// Compresses buffers to chunks, with the same parameters for each. C: a `blosc2_context` for compression.
+/// Compresses buffers to chunks, with the same parameters for each buffer. C: a `blosc2_context` for compression.
 ///
 /// A compressor reuses its memory from one buffer to the next. It compresses one buffer at a time, on
 /// [`CParams::threads`] threads. It is `Send`.
@@ -74,20 +74,24 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 ///
 /// # Errors
 /// The methods that compress fail with:
-/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one; the codec or a filter
-///   works only in arrays; or a filter needs whole items, and the length of the data is not a multiple of the typesize;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; more than one thread is requested, and the
-///   process was forked after C-Blosc2 had started threads; or an installed library (feature `system`) cannot compress
-///   correctly with these parameters;
+/// - [`ErrorKind::InvalidArgument`], if:
+///   - a parameter is out of range or contradicts another parameter;
+///   - the codec or a filter works only in arrays;
+///   - a filter needs whole items, and the length of the data is not a multiple of the typesize;
+/// - [`ErrorKind::Unsupported`], if:
+///   - this build lacks the codec or a filter;
+///   - more than one thread is requested, and the process was forked after C-Blosc2 had started threads;
+///   - an installed library (feature `system`) cannot compress correctly with these parameters;
 /// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
-/// - [`ErrorKind::Callback`]: the prefilter, or a user-defined codec, filter or tuner, failed or panicked;
+/// - [`ErrorKind::Callback`]: the prefilter, or a [user-defined](crate::user_defined) codec, filter or tuner, failed or
+///   panicked;
 /// - [`ErrorKind::Library`]: the C library failed for another reason.
 ///
 /// # Parallel compression
 /// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and the
-/// same prefilter, but separate memory and a separate tuner. Cloning does not fail: C allocates memory when the clone
-/// compresses for the first time, and that call returns an error if the allocation fails. With rayon, `map_with` makes
+/// same prefilter, but separate memory and a separate tuner. Cloning cannot fail. A clone allocates its memory when it
+/// compresses for the first time; that call returns an error if the allocation fails. With rayon, `map_with` creates
 /// the clones:
 /// ```
 /// # #[cfg(feature = "rayon")] {
@@ -122,13 +126,16 @@ impl Clone for Compressor {
 impl Compressor {
     /// Creates a compressor with these parameters.
     ///
-    /// If `params` sets no typesize, the first call that compresses makes the checks that depend on the typesize.
+    /// Some checks depend on the typesize. If `params` sets no typesize, the first call that compresses makes these
+    /// checks.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; no tuner is registered with the id of
-    ///   [`CParams::tuner`]; an installed library (feature `system`) cannot compress correctly with these parameters;
-    ///   or an environment variable is set that overrides the parameters of an installed library;
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one.
+    /// - [`ErrorKind::Unsupported`], if:
+    ///   - this build lacks the codec or a filter;
+    ///   - no tuner is registered with the id of [`CParams::tuner`];
+    ///   - an installed library (feature `system`) cannot compress correctly with these parameters;
+    ///   - an environment variable is set that overrides the parameters of an installed library;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another parameter.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let encoder = match params.typesize {
@@ -145,13 +152,15 @@ impl Compressor {
     /// closure is compressed instead of the input.
     ///
     /// - Threads: with more than one [thread](CParams::threads), the closure usually runs on the threads of the
-    ///   compressor, on several blocks at the same time. It runs on the caller's thread for variable-length blocks,
-    ///   with [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`). The threads of
-    ///   a compressor with a prefilter are not shared with other compressors, so create it once and reuse it.
+    ///   compressor, on several blocks at the same time. The closure runs on the caller's thread for variable-length
+    ///   blocks, with [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`). A
+    ///   compressor with a prefilter does not share its threads with other compressors, so create the compressor once
+    ///   and reuse it.
     /// - Calls: the closure is called at least once for each block, and several times if a block is compressed several
     ///   times. It is also called for data that is then stored uncompressed.
-    /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size if it is not set. With
-    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`), it has to be set.
+    /// - Block size: [`CParams::blocksize`] sets the size of the blocks; by default, the size is automatic. With
+    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`), the program has to
+    ///   set the block size.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that compresses returns an error of
     ///   [`ErrorKind::Callback`]. The compressor remains usable.
@@ -184,10 +193,11 @@ impl Compressor {
         self
     }
 
-    /// Returns the parameters that were passed to [`new`](Self::new), or that a tuner chose for the last chunk. C:
-    /// `blosc2_ctx_get_cparams`.
+    /// Returns the parameters that were passed to [`new`](Self::new). With a [tuner](CParams::tuner), returns the
+    /// parameters that the tuner chose for the last chunk. C: `blosc2_ctx_get_cparams`.
     ///
-    /// They do not contain automatic values, such as the block size; read those from each [`Chunk`].
+    /// The result does not contain automatic values, such as an automatic block size; each [`Chunk`] contains these
+    /// values.
     #[doc(alias = "blosc2_ctx_get_cparams")]
     pub fn params(&self) -> &CParams {
         let tuned = self.encoder.as_ref().and_then(Encoder::tuned_params);
@@ -239,7 +249,7 @@ impl Compressor {
     /// Compresses items, appends the chunk to a vector of bytes, and returns the length of the chunk in bytes.
     ///
     /// # Errors
-    /// Fails with the errors of [compressing](Compressor#errors). The vector is then unchanged.
+    /// Fails with the errors of [compressing](Compressor#errors). After an error, the vector is unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, Compressor};
@@ -264,7 +274,7 @@ impl Compressor {
         Ok(len)
     }
 
-    /// Compresses items to the start of uninitialized memory, and returns the bytes of the chunk there.
+    /// Compresses items to the start of uninitialized memory, and returns the bytes of the chunk.
     ///
     /// A target of [`compress_bound`] bytes is long enough for any data.
     ///
@@ -282,12 +292,13 @@ impl Compressor {
 
     /// Compresses several buffers to one chunk of variable-length blocks, one block for each buffer.
     ///
-    /// [`Chunk::blocks`] decompresses all blocks, [`Chunk::block`] one of them. C: `blosc2_vlcompress_ctx`.
+    /// [`Chunk::blocks`] decompresses all blocks, and [`Chunk::block`] decompresses one block. C:
+    /// `blosc2_vlcompress_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors), and with:
-    /// - [`ErrorKind::InvalidArgument`]: there are no buffers, a buffer is empty, the filters include delta, or the
-    ///   parameters request chunks of Blosc1;
+    /// - [`ErrorKind::InvalidArgument`]: there are no buffers, a buffer is empty, the filters include
+    ///   [delta](crate::Filter::Delta), or the parameters request chunks of Blosc1;
     /// - [`ErrorKind::TooLarge`]: the chunk does not fit in 2^31 - 1 bytes.
     ///
     /// ```

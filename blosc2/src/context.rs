@@ -15,27 +15,27 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(crate) struct Context {
     raw: NonNull<sys::blosc2_context>,
-    /// The number of threads that C may start for it, if more than one.
+    /// The number of threads that the context uses. C starts threads if the number is greater than one.
     threads: i16,
-    /// The closures that may run in it.
+    /// The closures that may run in the context.
     closures: Closures,
-    /// The place where they find their call; C keeps the address until the context is freed.
+    /// Where the closures find their call. C stores the address until the context is freed.
     slot: Slot,
-    /// The super-chunk whose address C keeps until the context is freed.
+    /// The super-chunk whose address C stores until the context is freed.
     _shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread pool and the
-// registries, which C guards by mutexes (blosc2.c, check_nthreads) or does not change after `init`. All use
-// requires `&mut`, so only one thread uses a context at a time.
+// SAFETY: C stores nothing of a context in thread-local storage. Contexts share only the thread pool, which C guards by
+// mutexes (blosc2.c, check_nthreads), and the registries, which do not change after `init`. All use requires `&mut`, so
+// only one thread uses a context at a time.
 unsafe impl Send for Context {}
 
 impl Context {
     /// Creates a context for compression, whose codec and filters may read the shape of an array.
     ///
     /// # Safety
-    /// The parameters are valid (`CParams::resolve`), and null or live as long as the context compresses if they are
-    /// pointers.
+    /// The parameters are valid (`CParams::resolve`). Each pointer in the parameters is null, or valid as long as the
+    /// context compresses.
     pub(crate) unsafe fn for_compression(
         mut params: sys::blosc2_cparams,
         shape: Option<Arc<ArrayShape>>,
@@ -51,8 +51,8 @@ impl Context {
         if closures == Closures::Around {
             params.prefilter = Some(closures::prefilter);
         }
-        // SAFETY: the caller's promise. C copies the parameters, also the preparams, and keeps the addresses of the
-        // slot and the shape (blosc2.c, blosc2_create_cctx), which this value keeps too.
+        // SAFETY: the caller's promise. C copies the parameters, including the preparams. C stores the addresses of the
+        // slot and the shape (blosc2.c, blosc2_create_cctx), which this value owns.
         let raw = unsafe { sys::blosc2_create_cctx(params) };
         Self::new((raw, params.nthreads), closures, slot, shape, doing)
     }
@@ -75,8 +75,8 @@ impl Context {
         if closures == Closures::Around {
             params.postfilter = Some(closures::postfilter);
         }
-        // SAFETY: C copies the parameters, also the postparams, and keeps the addresses of the slot and the shape
-        // (blosc2.c, blosc2_create_dctx), which this value keeps too. The others are defaults.
+        // SAFETY: C copies the parameters, including the postparams. C stores the addresses of the slot and the shape
+        // (blosc2.c, blosc2_create_dctx), which this value owns. The other parameters are defaults.
         let raw = unsafe { sys::blosc2_create_dctx(params) };
         Self::new((raw, threads), closures, slot, shape, doing)
     }
@@ -93,16 +93,17 @@ impl Context {
             .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 returned no context"))
     }
 
-    /// Whether it can be used for this number of threads and these closures.
+    /// Whether the context can be used for this number of threads and these closures.
     pub(crate) fn suits(&self, threads: i16, closures: Closures) -> bool {
-        // A context for registered closures also serves calls without closures; it only has separate threads.
+        // A context for registered closures can also be used for calls without closures: the only difference is that it
+        // has separate threads.
         let registered = [Closures::None, Closures::Registered];
         self.threads == threads
             && (self.closures == closures
                 || (self.closures == Closures::Registered && registered.contains(&closures)))
     }
 
-    /// Makes a call into C with this context, whose closures find `call`.
+    /// Makes a call into C with this context. The closures that the context runs find `call`.
     pub(crate) fn during<R>(
         &mut self,
         call: &Call<'_>,
@@ -125,7 +126,7 @@ impl Context {
     }
 }
 
-/// The super-chunk of a shape, for the parameters of a context; null without a shape.
+/// Returns the super-chunk of a shape, for the parameters of a context; null without a shape.
 fn address(shape: Option<&Arc<ArrayShape>>) -> *mut c_void {
     shape.map_or(ptr::null_mut(), |shape| shape.as_ptr().cast())
 }
@@ -135,8 +136,8 @@ impl Drop for Context {
         if self.threads > 1 && fork::lost_threads() {
             return; // C would deadlock: its threads are not in this process.
         }
-        // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once. The slot and the shape
-        // are dropped after this.
+        // SAFETY: the pointer comes from blosc2_create_cctx or blosc2_create_dctx, and is freed once. The slot and the
+        // shape are dropped after this call.
         unsafe { sys::blosc2_free_ctx(self.raw.as_ptr()) }
     }
 }

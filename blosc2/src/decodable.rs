@@ -1,10 +1,11 @@
-//! What a chunk needs for decompression, and which chunks C may decompress.
+//! The requirements of a chunk for decompression, and the check whether C may decompress a chunk.
 
 use crate::chunk::{ChunkBytes, layout};
 use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, installed, params};
 
 impl ChunkRef<'_> {
-    /// Checks that C can decompress the chunk: its codec and filters are available, and C undoes them correctly.
+    /// Checks that C can decompress the chunk: the codec and filters are available, and C decompresses their output
+    /// correctly.
     pub(crate) fn check_decodable(&self, doing: &str) -> Result<()> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
@@ -41,7 +42,8 @@ impl ChunkRef<'_> {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
         }
-        // The streams of a block have equal lengths, so that the rest would stay unwritten.
+        // The streams of a block have equal lengths. If the block cannot be divided equally, its end would stay
+        // unwritten.
         let typesize = u32::from(header.typesize);
         if header.split && !header.variable_blocks && !header.block_len().is_multiple_of(typesize) {
             let block = header.block_len();
@@ -54,18 +56,19 @@ impl ChunkRef<'_> {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Whether no stream is compressed by the codec.
+    /// Whether no stream of the chunk is compressed by the codec.
     fn needs_no_codec(&self) -> bool {
         layout(self.as_bytes()).is_ok_and(|layout| !layout.needs_codec())
     }
 
-    /// Whether delta is among its filters.
+    /// Whether delta is among the filters of the chunk.
     pub(crate) fn uses_delta(&self) -> bool {
         let header = self.header();
         header.is_compressed() && header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
-    /// Whether decompression needs the shape of an array. (The streams of ndlz contain it.)
+    /// Whether decompression needs the shape of an array. The streams of ndlz contain the shape, so ndlz does not need
+    /// it.
     pub(crate) fn needs_shape(&self) -> bool {
         self.header().is_compressed()
             && ((self.codec().needs_array() && self.codec() != Codec::Ndlz)

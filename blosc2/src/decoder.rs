@@ -1,4 +1,4 @@
-//! Decompression in C's contexts, and of chunks that do not need C.
+//! Decompression: in contexts of C, and in Rust for chunks that do not need C.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -20,17 +20,17 @@ use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 #[derive(Debug)]
 pub(crate) struct Decoder {
     threads: Threads,
-    /// The context, and the properties of its last chunk that an installed library keeps.
+    /// The context, and the properties of its last chunk that an installed library uses for the next chunk.
     context: Option<(Context, Kept)>,
-    /// Runs in C, except in the cases of `postfilter_here`.
+    /// The postfilter. C runs it, except if `postfilters_here` returns true.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
-    /// The index of the chunk in its super-chunk, and its offset in the data in bytes, for closures.
+    /// For closures: the index of the chunk in its super-chunk, and the offset of the chunk in the data in bytes.
     place: (Option<usize>, Option<u64>),
 }
 
 impl Clone for Decoder {
-    /// Creates a decoder with a separate context, which is created on first use.
+    /// Creates a decoder with a separate context. The context is created on first use.
     fn clone(&self) -> Self {
         let Self { threads, context: _, postfilter, shape, place } = self;
         let (postfilter, shape) = (postfilter.clone(), shape.clone());
@@ -50,12 +50,12 @@ impl Decoder {
         Ok(Self { threads, context: None, postfilter: None, shape, place: (None, None) })
     }
 
-    /// Sets the chunk of the super-chunk that the next calls decompress.
+    /// Sets the position of the chunk that the next calls decompress.
     pub(crate) fn set_place(&mut self, index: usize, start: Option<u64>) {
         self.place = (Some(index), start);
     }
 
-    /// Replaces the shape of the array, unless it was created from this metalayer.
+    /// Replaces the shape of the array if the shape was created from another metalayer.
     pub(crate) fn update_shape(
         &mut self,
         meta: Option<&[u8]>,
@@ -64,7 +64,7 @@ impl Decoder {
         if self.shape.as_ref().is_some_and(|shape| shape.is_of(meta)) {
             return Ok(());
         }
-        // The context has the old one.
+        // The context has the address of the old shape.
         self.context = None;
         self.shape = Some(shape()?);
         Ok(())
@@ -79,7 +79,7 @@ impl Decoder {
         self.context = None;
     }
 
-    /// Decompresses a whole chunk to `target`, which has to be as long as its data.
+    /// Decompresses a whole chunk to `target`, which has to be as long as the data of the chunk.
     pub(crate) fn decompress<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -97,7 +97,7 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, 0, target);
         }
-        // Delta is undone as integers in place, which requires alignment.
+        // Delta is undone in place on integers, which requires alignment.
         if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
             return Ok(target.write(self.run(chunk, data.as_target())?));
@@ -105,8 +105,8 @@ impl Decoder {
         self.run(chunk, target)
     }
 
-    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which has to be as long as
-    /// the whole data. Other bytes are unchanged.
+    /// Decompresses the blocks for which `wanted` is true. `target` has to be as long as the data of the chunk. Each
+    /// block is written to its offset in the data; other bytes of `target` are unchanged.
     pub(crate) fn decompress_masked(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -149,7 +149,7 @@ impl Decoder {
             });
         }
         let mut skipped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
-        // Delta needs the first block for all others.
+        // With delta, all other blocks need the first block.
         if chunk.uses_delta() || chunk.has_variable_blocks() {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
             self.run_masked(chunk, data.as_mut_slice(), &mut skipped)?;
@@ -161,7 +161,7 @@ impl Decoder {
         self.run_masked(chunk, target, &mut skipped)
     }
 
-    /// Decompresses `target.len()` bytes from the offset `start` on; they have to be inside the data.
+    /// Decompresses `target.len()` bytes from the offset `start` on. The range has to be inside the data.
     pub(crate) fn range<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -175,7 +175,7 @@ impl Decoder {
         if target.len() == chunk.nbytes() {
             return self.decompress(chunk, target);
         }
-        // The bytes of a block that are in the range.
+        // Returns the part of a block that is in the range.
         let inside = |block: Range<usize>| {
             start.max(block.start) - block.start..stop.min(block.end) - block.start
         };
@@ -204,7 +204,7 @@ impl Decoder {
         if chunk.has_variable_blocks() || high > items || installed::SPOILS_ITEMS {
             return self.blocks_of(chunk, start, target);
         }
-        // Delta is undone as integers, so that it needs aligned memory.
+        // Delta is undone on integers, which requires aligned memory.
         if (low, high) == (start, stop) && !chunk.uses_delta() {
             return self.items(chunk, start, target);
         }
@@ -213,7 +213,8 @@ impl Decoder {
         Ok(target.write(&wider[start - low..stop - low]))
     }
 
-    /// The bytes of the data that [`range`](Self::range) needs for these: a postfilter needs whole blocks.
+    /// Returns the range of the data that [`range`](Self::range) has to decompress for `range`: a postfilter needs
+    /// whole blocks.
     pub(crate) fn needed(&self, header: &Header, range: Range<usize>) -> Range<usize> {
         let (nbytes, len) = (header.nbytes as usize, header.block_len().max(1) as usize);
         if self.postfilter.is_none() || header.variable_blocks || range.is_empty() {
@@ -229,7 +230,7 @@ impl Decoder {
         block: usize,
         target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
-        // Its range is computed only if it matters.
+        // The range of the block is computed only if it is needed.
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS && self.postfilter.is_none() {
             return self.variable_block(chunk, block, target);
         }
@@ -248,8 +249,9 @@ impl Decoder {
         let (block, expected) = (to_c(block)?, to_c(target.len())?);
         let (mut memory, mut len) = (std::ptr::null_mut(), 0);
         let result = self.in_c(chunk, expected, |context, source, source_len| {
-            // SAFETY: guaranteed by `in_c`; the results are writable. C checks whether there is such a block, and returns
-            // newly allocated memory for it, or none on an error (blosc2.c, decompress_single_vlblock).
+            // SAFETY: guaranteed by `in_c`. `memory` and `len` are writable. C checks whether the block exists. It
+            // returns newly allocated memory with the block, or no memory if there is an error (blosc2.c,
+            // decompress_single_vlblock).
             unsafe {
                 sys::blosc2_vldecompress_block_ctx(
                     context,
@@ -265,26 +267,26 @@ impl Decoder {
             if memory.is_null() {
                 return Err(Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no block"));
             }
-            // SAFETY: C has returned `len` bytes and written all of them, as many as the target has.
+            // SAFETY: C has returned and written `len` bytes. This is the length of the target.
             let block = unsafe { std::slice::from_raw_parts(memory, target.len()) };
             Ok(target.write(block))
         });
-        // SAFETY: the memory came from C's malloc, or is null, and is freed once.
+        // SAFETY: the memory comes from C's malloc, or is null. It is freed once.
         unsafe { libc::free(memory.cast()) };
         filled
     }
 
-    /// Returns whether a postfilter runs here. Otherwise C runs it, which it does on all threads.
+    /// Returns whether the postfilter runs in Rust. Otherwise, C runs it on all threads.
     ///
-    /// C does not run it on chunks that need no decompression, and does not know the offsets of variable-length
-    /// blocks.
+    /// C does not run a postfilter on chunks that need no decompression. For variable-length blocks, C passes wrong
+    /// offsets.
     fn postfilters_here(&self, chunk: &ChunkRef<'_>) -> bool {
         let in_c = chunk.header().is_compressed() && !chunk.has_variable_blocks();
         self.postfilter.is_some() && (installed::BREAKS_POSTFILTERS || !in_c)
     }
 
-    /// Runs the postfilter here on those blocks in `span` for which `wanted` is true, and passes its output to
-    /// `keep`, in the order of the blocks.
+    /// Runs the postfilter in Rust, on the blocks that overlap `span` and for which `wanted` is true. Passes the output
+    /// to `keep`, in the order of the blocks.
     fn postfilter_here(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -293,7 +295,7 @@ impl Decoder {
         mut keep: impl FnMut(Range<usize>, &[u8]),
     ) -> Result<()> {
         let Some(postfilter) = self.postfilter.take() else { return Ok(()) };
-        // Decompresses without the postfilter.
+        // While `self.postfilter` is `None`, C decompresses without a postfilter.
         let data = chunk.header().is_compressed().then(|| self.whole(chunk)).transpose();
         self.postfilter = Some(postfilter.clone());
         let data = data?;
@@ -324,14 +326,14 @@ impl Decoder {
         })
     }
 
-    /// Decompresses the range through the blocks that it touches.
+    /// Decompresses all blocks that overlap the range, and copies the range.
     fn blocks_of<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
         start: usize,
         target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
-        // The table of blocks has to fit, so that there are no more of them than bytes of the chunk.
+        // Ensures that the table of blocks is inside the chunk: there are fewer blocks than bytes of the chunk.
         self.check(chunk)?;
         let stop = start + target.len();
         let len = chunk.header().block_len() as usize;
@@ -353,15 +355,15 @@ impl Decoder {
         let (from, len) = (to_c(start)?, to_c(target.len())?);
         self.in_c(chunk, len, |context, source, source_len| {
             let to = target.as_mut_ptr().cast();
-            // SAFETY: guaranteed by `in_c`; the target has room for the range. C checks that the range is inside, and
-            // checks block starts and streams against the length of the chunk (blosc2.c, blosc2_getitem_bytes_ctx,
-            // _blosc_getitem). It does this on the caller's thread.
+            // SAFETY: guaranteed by `in_c`. The target is as long as the range. C checks that the range is inside the
+            // data, and that block starts and streams are inside the chunk (blosc2.c, blosc2_getitem_bytes_ctx,
+            // _blosc_getitem). C uses only the caller's thread.
             unsafe {
                 sys::blosc2_getitem_bytes_ctx(context, source, source_len, from, len, to, len)
             }
         })?;
         // SAFETY: C returns the number of bytes that it has written from the start of the target on (blosc2.c,
-        // _blosc_getitem), and `in_c` has checked that these are all of them.
+        // _blosc_getitem). `in_c` has checked that this number is the length of the target.
         Ok(unsafe { target.assume_init() })
     }
 
@@ -375,13 +377,13 @@ impl Decoder {
     /// Decompresses all blocks in C.
     fn run<'t>(&mut self, chunk: &ChunkRef<'_>, mut target: Target<'t>) -> Result<&'t mut [u8]> {
         self.run_in_c(chunk, &mut target, None)?;
-        // SAFETY: without a mask C writes all blocks or returns an error (blosc2.c, serial_blosc, blosc_d). There is no mask
-        // of an earlier call: C drops it at the end of the call (blosc2_decompress_ctx), before which `run_in_c` drops the
-        // context if it fails.
+        // SAFETY: without a mask, C writes all blocks or returns an error (blosc2.c, serial_blosc, blosc_d). There is
+        // no mask from an earlier call: C drops a mask at the end of the call (blosc2_decompress_ctx), and `run_in_c`
+        // drops the context if the call fails earlier.
         Ok(unsafe { target.assume_init() })
     }
 
-    /// Decompresses at least those blocks that are not skipped.
+    /// Decompresses at least the blocks that are not skipped.
     fn run_masked(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -406,25 +408,26 @@ impl Decoder {
         let len = to_c(target.len())?;
         self.in_c(chunk, len, |context, source, source_len| {
             if let Some(skipped) = &mut skipped {
-                // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
-                // decompression, which follows; if that fails, the context is dropped.
+                // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout), and uses the copy for the next
+                // decompression, which follows below. If the decompression fails, the context is dropped.
                 let code = unsafe { sys::blosc2_set_maskout(context, skipped.as_mut_ptr(), count) };
                 if code < 0 {
                     return code;
                 }
             }
             let to = target.as_mut_ptr().cast();
-            // SAFETY: guaranteed by `in_c`; the target has room for the data. C checks the block starts and stream lengths
-            // against both lengths as it goes (blosc2.c, initialize_context_decompression, blosc_d).
+            // SAFETY: guaranteed by `in_c`. The target is as long as the data. C checks that block starts and streams
+            // are inside the chunk, and that the output is inside the target (blosc2.c,
+            // initialize_context_decompression, blosc_d).
             unsafe { sys::blosc2_decompress_ctx(context, source, source_len, to, len) }
         })
     }
 
-    /// Decompresses a chunk in C: `work` receives a context, and the bytes and the length of the chunk, and returns the
-    /// number of bytes that C returned, which has to be `expected`.
+    /// Decompresses a chunk in C. `work` receives a context, the bytes of the chunk, and the length of the chunk.
+    /// `work` returns the number of bytes that C returned, which has to be `expected`.
     ///
-    /// The chunk is as long as its header declares, is not lazy, and uses nothing that is not compiled in or is missing.
-    /// After an error the context is dropped.
+    /// This function guarantees to `work`: the chunk is as long as its header declares, the chunk is not lazy, and its
+    /// codec and filters are available. After an error, the context is dropped.
     fn in_c(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -456,12 +459,12 @@ impl Decoder {
         Err(Error::new(ErrorKind::Unsupported, DOING, detail))
     }
 
-    /// The call that decompresses a chunk in C.
+    /// Returns the call that decompresses a chunk in C.
     fn call(&self, chunk: &ChunkRef<'_>) -> Call<'_> {
         Call::decompressing(chunk.header(), self.postfilter.as_deref(), self.chunk_place())
     }
 
-    /// The place of the chunk, as closures see it.
+    /// Returns the position of the chunk that closures receive.
     fn chunk_place(&self) -> ChunkPlace<'_> {
         let array = self.shape.as_ref().and_then(|shape| shape.geometry());
         ChunkPlace { index: self.place.0, start: self.place.1, array }
@@ -484,7 +487,7 @@ impl Decoder {
     }
 }
 
-/// Runs `work` on the blocks that have bytes in `span`, with their indices and ranges.
+/// Runs `work` with the index and the range of each block that overlaps `span`.
 fn each_block(
     chunk: &ChunkRef<'_>,
     span: &Range<usize>,
@@ -509,7 +512,7 @@ fn each_block(
     Ok(())
 }
 
-/// The item of a chunk of NaNs.
+/// Returns the bytes of an item of a chunk of NaNs.
 pub(crate) fn nan(header: &Header) -> Result<&'static [u8]> {
     const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
     const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
@@ -523,7 +526,7 @@ pub(crate) fn nan(header: &Header) -> Result<&'static [u8]> {
     }
 }
 
-/// The bytes of a chunk that was not compressed, from the offset `start` on.
+/// Fills `target` with the data of an uncompressed or special chunk, from the offset `start` on.
 fn uncompressed<'t>(
     chunk: &ChunkRef<'_>,
     start: usize,
@@ -566,8 +569,9 @@ fn to_c(len: usize) -> Result<i32> {
         .map_err(|_| Error::new(ErrorKind::TooLarge, DOING, "it is larger than 2 GiB"))
 }
 
-/// What an installed library takes over from the last chunk of a context without a check: the sizes of its scratch
-/// memory (block length and typesize), and the parameters of filters, which only an extended header has.
+/// The properties that an installed library takes over from the last chunk of a context without a check. The block
+/// length and the typesize determine the size of the scratch memory. The last field states whether the header is
+/// extended: only such a header contains the parameters of filters.
 type Kept = (u32, u8, bool);
 
 fn kept_of(header: &Header) -> Kept {

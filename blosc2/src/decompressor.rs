@@ -24,8 +24,8 @@ use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
 ///
 /// # Errors
-/// Fails with the errors of [decompressing](Decompressor#errors). The header is validated too:
-/// [`ErrorKind::InvalidData`] also means that the bytes are not a chunk or are truncated.
+/// Fails with the errors of [decompressing](Decompressor#errors). Here, [`ErrorKind::InvalidData`] also means that the
+/// bytes are not a chunk or are truncated.
 ///
 /// ```
 /// use blosc2::ErrorKind;
@@ -38,7 +38,7 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
     ChunkRef::to_decompress(chunk)?.decompress()
 }
 
-/// Decompresses chunks, with the same parameters for each. C: a `blosc2_context` for decompression.
+/// Decompresses chunks, with the same parameters for each chunk. C: a `blosc2_context` for decompression.
 ///
 /// A decompressor reuses its memory from one chunk to the next. It decompresses one chunk at a time, on
 /// [`DParams::threads`] threads. It is `Send`.
@@ -60,19 +60,22 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// # Errors
 /// The methods that decompress fail with:
 /// - [`ErrorKind::InvalidData`]: the chunk is damaged;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter; the codec or a filter needs the shape of the
-///   array, or the typesize of the super-chunk, that contains the chunk; more than one thread is requested, and the
-///   process was forked after C-Blosc2 had started threads; or an installed library (feature `system`) cannot
-///   decompress the chunk correctly;
+/// - [`ErrorKind::Unsupported`], if:
+///   - this build lacks the codec or a filter;
+///   - the codec or a filter needs the shape of the array that contains the chunk;
+///   - a filter needs the typesize of the super-chunk that contains the chunk;
+///   - more than one thread is requested, and the process was forked after C-Blosc2 had started threads;
+///   - an installed library (feature `system`) cannot decompress the chunk correctly;
 /// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
-/// - [`ErrorKind::Callback`]: the postfilter, or a user-defined codec or filter, failed or panicked;
+/// - [`ErrorKind::Callback`]: the postfilter, or a [user-defined](crate::user_defined) codec or filter, failed or
+///   panicked;
 /// - [`ErrorKind::Library`]: the C library failed for another reason.
 ///
 /// # Parallel decompression
 /// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and the
-/// same postfilter, but separate memory. Cloning does not fail: C allocates memory when the clone decompresses for the
-/// first time, and that call returns an error if the allocation fails. With rayon, `map_with` makes the clones:
+/// same postfilter, but separate memory. Cloning cannot fail. A clone allocates its memory when it decompresses for the
+/// first time; that call returns an error if the allocation fails. With rayon, `map_with` creates the clones:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
@@ -100,8 +103,8 @@ impl Decompressor {
     /// Creates a decompressor with these parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: the C library is an installed one (feature `system`), and an environment variable
-    ///   is set that overrides its parameters.
+    /// - [`ErrorKind::Unsupported`]: an installed library is used (feature `system`), and an environment variable is
+    ///   set that overrides its parameters.
     pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
         let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
@@ -110,13 +113,16 @@ impl Decompressor {
     /// Sets the postfilter: a closure that transforms each block after it is decompressed. The caller receives the
     /// output of the closure.
     ///
-    /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs it only on the
-    ///   blocks that it needs.
+    /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs the closure
+    ///   only on the blocks that the read needs.
     /// - Threads: with more than one [thread](DParams::threads), the closure usually runs on the threads of the
-    ///   decompressor, on several blocks at the same time. It runs on the caller's thread for stored chunks, special
-    ///   chunks, variable-length blocks, ranges of items and single blocks; [`items`](Self::items) states an exception.
-    ///   With an installed library (feature `system`), it always runs on the caller's thread. The threads of a
-    ///   decompressor with a postfilter are not shared with other decompressors, so create it once and reuse it.
+    ///   decompressor, on several blocks at the same time. A decompressor with a postfilter does not share its threads
+    ///   with other decompressors, so create the decompressor once and reuse it. The closure runs on the caller's
+    ///   thread:
+    ///   - for special chunks and for chunks stored uncompressed;
+    ///   - for variable-length blocks;
+    ///   - for single blocks and ranges of items, with the exceptions that [`items`](Self::items) lists;
+    ///   - always, with an installed library (feature `system`).
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
@@ -165,14 +171,14 @@ impl Decompressor {
         to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
     }
 
-    /// Decompresses a whole chunk to the start of `items`, and returns the number of items written. The items after
-    /// them are unchanged.
+    /// Decompresses a whole chunk to the start of `items`, and returns the number of items written. The remaining items
+    /// are unchanged.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::BufferTooSmall`]: `items` has fewer items than the chunk.
     ///
-    /// If decompression fails, items at the start may have changed.
+    /// If decompression fails, the items at the start of `items` may have changed.
     pub fn decompress_into<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -204,7 +210,7 @@ impl Decompressor {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [decompressing](Decompressor#errors). The vector is then unchanged.
+    /// Fails with the errors of [decompressing](Decompressor#errors). After an error, the vector is unchanged.
     #[doc(alias = "decompress_to_vec")]
     pub fn decompress_append<T: Element>(
         &mut self,
@@ -218,8 +224,8 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses a whole chunk to the start of uninitialized memory, and returns the bytes there. For a vector,
-    /// use [`decompress_append`](Self::decompress_append).
+    /// Decompresses a whole chunk to the start of uninitialized memory, and returns the decompressed bytes. For a
+    /// vector, use [`decompress_append`](Self::decompress_append).
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -249,14 +255,16 @@ impl Decompressor {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed, and with [`Filter::Delta`](crate::Filter::Delta) also
-    /// the first block. All blocks are decompressed if the decompressor has a postfilter and the chunk has
-    /// variable-length blocks. With an installed library (feature `system`), more blocks may be decompressed.
+    /// Only the blocks that contain these items are decompressed. With [`Filter::Delta`](crate::Filter::Delta), the
+    /// first block is decompressed too. If the decompressor has a postfilter and the chunk has variable-length blocks,
+    /// all blocks are decompressed. With an installed library (feature `system`), more blocks may be decompressed.
     ///
-    /// The blocks are decompressed on the caller's thread, except in three cases, in which all
-    /// [threads](DParams::threads) can be used: the range is the whole chunk; all blocks are decompressed for a
-    /// postfilter; or the size of the data is not a multiple of the typesize of the chunk, and the range contains bytes
-    /// after the last whole item.
+    /// The blocks are decompressed on the caller's thread. There are three exceptions, in which all
+    /// [threads](DParams::threads) can be used:
+    /// - the range is the whole chunk;
+    /// - all blocks are decompressed for a postfilter;
+    /// - the size of the data is not a multiple of the typesize of the chunk, and the range contains bytes after the
+    ///   last whole item.
     ///
     /// C: `blosc2_getitem_ctx`.
     ///
@@ -298,15 +306,15 @@ impl Decompressor {
     }
 
     /// Decompresses the blocks whose flag in `wanted` is `true`. `wanted` has one flag for each block. `target` has the
-    /// length of the whole data; each block is written to `target` at its offset in the data. The other bytes of
-    /// `target` are unchanged.
+    /// length of the decompressed data of the entire chunk. Each block is written to `target` at its offset in this
+    /// data. The other bytes of `target` are unchanged.
     ///
     /// C: `blosc2_set_maskout`, whose mask has the opposite meaning: it is true for the blocks to skip.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `wanted` does not have one flag for each block, or `target` is not as long
-    ///   as the data.
+    /// - [`ErrorKind::InvalidArgument`]: `wanted` does not have one flag for each block, or the length of `target`
+    ///   differs from the length of the data.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -380,8 +388,8 @@ impl<B: ChunkBytes> Chunk<B> {
         Decompressor::new(DParams::default())?.decompress(self)
     }
 
-    /// Decompresses the whole chunk to the start of `items`, and returns the number of items written. The items
-    /// after them are unchanged.
+    /// Decompresses the whole chunk to the start of `items`, and returns the number of items written. The remaining
+    /// items are unchanged.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -390,7 +398,7 @@ impl<B: ChunkBytes> Chunk<B> {
         Decompressor::new(DParams::default())?.decompress_into(self, items)
     }
 
-    /// Decompresses the whole chunk to the start of uninitialized memory, and returns the bytes there.
+    /// Decompresses the whole chunk to the start of uninitialized memory, and returns the decompressed bytes.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -402,8 +410,8 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed, and with [`Filter::Delta`](crate::Filter::Delta) also
-    /// the first block. C: `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed. With [`Filter::Delta`](crate::Filter::Delta), the
+    /// first block is decompressed too. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -441,7 +449,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 }
 
-/// The byte range of a range of items in a chunk of `nbytes` bytes.
+/// Converts a range of items to a range of bytes, in a chunk of `nbytes` bytes.
 pub(crate) fn chunk_range<T: Element>(
     range: impl RangeBounds<usize>,
     nbytes: usize,
@@ -453,7 +461,7 @@ pub(crate) fn chunk_range<T: Element>(
     Ok(bytes.start as usize..bytes.end as usize)
 }
 
-/// The byte range of a range of items in `nbytes` bytes.
+/// Converts a range of items to a range of bytes, in data of `nbytes` bytes.
 pub(crate) fn byte_range<T: Element>(
     range: impl RangeBounds<u64>,
     nbytes: u64,
@@ -496,7 +504,7 @@ fn too_small(expected: usize, found: usize) -> Error {
     Error::new(ErrorKind::BufferTooSmall, DOING, detail)
 }
 
-/// How many items of type `T` are in `len` bytes.
+/// Returns the number of items of type `T` in `len` bytes.
 fn whole_items<T: Element>(len: usize) -> Result<usize> {
     let size = size_of::<T>();
     if len.is_multiple_of(size) {
@@ -520,7 +528,8 @@ pub(crate) fn to_items<T: Element>(
     Ok(items)
 }
 
-/// Appends `count` items, for which there is capacity. `fill` writes their bytes; on failure the vector is unchanged.
+/// Appends `count` items, whose bytes `fill` writes. The vector has the capacity for the items. If `fill` fails, the
+/// vector is unchanged.
 fn append_items<T: Element>(
     items: &mut Vec<T>,
     count: usize,

@@ -1,17 +1,17 @@
 //! The derive macro `Element`, of the crate `blosc2-derive`.
 
-/// Derives `Element` for a struct, so that it can be the item type of an array. The dtype is a structure with the
-/// names, types and offsets of the fields.
+/// Derives `Element` for a struct, so that the struct can be the item type of an array. The dtype is a structure with
+/// the names, types and offsets of the fields.
 ///
-/// The struct must be `Copy` and `repr(C)`, optionally with `packed` or `align`, and each field must be an `Element`. A
-/// struct with one field can be `repr(transparent)` instead; its dtype is that of the field. Padding is written as
+/// The struct must be `Copy` and `repr(C)`, optionally with `packed` or `align`. Each field must be an `Element`. A
+/// struct with one field can be `repr(transparent)` instead; it has the dtype of the field. Padding is written as
 /// zeros.
 ///
 /// The fields of a tuple struct are named `f0`, `f1` and so on, as in NumPy. Attributes of a field:
 /// - `#[element(name = "...")]` sets the name of the field in the dtype;
 /// - `#[element(dtype = "...")]` sets the dtype of the field, in NumPy's notation. For example, `#[element(dtype =
 ///   "|S8")]` stores a `[u8; 8]` as a byte string. `Element::dtype` panics if the notation is not valid, or if the size
-///   of the dtype is not that of the field.
+///   of the dtype differs from the size of the field.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Element};
@@ -58,15 +58,16 @@
 /// ```
 ///
 /// # Packed structs
-/// By default the fields of a NumPy structured dtype are adjacent, without padding: the layout of `repr(C, packed)`.
-/// With `align=True` they are aligned as in C: the layout of `repr(C)`. Reading an array with a struct of the other
-/// layout fails with [`TypeMismatch`](crate::ErrorKind::TypeMismatch), and the error names the first field with a
-/// different offset. Prefer `repr(C, packed)` for arrays that Python also writes: when Python's blosc2 copies or slices
-/// an aligned array, it stores the padding as additional fields, such as `f1`. This crate still reads such arrays as
-/// the same struct.
+/// By default, the fields of a NumPy structured dtype are adjacent, without padding: this is the layout of `repr(C,
+/// packed)`. With `align=True`, NumPy aligns the fields as C does: this is the layout of `repr(C)`. Reading an array
+/// with a struct of the other layout fails with [`TypeMismatch`](crate::ErrorKind::TypeMismatch); the error names the
+/// first field with a different offset.
 ///
-/// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte. Formatting,
-/// comparisons and method calls borrow their operands, so copy the fields first:
+/// Prefer `repr(C, packed)` for arrays that Python also writes. When Python's blosc2 copies or slices an aligned array,
+/// it stores the padding as additional fields, such as `f1`. This crate still reads such arrays as the same struct.
+///
+/// A field of a packed struct cannot be borrowed (error E0793) if the alignment of its type is greater than one byte.
+/// Formatting, comparisons and method calls borrow their operands, so copy the fields first:
 /// ```
 /// use blosc2::Element;
 /// use blosc2::elements::FixedStr;
@@ -106,8 +107,8 @@
 /// #[repr(C)]
 /// struct Name { text: &'static str }
 /// ```
-/// Enums and unions, and structs of size 0. A struct whose fields all have size 0 fails to compile only where it is
-/// used as an item type:
+/// Enums, unions and structs of size 0. If all fields of a struct have size 0, only the use of the struct as an item
+/// type fails to compile:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]

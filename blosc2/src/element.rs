@@ -30,9 +30,11 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` for nanoseconds |
 /// | structs, feature `derive`: `#[derive(Element)]` | a structure, such as `[('id', '<u2'), ('x', '<f4')]` |
 ///
-/// The dtypes are in native byte order; the table shows those of a little-endian machine. `Element` is not implemented
-/// for `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the
-/// machine that writes it; and for `char`, because not every 4-byte number in a file is a valid `char`.
+/// The dtypes are in native byte order; the table shows the dtypes of a little-endian machine. `Element` is not
+/// implemented for:
+/// - `u128` and `i128`: NumPy does not have these types;
+/// - `usize` and `isize`: a file must not depend on the machine that writes it;
+/// - `char`: not every 4-byte number in a file is a valid `char`.
 ///
 /// Padding in a struct, between fields or at the end, is written as zeros.
 ///
@@ -49,11 +51,13 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// ```
 ///
 /// # Safety
-/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where `LAYOUT` describes bytes, every byte value must be
-/// valid; where it describes a bool, 0 and 1 must be valid. [`dtype`](Element::dtype) must describe the same layout:
-/// the same size, kinds and offsets. All bytes must be initialized, except those that `LAYOUT` describes as padding.
+/// - [`LAYOUT`](Element::LAYOUT) must have the size of the type.
+/// - Where `LAYOUT` describes bytes, every byte value must be valid. Where `LAYOUT` describes a bool, 0 and 1 must be
+///   valid.
+/// - [`dtype`](Element::dtype) must describe the same layout: the same size, kinds and offsets.
+/// - All bytes must be initialized, except the bytes that `LAYOUT` describes as padding.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The layout of a value: which bytes are data, which are bools, and which are padding.
+    /// The layout of a value: which bytes can have any value, which are bools, and which are padding.
     const LAYOUT: ElementLayout;
 
     /// Returns the dtype of the type, in native byte order.
@@ -72,7 +76,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 
 /// The layout of an [`Element`]: which of its bytes can have any value, which are bools, and which are padding.
 ///
-/// A type that wraps another one with `repr(transparent)` has the layout of that type.
+/// A `repr(transparent)` type has the layout of the type that it wraps.
 ///
 /// ```
 /// use std::mem::{offset_of, size_of};
@@ -142,7 +146,7 @@ pub struct ElementField {
     layout: ElementLayout,
 }
 
-/// The kind of some bytes of an item.
+/// The kind of a range of bytes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Bytes,
@@ -183,9 +187,10 @@ impl ElementLayout {
     /// Returns the layout of a struct of `size` bytes. Bytes outside the fields are padding.
     ///
     /// # Panics
-    /// Panics if the fields are not in order of their offsets, overlap, or extend beyond `size`; if `size` is 0 or
-    /// greater than 2^31 - 1; or if arrays and structs are nested more than 32 levels deep. In a constant this is a
-    /// compile error.
+    /// In a constant, these panics are compile errors. Panics if:
+    /// - the fields are not in order of their offsets, overlap, or extend beyond `size`;
+    /// - `size` is 0 or greater than 2^31 - 1;
+    /// - arrays and structs are nested more than 32 levels deep.
     pub const fn structure(size: usize, fields: &'static [ElementField]) -> Self {
         let (mut end, mut nesting, mut index) = (0, 0, 0);
         let (mut has_padding, mut has_bools) = (false, false);
@@ -209,7 +214,7 @@ impl ElementLayout {
         Self { size: Self::bytes(self.size).size, ..self }
     }
 
-    /// Returns whether the layout has neither padding nor bools: all bytes are data and can have any value.
+    /// Returns whether the layout has no padding and no bools: all bytes can have any value.
     pub const fn is_plain(&self) -> bool {
         !self.has_padding && !self.has_bools
     }
@@ -322,7 +327,7 @@ fn scalar(kind: Kind, size: usize) -> Dtype {
     Dtype::scalar(kind, size).expect("a scalar dtype of NumPy")
 }
 
-/// Returns whether the items are single bytes, which can represent items of any type.
+/// Returns whether `T` is `u8`. Items of this type can represent the bytes of any items.
 pub(crate) fn is_byte<T: Element>() -> bool {
     TypeId::of::<T>() == TypeId::of::<u8>()
 }
@@ -350,8 +355,8 @@ pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) }
 }
 
-/// Returns the bytes of items, in native byte order. If the items have padding, the bytes are a copy in which it is
-/// zeros.
+/// Returns the bytes of items, in native byte order. If the items have padding, the result is a copy with zeroed
+/// padding.
 ///
 /// ```
 /// use blosc2::elements::bytes_of;
@@ -370,8 +375,8 @@ pub fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
     let mut copy = vec![0; len];
     layout.visit(0, &mut |range, part| {
         if part != Part::Padding {
-            // SAFETY: the range is inside the items, because `copy` has their length; and bytes other than padding are
-            // a part of a value, and initialized.
+            // SAFETY: the range is inside the items, because `copy` has the length of the items. The bytes are not
+            // padding, so they are initialized.
             let part = unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) };
             copy[range].copy_from_slice(part);
         }
@@ -379,8 +384,8 @@ pub fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(copy)
 }
 
-/// Lets `work` write the bytes of any items. The items are valid afterwards, whatever `work` writes and however it
-/// ends. Padding is zeroed first.
+/// Passes the bytes of items to `work`, which may write any bytes. Padding is zeroed before that. Afterwards, the items
+/// are made valid, even if `work` panics.
 pub(crate) fn with_bytes_mut<T: Element, R>(
     items: &mut [T],
     work: impl FnOnce(&mut [u8]) -> R,
@@ -388,7 +393,7 @@ pub(crate) fn with_bytes_mut<T: Element, R>(
     let layout = layout_of::<T>(items.len());
     let (start, len) = (items.as_mut_ptr(), size_of_val(items));
     if layout.has_padding {
-        // SAFETY: this is the memory of the items; only its padding is written below.
+        // SAFETY: this is the memory of the items. The code below writes only the padding.
         let memory: &mut [MaybeUninit<u8>] =
             unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
         layout.visit(0, &mut |range, part| {
@@ -397,14 +402,14 @@ pub(crate) fn with_bytes_mut<T: Element, R>(
             }
         });
     }
-    // SAFETY: all bytes are initialized, the padding by the loop above. The items are not accessed until `Written` is
-    // dropped; they are valid then, also if `work` panics.
+    // SAFETY: all bytes are initialized; the loop above has initialized the padding. The items are not accessed until
+    // `Written` is dropped. The drop makes them valid, even if `work` panics.
     let bytes = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
     let written = Written::<T>(bytes, PhantomData);
     work(&mut *written.0)
 }
 
-/// Bytes of items, which are made valid values when this is dropped.
+/// The bytes of items. Dropping this value makes the items valid.
 struct Written<'a, T: Element>(&'a mut [u8], PhantomData<T>);
 
 impl<T: Element> Drop for Written<'_, T> {
@@ -413,15 +418,16 @@ impl<T: Element> Drop for Written<'_, T> {
     }
 }
 
-/// Creates a vector of items whose bytes `fill` writes; they are zeros before that.
+/// Creates a vector of items whose bytes `fill` writes. `fill` receives zeroed bytes.
 pub(crate) fn make_items<T: Element>(
     len: usize,
     doing: &str,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Vec<T>> {
     let mut items = zeroed::<T>(len, doing)?;
-    // SAFETY: `zeroed` has initialized all bytes, including padding, and no items have been written since. They are
-    // made valid before they are returned; otherwise they are freed without dropping any items.
+    // SAFETY: `zeroed` has initialized all bytes, including padding. No items have been written since then. The items
+    // are made valid before they are returned. If `fill` fails, the memory is freed, and no item is dropped, because
+    // items are `Copy`.
     let bytes = unsafe {
         std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<u8>(), size_of::<T>() * len)
     };
@@ -430,7 +436,7 @@ pub(crate) fn make_items<T: Element>(
     Ok(items)
 }
 
-/// Makes bytes valid values of whole items: a bool that is not 0 becomes 1.
+/// Makes bytes valid values of items: a bool that is not 0 becomes 1.
 pub(crate) fn make_valid<T: Element>(bytes: &mut [u8]) {
     let layout = layout_of::<T>(bytes.len() / size_of::<T>());
     if layout.has_bools {
@@ -442,7 +448,7 @@ pub(crate) fn make_valid<T: Element>(bytes: &mut [u8]) {
     }
 }
 
-/// Returns whether bytes are valid values of whole items.
+/// Returns whether bytes are valid values of items.
 pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
     let layout = layout_of::<T>(bytes.len() / size_of::<T>());
     let mut valid = true;
@@ -454,9 +460,9 @@ pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
     valid
 }
 
-/// Returns a vector of zeroed items from the allocator's zeroed memory, without writing to it.
+/// Returns a vector of zeroed items. The allocator provides zeroed memory, so that this function does not write to it.
 ///
-/// An allocation that is too large is an error: a size that a file specifies must not abort the process.
+/// A failed allocation is an error: a size that a file specifies must not abort the process.
 pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
     if len == 0 {
         return Ok(Vec::new());
@@ -477,19 +483,19 @@ pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
 
 /// Advises the system to use huge pages for new memory, if it is large.
 ///
-/// A page is mapped when it is first written. With pages of 4 KiB, this takes up to half of the time of a read. If the
-/// allocator keeps the memory when it is freed, the advice stays in effect.
+/// The system maps a page when the page is first written. With pages of 4 KiB, this mapping takes up to half of the
+/// time of a read. If the allocator reuses freed memory, the advice stays in effect.
 pub(crate) fn prefer_huge_pages(start: *mut u8, len: usize) {
     #[cfg(target_os = "linux")]
     {
-        /// For smaller memory the system call can cost more than it saves.
+        /// For less memory, the system call can take longer than it saves.
         const LARGE: usize = 4 << 20;
         /// The advice is for whole pages.
         const PAGE: usize = 64 << 10;
         let skipped = start.align_offset(PAGE);
         if len >= LARGE {
-            // SAFETY: the advice changes neither contents nor access rights, whatever the memory is (Linux: madvise(2)).
-            // It is only a wish, so a failure has no effect.
+            // SAFETY: for any memory, the advice does not change contents or access rights (Linux: madvise(2)). The
+            // system may ignore the advice, so a failure has no effect.
             unsafe {
                 let start = start.wrapping_add(skipped);
                 libc::madvise(start.cast(), len - skipped, libc::MADV_HUGEPAGE);

@@ -1,4 +1,5 @@
-//! Element types for NumPy's strings, raw bytes, dates and times, and the layout of user-defined element types.
+//! Item types for NumPy's strings, raw bytes, dates and times; and [`ElementLayout`], the layout of user-defined item
+//! types.
 //!
 //! | type | dtype | Python |
 //! |---|---|---|
@@ -8,7 +9,7 @@
 //! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` for `U` = [`Nanoseconds`] | `np.datetime64` |
 //! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` for `U` = [`Nanoseconds`] | `np.timedelta64` |
 //!
-//! They can be the item types of arrays and the types of struct fields:
+//! The types in this table can be the item types of arrays and the types of struct fields:
 //! ```
 //! use blosc2::elements::{DateTime64, FixedStr, Seconds};
 //! use blosc2::{Element, NDArray};
@@ -41,7 +42,7 @@ fn scalar(kind: Kind, size: usize) -> Dtype {
     Dtype::scalar(kind, size).expect("a scalar dtype of NumPy")
 }
 
-/// Returns the items without trailing zeros, which NumPy does not count as part of a text.
+/// Returns the items without trailing zeros. In NumPy, trailing zeros are not part of a text.
 pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
     let len = items.iter().rposition(|item| *item != T::default()).map_or(0, |last| last + 1);
     &items[..len]
@@ -258,8 +259,8 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// The unit of a [`DateTime64`] or [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
-/// module implement it.
+/// The unit of a [`DateTime64`] or [`TimeDelta64`]. The unit types of this module, such as [`Seconds`], implement this
+/// trait. The trait is sealed.
 ///
 /// ```
 /// use blosc2::elements::{Days, TimeDelta64, TimeUnit};
@@ -400,8 +401,8 @@ macro_rules! times {
 times! {
     /// A point in time: the number of units since 1970-01-01T00:00, UTC. NumPy: `datetime64`.
     ///
-    /// Values are ordered by their number of units, so that [`NAT`](Self::NAT) is the smallest value. `Display` formats
-    /// them as NumPy does: in ISO 8601 with the precision of the unit, or as `NaT`.
+    /// Values are ordered by their number of units, so [`NAT`](Self::NAT) is the smallest value. `Display` formats a
+    /// value as NumPy does: in ISO 8601 with the precision of the unit, or as `NaT`.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -417,7 +418,7 @@ times! {
     DateTime64, 'M';
     /// A duration: a number of units of time. NumPy: `timedelta64`.
     ///
-    /// `Display` formats it as NumPy does: `5 days`, or `NaT`.
+    /// `Display` formats a duration as NumPy does: `5 days`, or `NaT`.
     ///
     /// ```
     /// use blosc2::elements::{Days, TimeDelta64};
@@ -430,8 +431,8 @@ times! {
 }
 
 impl<U: TimeUnit> DateTime64<U> {
-    /// Converts a `SystemTime`, rounded down to whole units. `None` if the unit has no fixed length in whole
-    /// nanoseconds, or if the number of units does not fit an `i64`.
+    /// Converts a `SystemTime`, rounded down to whole units. Returns `None` if [`TimeUnit::NANOSECONDS`] is `None`, or
+    /// if the number of units does not fit in an `i64`.
     pub fn from_system_time(time: SystemTime) -> Option<Self> {
         let unit = i128::from(U::NANOSECONDS?);
         let nanoseconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -442,8 +443,8 @@ impl<U: TimeUnit> DateTime64<U> {
         (count != i64::MIN).then(|| Self::new(count))
     }
 
-    /// Converts to a `SystemTime`. `None` for [`NAT`](Self::NAT), if the unit has no fixed length in whole nanoseconds,
-    /// or if the time is outside the range of `SystemTime`.
+    /// Converts to a `SystemTime`. Returns `None` for [`NAT`](Self::NAT), if [`TimeUnit::NANOSECONDS`] is `None`, or if
+    /// the time is outside the range of `SystemTime`.
     pub fn to_system_time(self) -> Option<SystemTime> {
         let unit = i128::from(U::NANOSECONDS?);
         if self.is_nat() {

@@ -1,4 +1,4 @@
-//! Compression in C's contexts.
+//! Compression in contexts of C.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
 const COMPRESS: &str = "compress a buffer";
-/// Bytes that a chunk may take in addition to its data.
+/// The maximum number of bytes of a chunk in addition to its data.
 pub(crate) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
-/// The same with a header of Blosc1.
+/// The maximum number of bytes of a chunk of Blosc1 in addition to its data.
 const BLOSC1_OVERHEAD: usize = sys::BLOSC_MIN_HEADER_LENGTH as usize;
-/// Bytes that a variable-length block may take in addition to its data: its entry in the table, its length, and
-/// that of its stream.
+/// The maximum number of bytes of a variable-length block in addition to its data: the entry in the table of blocks,
+/// the length of the block, and the length of its stream.
 const BLOCK_OVERHEAD: usize = 12;
-/// The largest dictionary, with its length field.
+/// The maximum number of bytes of a dictionary, including its length field.
 const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 
 /// Compresses buffers, one at a time, with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     params: Resolved,
-    /// The context, and the length of the source for which it was last used.
+    /// The context, and the length of the source that it compressed last.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
     tuning: Option<Tuning>,
     shape: Option<Arc<ArrayShape>>,
 }
 
-// C's threads share it.
+// The threads of C share the `Call`.
 const _: fn() = || {
     fn is_sync<T: Sync>() {}
     is_sync::<Call<'_>>();
@@ -59,19 +59,19 @@ impl Encoder {
         Ok(Self { params, context: None, prefilter: None, tuning, shape })
     }
 
-    /// The parameters as a tuner has left them.
+    /// Returns the parameters that the tuner chose last, if there is a tuner.
     pub(crate) fn tuned_params(&self) -> Option<&CParams> {
         self.tuning.as_ref().map(Tuning::params)
     }
 
-    /// Continues with these parameters, which differ from the original ones in the typesize only.
+    /// Replaces the parameters. The new parameters differ from the original parameters only in the typesize.
     pub(crate) fn set_params(&mut self, params: Resolved) -> Result<()> {
         let params = match &self.tuning {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
         };
-        // A context can be set to other sizes, but not to filters that depend on them, nor to other parameters of a
-        // plugin.
+        // The sizes of a context can be changed. Filters that depend on the sizes, and the parameters of a plugin,
+        // cannot be changed: a new context is needed.
         if installed::KEEPS_SIZES
             || self.params.format.filters_meta != params.format.filters_meta
             || self.params.codec_params() != params.codec_params()
@@ -87,18 +87,19 @@ impl Encoder {
         self.context = None;
     }
 
-    /// The typesize that closures see, which is that of the header of the chunk.
+    /// Returns the typesize that closures receive: the typesize in the header of the chunk.
     fn told_typesize(&self) -> usize {
         if self.typesize() > 255 { 1 } else { self.typesize() }
     }
 
-    /// Whether C runs the prefilter. With delta it would take the reference from data that was not prefiltered.
+    /// Whether C runs the prefilter. With delta, C does not: it would use data without the prefilter as the reference
+    /// of delta.
     fn prefilters_in_c(&self) -> bool {
         let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
         self.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
     }
 
-    /// The output of the prefilter for `source`, if it runs here.
+    /// Runs the prefilter in Rust, and returns its output for `source`.
     fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
         if let Some(prefilter) = &self.prefilter {
@@ -107,7 +108,7 @@ impl Encoder {
         Ok(data)
     }
 
-    /// The same for variable-length blocks, whose offsets C does not know.
+    /// Runs the prefilter in Rust on variable-length blocks. C would pass wrong offsets for these blocks.
     fn prefiltered_blocks(
         &self,
         blocks: &[&[u8]],
@@ -123,7 +124,7 @@ impl Encoder {
         blocks.iter().enumerate().map(&mut each).collect()
     }
 
-    /// Compresses `source`, replacing the content of `chunk`. Closures see it as the chunk at `place`.
+    /// Compresses `source`, and replaces the content of `chunk`. Closures receive `place` as the position of the chunk.
     pub(crate) fn compress_to(
         &mut self,
         source: &[u8],
@@ -136,7 +137,7 @@ impl Encoder {
         compressed.map(|(header, ())| header)
     }
 
-    /// Compresses `source` to the start of `target`, and returns the bytes of the chunk, which is outside a
+    /// Compresses `source` to the start of `target`, and returns the bytes of the chunk. The chunk is not part of a
     /// super-chunk.
     pub(crate) fn compress_uninit<'t>(
         &mut self,
@@ -149,8 +150,8 @@ impl Encoder {
         Ok(compressed.1)
     }
 
-    /// Compresses each of `blocks` to one block, replacing the content of `chunk`. Closures see it as the chunk at
-    /// `place`.
+    /// Compresses each of `blocks` to one variable-length block, and replaces the content of `chunk`. Closures receive
+    /// `place` as the position of the chunk.
     pub(crate) fn compress_blocks(
         &mut self,
         blocks: &[&[u8]],
@@ -163,7 +164,7 @@ impl Encoder {
         compressed.map(|(header, ())| header)
     }
 
-    /// Lets the tuner choose the parameters of the compression in `work`.
+    /// Calls the tuner, if there is one, before and after the compression in `work`.
     fn tuned<R>(
         &mut self,
         data: &[&[u8]],
@@ -198,7 +199,7 @@ impl Encoder {
         let target = Target::new(chunk.spare_capacity_mut());
         let (header, compressed) = self.compress(source, place, target)?;
         let len = compressed.len();
-        // SAFETY: the vector was empty, and the start of its capacity is the compressed bytes.
+        // SAFETY: the vector was empty, and the start of its capacity contains the compressed bytes.
         unsafe { chunk.set_len(len) };
         Ok(header)
     }
@@ -229,12 +230,12 @@ impl Encoder {
         }
         let here = self.prefilter.is_some() && !self.prefilters_in_c();
         if here && self.params.format.blocksize.is_none() {
-            // C would return only afterwards how it has cut the data.
+            // C would report the block size only after the compression.
             let detail = "a prefilter needs a block size, with delta or with an installed library";
             return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
         }
         let blocks = Blocks {
-            // 0 is for data of less than an item, which is one block.
+            // 0 means one block: the data is shorter than an item.
             len: usize::try_from(self.blocksize_for(source.len())).unwrap_or(0),
             variable: false,
             typesize: self.told_typesize(),
@@ -244,7 +245,7 @@ impl Encoder {
         };
         let filtered = here.then(|| self.prefiltered(source, blocks)).transpose()?;
         let source = filtered.as_ref().map_or(source, AlignedBytes::as_slice);
-        // More room than the bound is useless, and may be more than an `i32`.
+        // C never needs more room than the bound. The length of the target may exceed an `i32`.
         let room_len = target.len().min(bound);
         let len = i32::try_from(source.len()).map_err(|_| too_large(source.len()))?;
         let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
@@ -258,9 +259,9 @@ impl Encoder {
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
         let call = Call::compressing(source.len(), self.prefilter.as_deref(), place);
         let written = context.during(&call, |context| {
-            // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the patches of
-            // blosc2-sys the source is only read; without them `needs_copy` has copied it if C writes to it
-            // (blosc2.c, pipeline_forward). On success C has written as many bytes as it returns.
+            // SAFETY: `given` is as long as `source`, and the target has at least `room` bytes. With the patches of
+            // blosc2-sys, C only reads the source. Without the patches, `given` is a copy if C writes to the source
+            // (`needs_copy`; blosc2.c, pipeline_forward). On success, C has written as many bytes as it returns.
             unsafe {
                 let (from, to) = (given.as_ptr().cast(), target.as_mut_ptr().cast());
                 sys::blosc2_compress_ctx(context, from, len, to, room)
@@ -270,7 +271,7 @@ impl Encoder {
         let none = || does_not_fit(target.len(), bound);
         let len = written_len(written, header_len..=room_len, none)?;
         self.context = Some((context, source.len()));
-        // SAFETY: C has written as many bytes as it has returned, from the start of the target on (blosc2.c,
+        // SAFETY: C has written `len` bytes from the start of the target on: the number that it has returned (blosc2.c,
         // blosc_compress_context).
         let chunk = unsafe { target.truncated(len).assume_init() };
         Ok((self.mend(chunk, source)?, chunk))
@@ -338,9 +339,9 @@ impl Encoder {
         let mut context = self.context_for(total, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
-            // SAFETY: there are `nblocks` pointers to as many bytes as their lengths declare, which C only reads
-            // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many as it
-            // returns.
+            // SAFETY: `given` and `lens` contain `nblocks` pointers and the lengths of the memory there. C only reads
+            // this memory, or this memory is a copy. The chunk has a capacity of at least `room` bytes. On success, C
+            // has written as many bytes as it returns.
             unsafe {
                 sys::blosc2_vlcompress_ctx(
                     context,
@@ -354,7 +355,7 @@ impl Encoder {
         });
         call.check(COMPRESS)?;
         let len = written_len(written, OVERHEAD..=bound, does_not_fit)?;
-        // SAFETY: see above; the chunk's capacity is at least `bound`.
+        // SAFETY: C has written `len` bytes, and the capacity of the chunk is at least `bound` bytes.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
         self.stamp(chunk)
@@ -373,8 +374,8 @@ impl Encoder {
         }
     }
 
-    /// Whether C must receive a copy: because it writes to its source, or because a filter that reads the source as
-    /// numbers would find it misaligned.
+    /// Whether C must receive a copy of the source: C writes to its source, or a filter reads the source as numbers and
+    /// the source is not aligned.
     fn needs_copy(&self, source: &[u8]) -> bool {
         let filters = &self.params.filters;
         let scribbles = installed::WRITES_TO_SOURCE && filters.len() > 2;
@@ -382,8 +383,9 @@ impl Encoder {
         scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
     }
 
-    /// The block size to request: exactly the one that C will use, since it writes the requested one to the header
-    /// (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
+    /// Returns the block size to request; 0 means an automatic block size. C writes the requested block size to the
+    /// header, even if it uses another one (blosc2.c, initialize_context_compression; stune.c). Therefore this function
+    /// returns the block size that C will use.
     fn blocksize_for(&self, len: usize) -> i32 {
         let params = self.params.to_c();
         let typesize = params.typesize;
@@ -392,22 +394,23 @@ impl Encoder {
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
-    /// Corrects what C leaves wrong in a chunk that it has just written.
+    /// Corrects errors of C in a chunk that C has just written.
     fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
         let mut header = self.stamp(chunk)?;
         if !header.is_compressed() && header.dictionary {
-            // The flag announces a dictionary, but none follows (blosc2.c, blosc_compress_context).
+            // The header has the dictionary flag, but the chunk contains no dictionary (blosc2.c,
+            // blosc_compress_context).
             chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
             header.dictionary = false;
         }
         if header.is_stored() && installed::WRITES_TO_SOURCE {
-            // C stored its source after the filters had written to it.
+            // C has stored its source, but the filters had written to the source before.
             chunk[OVERHEAD..].copy_from_slice(source);
         }
         Ok(header)
     }
 
-    /// Writes the version of a user-defined codec, which C does not know, to a chunk that C has just written.
+    /// Writes the version of a user-defined codec to a chunk that C has just written. C does not have this version.
     fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
         if let Some(version) = closures::codec_version(self.params.format.codec) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
@@ -415,12 +418,12 @@ impl Encoder {
         Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
     }
 
-    /// Whether user-defined closures run.
+    /// Whether user-defined closures run during compression.
     pub(crate) fn runs_closures(&self) -> bool {
         self.tuning.is_some() || self.prefilter.is_some() || self.closures(false) != Closures::None
     }
 
-    /// The closures that run in C; the prefilter may run here instead.
+    /// Returns the closures that run in C. The prefilter can run in Rust instead.
     fn closures(&self, prefilter_in_c: bool) -> Closures {
         match prefilter_in_c {
             true => Closures::Around,
@@ -428,7 +431,7 @@ impl Encoder {
         }
     }
 
-    /// Checks that there is the shape of an array if the codec or a filter needs one.
+    /// Checks that the encoder has the shape of an array, if the codec or a filter needs it.
     fn check_shape(&self) -> Result<()> {
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
         if is_array {
@@ -444,7 +447,7 @@ impl Encoder {
         Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail))
     }
 
-    /// A context to compress `len` bytes.
+    /// Returns a context to compress `len` bytes.
     fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
         self.check_shape()?;
         let blocksize = self.blocksize_for(len);
@@ -457,7 +460,7 @@ impl Encoder {
         };
         if !installed::KEEPS_SIZES {
             let typesize = self.params.to_c().typesize;
-            // SAFETY: the context is alive and not shared, and the sizes are valid for its creation.
+            // SAFETY: the context is alive and not shared. The sizes would be valid for the creation of a context.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
                 return Err(Error::from_code(COMPRESS, code));
@@ -474,9 +477,9 @@ impl Encoder {
         let codec_params = self.params.codec_params();
         let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, codec_params, ..params };
         let shape = self.shape.clone();
-        // SAFETY: the parameters are valid (CParams::resolve). The only pointer, `codec_params`, is null, or of the
-        // plugin of this codec; C passes it to the plugin while it compresses and does nothing else with it, and
-        // `self.params` owns it as long as this context compresses (`set_params`, `tuned`).
+        // SAFETY: the parameters are valid (CParams::resolve). The only pointer is `codec_params`. It is null, or the
+        // parameters of the plugin of this codec; C only passes the pointer to the plugin during compression.
+        // `self.params` owns the parameters of the plugin as long as this context compresses (`set_params`, `tuned`).
         let mut context = unsafe { Context::for_compression(params, shape, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and not shared.
@@ -489,7 +492,7 @@ impl Encoder {
     }
 }
 
-/// Checks the return value of C after compression, which is 0 if the chunk does not fit.
+/// Checks the return value of C after compression. C returns 0 if the chunk does not fit.
 fn written_len(
     written: i32,
     possible: RangeInclusive<usize>,

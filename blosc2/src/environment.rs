@@ -1,4 +1,4 @@
-//! Parameters from environment variables, only on request of the program.
+//! Parameters from environment variables, which this crate reads only if the program requests it.
 
 use std::env;
 use std::str::FromStr;
@@ -8,19 +8,27 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Replaces parameters with the values of the environment variables that override compression parameters in
-    /// C-Blosc2. C-Blosc2 always uses these variables; this crate uses them only in this function. An invalid value is
-    /// an error here; C-Blosc2 ignores most invalid values.
+    /// Replaces parameters with the values of environment variables: the variables that override compression parameters
+    /// in C-Blosc2. C-Blosc2 always uses these variables; this crate uses them only in this function. An invalid value
+    /// is an error here; C-Blosc2 ignores most invalid values.
     ///
-    /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (sets the last filter:
-    /// `NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`), `BLOSC_DELTA` (`1` sets the filter before the last one to delta),
-    /// `BLOSC_TYPESIZE`, `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or
-    /// `FORWARD_COMPAT`). In C-Blosc2 they also affect what the library compresses internally, which corrupts frames;
-    /// here they change only `self`.
+    /// | variable | value and effect |
+    /// |---|---|
+    /// | `BLOSC_CLEVEL` | the compression level |
+    /// | `BLOSC_COMPRESSOR` | the name of the codec |
+    /// | `BLOSC_SHUFFLE` | the last filter: `NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE` |
+    /// | `BLOSC_DELTA` | `1`: the second-to-last filter is delta; `0`: no effect |
+    /// | `BLOSC_TYPESIZE` | the typesize in bytes |
+    /// | `BLOSC_BLOCKSIZE` | the block size in bytes |
+    /// | `BLOSC_NTHREADS` | the number of threads |
+    /// | `BLOSC_SPLITMODE` | the split mode: `ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT` |
+    ///
+    /// In C-Blosc2, the variables also affect data that the library compresses internally, which corrupts frames. Here,
+    /// they change only `self`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. The number of threads is limited to
-    /// the range 1 to 256; other values out of range are an error when the parameters are used.
+    /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. The number of threads is clamped to
+    /// the range 1 to 256. If another value is out of range, the functions that use the parameters fail.
     ///
     /// ```
     /// let params = blosc2::CParams::new().with_env_overrides()?;
@@ -38,7 +46,7 @@ impl CParams {
         )?;
         let delta = choice("BLOSC_DELTA", &[("0", false), ("1", true)])?;
         if shuffle.is_some() || delta == Some(true) {
-            // C has six slots, filled from the last one.
+            // C has six slots for filters. The last filter is in the last slot.
             let len = self.filters.len().max(MAX_FILTERS);
             let mut places = vec![None; len - self.filters.len()];
             places.extend(self.filters.iter().copied().map(Some));

@@ -10,13 +10,13 @@ use blosc2_format::frame::journal;
 use blosc2_format::{Finding, Part};
 use blosc2_sys as sys;
 
-/// What to do about a frame whose writer was stopped.
+/// Advice for a frame whose writer was stopped.
 const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
     `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair::repair` (the command `blosc2 repair`)";
-/// A possible cause of a fault in a file that other programs lock and this program does not.
+/// Advice for a damaged file that other programs lock but this program does not lock.
 const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
-/// What a decompression does, for its errors, if the index of the chunk is unknown.
+/// The operation in the errors of a decompression that does not know the index of its chunk.
 pub(crate) const DECOMPRESS: &str = "decompress a chunk";
 
 /// The result type of this crate.
@@ -41,8 +41,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// An index or a range is outside the data.
     OutOfBounds,
-    /// The requested item type differs from the stored one; or the data cannot be viewed as items of the requested
-    /// type, or converted to it.
+    /// The requested item type differs from the stored item type; or the data cannot be viewed as items of the
+    /// requested type or converted to this type.
     TypeMismatch,
     /// This build does not have the codec, the filter or the feature; or this crate does not support the operation for
     /// this kind of file, chunk or data.
@@ -63,8 +63,8 @@ pub enum ErrorKind {
     /// The path already exists and is not overwritten; or the code, the id or the name of a user-defined codec,
     /// filter or tuner is already registered.
     AlreadyExists,
-    /// The operation changes a file or storage that was opened only for reading; or it changes or removes existing data
-    /// of one that was opened for appending.
+    /// The operation changes a file or storage that was opened only for reading; or the operation changes or removes
+    /// existing data of a file or storage that was opened for appending.
     ReadOnly,
     /// Another handle or program prevents this access to the file, or the access could deadlock with a closure that
     /// the program has passed to this crate. See
@@ -74,21 +74,24 @@ pub enum ErrorKind {
     Io,
     /// There is not enough memory.
     OutOfMemory,
-    /// A user-defined codec, filter or tuner, a prefilter or a postfilter failed, panicked or violated its contract; or
-    /// a custom storage backend panicked or violated its contract. If one of them failed with an error,
-    /// [`Error::get_ref`] returns that error.
+    /// Code of the program failed, panicked or violated its contract: a [user-defined](crate::user_defined) codec,
+    /// filter or tuner, a prefilter, a postfilter or another closure. If the code returned an error, [`Error::get_ref`]
+    /// returns this error. For a [custom storage](crate::storage) backend: the backend panicked or violated its
+    /// contract.
     Callback,
     /// The C library failed for another reason; see [`Error::code`].
     Library,
 }
 
-/// The error type of this crate. The message states the failed operation, the path, what was expected and what was
-/// found.
+/// The error type of this crate. The message states the failed operation, the path if there is one, and a detail, such
+/// as the expected and the found values.
 ///
-/// `Display` writes the whole message as one line. `Debug` writes the kind and the message; a `main` function that
-/// returns a [`Result`] prints this form. The message includes the message of the cause, which
-/// [`get_ref`](Self::get_ref) returns. Therefore [`source`](StdError::source) returns the source of the cause, not the
-/// cause: an error report then prints no message twice.
+/// `Display` writes the message as one line. `Debug` writes the kind and the message; a `main` function that returns a
+/// [`Result`] prints this form.
+///
+/// The message includes the message of the cause; [`get_ref`](Self::get_ref) returns the cause.
+/// [`source`](StdError::source) skips the cause, and returns the source of the cause. Therefore an error report prints
+/// no message twice.
 ///
 /// ```
 /// use blosc2::{ErrorKind, SChunk};
@@ -111,7 +114,7 @@ struct Repr {
 }
 
 impl Error {
-    /// Creates an error, for crates that build on this one. The message is "cannot `doing`: `detail`". `doing` names
+    /// Creates an error, for crates that build on this crate. The message is "cannot `doing`: `detail`". `doing` names
     /// the operation; `detail` states what was expected and what was found.
     ///
     /// ```
@@ -131,7 +134,7 @@ impl Error {
         }))
     }
 
-    /// Creates the error of an error code of C.
+    /// Creates an error from an error code of C.
     pub(crate) fn from_code(doing: impl Into<String>, code: i32) -> Self {
         let detail = format!("C-Blosc2 failed with \"{}\" (code {code})", error_text(code));
         let mut error = Self::new(kind_of_code(code), doing, detail);
@@ -143,8 +146,8 @@ impl Error {
         Self::of_io(doing, source).at(path)
     }
 
-    /// Creates an error from an I/O error of the operating system or of another reader or writer, for crates that build
-    /// on this one. `doing` names the operation, as in [`new`](Self::new).
+    /// Creates an error from an I/O error, for crates that build on this crate. The I/O error comes from the operating
+    /// system, or from another reader or writer. `doing` names the operation, as in [`new`](Self::new).
     pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -161,7 +164,7 @@ impl Error {
         error
     }
 
-    /// Creates the error of reading or writing a frame.
+    /// Creates an error from an error of reading or writing a frame.
     pub(crate) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
         use blosc2_format::Error as Format;
         let kind = match source {
@@ -177,7 +180,7 @@ impl Error {
         error
     }
 
-    /// Creates the error of a closure. `detail` names the closure and its error or panic message.
+    /// Creates an error from the failure of a closure. `detail` states the closure and its error or panic message.
     pub(crate) fn from_closure(
         doing: &str,
         detail: String,
@@ -200,7 +203,7 @@ impl Error {
         error
     }
 
-    /// Creates the error of the first fault that a check has found, with the message that reading would have.
+    /// Creates an error from the first fault that a check has found. The message is the same as in an error of a read.
     pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
         let error = Self::from_format(doing, finding.clone().into());
         let part = match &finding.part {
@@ -217,7 +220,7 @@ impl Error {
         self
     }
 
-    /// Names the chunk in the error of a decompression, which does not know its index.
+    /// Adds the index of the chunk to the error of a decompression, which does not know this index.
     pub(crate) fn in_chunk(self, index: usize) -> Self {
         match self.0.doing == DECOMPRESS {
             true => self.doing(format!("decompress chunk {index}")),
@@ -231,8 +234,8 @@ impl Error {
         self
     }
 
-    /// Adds to the message that another program may cause the fault, if that program locks the file and this one does
-    /// not.
+    /// If another program locks the file, but this program does not, adds to the message that the other program may
+    /// cause the fault.
     pub(crate) fn not_locked(self, is_locked: impl FnOnce() -> bool) -> Self {
         let is_cut = |source: &io::Error| source.kind() == io::ErrorKind::UnexpectedEof;
         let source = self.0.source.as_ref().and_then(|source| source.downcast_ref());
@@ -245,7 +248,7 @@ impl Error {
         self.with_detail(detail)
     }
 
-    /// Sets the path of the file or directory that the error is about, unless a path is already set.
+    /// Sets the path of the file or directory that the error is about. A path that is already set is not replaced.
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
@@ -261,8 +264,8 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// Returns the cause: an error of the operating system, of the format, or of user code. The message of this error
-    /// includes that of the cause.
+    /// Returns the cause, if there is one: an error of the operating system, of the format, or of user code. The
+    /// message of this error includes the message of the cause.
     pub fn get_ref(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
@@ -293,7 +296,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // The message includes that of the cause.
+        // The message includes the message of the cause.
         self.0.source.as_deref().and_then(StdError::source)
     }
 }
@@ -323,8 +326,9 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Converts an [`io::Error`], such as one from the `std::io` traits of a [`FrameReader`](crate::FrameReader) or a
-/// [`FrameWriter`](crate::FrameWriter). If it wraps an error of this crate, that error is returned unchanged.
+/// Converts an [`io::Error`], for example an error that the `std::io` traits of [`FrameReader`](crate::FrameReader) and
+/// [`FrameWriter`](crate::FrameWriter) return. If the [`io::Error`] wraps an error of this crate, returns the wrapped
+/// error unchanged.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         match error.downcast::<Self>() {
@@ -334,8 +338,8 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Returns the text of an error code of C-Blosc2, such as one that [`Error::code`] returned.
-/// C: `blosc2_error_string`.
+/// Returns the text of an error code of C-Blosc2, for example of a code that [`Error::code`] returned. C:
+/// `blosc2_error_string`.
 ///
 /// For an unknown code, returns `Unknown error`.
 ///

@@ -11,13 +11,14 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 
 /// A filter and its parameter.
 ///
-/// Each variant stands for a code of C-Blosc2. All other codes are [`Filter::Other`]; this includes user-defined
-/// filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`; a code without a name is written
-/// as `filter 99`. [`FromStr`] parses names and their parameters, but no codes.
+/// In C-Blosc2, each filter has a code, a number from 1 to 255. The variant [`Filter::Other`] is for the codes that
+/// have no other variant, including the codes of [user-defined filters](Self::register). [`Display`](fmt::Display)
+/// writes a filter as `name` or `name:parameter`. For a code without a name, it writes text such as `filter 99`.
+/// [`FromStr`] parses names and their parameters, but no codes.
 ///
-/// A chunk that is stored uncompressed is stored without filters, so lossy filters do not change its data. This is the
-/// case at level 0, for fewer than 32 bytes of data, and if compression does not make the data smaller. Variable-length
-/// blocks are always filtered.
+/// A chunk is stored uncompressed in three cases: the level is 0, the data has fewer than 32 bytes, or compression does
+/// not make the data smaller. Such a chunk is stored without filters, so lossy filters do not change its data.
+/// Variable-length blocks are always filtered.
 ///
 /// C: `filters` and `filters_meta` of `blosc2_cparams`. Python: `Filter`.
 ///
@@ -36,23 +37,25 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 pub enum Filter {
     /// Byte shuffle: groups the first bytes of all items, then the second bytes, and so on.
     Shuffle,
-    /// Byte shuffle with items of this size in bytes (1 to 255), independent of the typesize.
+    /// Byte shuffle that uses this item size in bytes (1 to 255) instead of the typesize.
     ShuffleBytes(u8),
-    /// Bit shuffle: groups the lowest bits of all items, then the second bits, and so on.
+    /// Bit shuffle: groups the lowest bits of all items, then the second-lowest bits, and so on.
     Bitshuffle,
-    /// Replaces each word by its exclusive or (XOR) with another word. In the first block of a chunk and in
-    /// variable-length blocks, this is the previous word. In all other blocks, it is the word at the same offset in the
-    /// first block. A word is an item of 1, 2, 4 or 8 bytes. Items of other sizes are divided into words of 8 bytes, or
-    /// of 1 byte if their size is not a multiple of 8. Delta has to be the first filter.
+    /// Replaces each word by its exclusive or (XOR) with a reference word. Delta has to be the first filter.
+    /// - Reference: in the first block of a chunk, and in variable-length blocks, the previous word. In all other
+    ///   blocks, the word at the same offset in the first block.
+    /// - Words: an item of 1, 2, 4 or 8 bytes is one word. Items of other sizes are divided into words of 8 bytes if
+    ///   their size is a multiple of 8, and into words of 1 byte otherwise.
     Delta,
-    /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep,
-    /// a negative one the number of bits to clear. Lossy.
+    /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep; a
+    /// negative parameter is the number of bits to clear: -8 clears 8 bits. Lossy.
     TruncPrec(i8),
-    /// Clears low bits of integers of 1, 2, 4 or 8 bytes. A positive parameter is the number of bits to keep, a
-    /// negative one the number of bits to clear. Lossy.
+    /// Clears low bits of integers of 1, 2, 4 or 8 bytes. A positive parameter is the number of bits to keep; a
+    /// negative parameter is the number of bits to clear: -8 clears 8 bits. Lossy.
     IntTrunc(i8),
-    /// Replaces each byte by its difference from the previous byte in the same stream; for use after a shuffle, which
-    /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
+    /// Divides each block into streams of equal length, and replaces each byte by its difference from the previous byte
+    /// in the same stream. Use this filter after a shuffle, which creates one stream for each byte of an item. The
+    /// parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
     /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
     /// the side length of a cell in items, 1 to 255. Only for arrays of 1 to 8 dimensions.
@@ -61,7 +64,7 @@ pub enum Filter {
     /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, only for arrays of 1 to 8
     /// dimensions.
     NdMean(u8),
-    /// A filter whose code has no variant, or whose parameter has no meaning for its variant.
+    /// A filter whose code has no other variant, or whose parameter has no meaning for that variant.
     Other {
         /// The code.
         code: u8,
@@ -111,14 +114,14 @@ impl Filter {
     /// Registers a user-defined filter with a code from 160 to 255 and a name, until the process exits.
     ///
     /// Returns the filter with the parameter 0. For another parameter, use `Filter::Other { code, meta }`. Chunks store
-    /// the code and the parameter, not the name. To read them, a program has to register the same filter with the same
-    /// code.
+    /// the code and the parameter, not the name. To read the chunks, a program has to register the same filter with the
+    /// same code.
     ///
     /// C: `blosc2_register_filter`. Python: `register_filter`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
-    ///   255 or contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255; or the name is empty, is a number from 0 to
+    ///   255, or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already, or a filter of C-Blosc2 has the
     ///   name.
     ///
@@ -185,7 +188,7 @@ impl Filter {
         }
     }
 
-    /// Returns whether this program can run the filter: it was compiled in or registered.
+    /// Returns whether this program can run the filter: the filter was compiled in or registered.
     ///
     /// ```
     /// use blosc2::Filter;
@@ -197,18 +200,18 @@ impl Filter {
         init().is_ok() && is_available(self.code())
     }
 
-    /// Whether the filter needs the shape of an array, so that it works in arrays only.
+    /// Whether the filter needs the shape of an array. Such a filter works in arrays only.
     pub(crate) fn needs_array(self) -> bool {
         matches!(self.code(), NDCELL | NDMEAN)
     }
 
-    /// Whether the filter leaves the bytes after the last whole item as they were in scratch memory, so that only
-    /// whole items may be passed to it (delta.c, trunc-prec.c, int_trunc.c).
+    /// Whether the filter does not write the bytes after the last whole item, so that its output contains old scratch
+    /// memory there (delta.c, trunc-prec.c, int_trunc.c). Such a filter may receive only whole items.
     pub(crate) fn needs_whole_items(self) -> bool {
         matches!(self.code(), DELTA | TRUNC_PREC | INT_TRUNC | NDCELL | NDMEAN)
     }
 
-    /// Why items of this size cannot be compressed with the filter, if they cannot.
+    /// Returns the reason why items of this size cannot be compressed with the filter; `None` if they can be.
     pub(crate) fn objection(self, typesize: usize) -> Option<String> {
         if self.code() == BYTEDELTA_BUGGY {
             return Some(format!(
@@ -263,14 +266,14 @@ pub(crate) fn is_available(code: u8) -> bool {
         || closures::is_filter(code)
 }
 
-/// Whether a filter leaves the end of a block of `len` bytes unwritten when it is undone: the first bytedelta did
-/// so if its streams did not divide the block (bytedelta.c).
+/// Whether undoing a filter leaves the end of a block of `len` bytes unwritten. The first version of bytedelta does
+/// this if the number of streams does not divide the length of the block (bytedelta.c).
 pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
     let streams = if meta == 0 { typesize } else { meta.into() };
     code == BYTEDELTA_BUGGY && !len.is_multiple_of(streams)
 }
 
-/// Whether it is bytedelta, in its present or its first version.
+/// Whether this is the code of the current or the first version of bytedelta.
 pub(crate) fn is_bytedelta(code: u8) -> bool {
     matches!(code, BYTEDELTA | BYTEDELTA_BUGGY)
 }
@@ -310,8 +313,8 @@ impl FromStr for Filter {
     /// `trunc_prec:-8`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no filter has this name, or the parameter is missing or out of range, or the
-    ///   filter takes none.
+    /// - [`ErrorKind::InvalidArgument`]: no filter has this name; the parameter is missing or out of range; or the
+    ///   filter has no parameter.
     fn from_str(text: &str) -> Result<Self> {
         let (name, meta) = match text.split_once(':') {
             Some((name, meta)) => (name, Some(meta)),

@@ -1,4 +1,5 @@
-//! Forked processes: they do not have the threads of C, and C would deadlock waiting for them.
+//! Forked processes. A forked process does not have the threads of C; C would deadlock, because it would wait for these
+//! threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,9 +20,9 @@ pub(crate) fn watch() {
             }
             helpers::forget_threads();
         }
-        // SAFETY: the function may be called at any time: it accesses atomic variables only. It lasts as long as
-        // the program does, unless this code is in a library that is unloaded, which removes the handlers that it has
-        // set. If there is no memory for the handler, forks are not noticed.
+        // SAFETY: the function may be called at any time, because it accesses only atomic variables. It exists until
+        // the program exits, or until the library that contains it is unloaded, which also removes the handler. If
+        // there is no memory for the handler, forks are not noticed.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }

@@ -6,12 +6,12 @@
 //! | [arrays] | create, read, write and grow n-dimensional arrays |
 //! | [compute] | reductions, elementwise operations and selections, block by block |
 //! | [super-chunks](super_chunks) | chunks, items, metadata, streams |
-//! | [files and durability](files) | memory, files and directories; what survives a crash, locking, crash recovery |
+//! | [files and durability](files) | memory, files and directories; durability of changes, locking, crash recovery |
 //! | [threads] | several threads for one call, and several threads that share an array |
 //! | [user-defined codecs and filters](user_defined) | Rust code in the compression pipeline |
-//! | [custom storage](custom_storage) | frames in a database, an archive or any other place |
-//! | [beyond one machine](beyond_one_machine) | object storage, Zarr and HDF5; what scales and what does not |
-//! | [untrusted input](untrusted_input) | what is promised for bytes, files, remote objects, plugins and several programs; limits on memory and time |
+//! | [custom storage](custom_storage) | frames in a database, in an archive or in other storage |
+//! | [beyond one machine](beyond_one_machine) | object storage, Zarr and HDF5; operations that scale, and operations that do not |
+//! | [untrusted input](untrusted_input) | guarantees for bytes, files, remote objects, plugins and several programs; limits on memory and time |
 //! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
 //! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
 //! | [performance] | chunk and block shapes, codecs, threads, caches |
@@ -32,9 +32,9 @@ pages! {
 
 /// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.
 ///
-/// Four of them need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
-/// `rayon`, and `structs` needs `derive`, as in `cargo run --example structs --features derive`.
-// Examples are compiled as such, and with their features.
+/// Four examples need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
+/// `rayon`, and `structs` needs `derive`. To run such an example: `cargo run --example structs --features derive`.
+// The documentation tests do not compile these examples: cargo compiles them as examples, with their features.
 #[cfg(not(doctest))]
 pub mod examples {
     macro_rules! examples {

@@ -22,9 +22,9 @@ pub fn c_version() -> &'static str {
     version.to_str().unwrap_or("unknown")
 }
 
-/// Returns the codecs that this program can use, ordered by code: those that were compiled in, registered, or loaded as
-/// plugins. C: `blosc2_list_compressors`, which lists at most BloscLZ, LZ4, LZ4HC, zlib and Zstandard. Python:
-/// `compressor_list`.
+/// Returns the codecs that this program can use, ordered by code: compiled-in codecs, registered codecs, and codecs
+/// from loaded plugins. C: `blosc2_list_compressors`, which lists at most BloscLZ, LZ4, LZ4HC, zlib and Zstandard.
+/// Python: `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;
@@ -41,14 +41,14 @@ pub fn codecs() -> Vec<Codec> {
 /// `altivec` or `generic`.
 ///
 /// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
-/// library (feature `system`), which does not report it.
+/// library (feature `system`), because such a library does not report the instruction set.
 ///
 /// ```
 /// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));
 /// ```
 pub fn instruction_set() -> Option<&'static str> {
     init().ok()?;
-    // SAFETY: `init` has made the first call, `blosc2_shuffle`, which has chosen the instruction set (init.rs).
+    // SAFETY: `init` has made the first call, `blosc2_shuffle`: the instruction set is chosen (init.rs).
     unsafe { sys::kernels() }?.to_str().ok()
 }
 
@@ -81,8 +81,8 @@ impl Codec {
         }
         let mut key = ptr::null();
         let (mut name, mut version) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the library is initialized, as the codec is available; so `key` becomes a constant string that ends
-        // in a NUL byte. For these codecs C does not use the registered codecs, and returns two strings that it has
+        // SAFETY: the codec is available, so the library is initialized, and `key` becomes a constant string that ends
+        // in a NUL byte. For these codecs, C does not use the registered codecs. It returns two strings that it has
         // allocated (blosc2.c, blosc2_compcode_to_compname, blosc2_get_complib_info).
         unsafe {
             sys::blosc2_compcode_to_compname(codec.code().into(), &mut key);
@@ -93,12 +93,13 @@ impl Codec {
     }
 }
 
-/// Copies and frees a string that C has allocated with strdup; `None` for null, when C had no memory.
+/// Copies and frees a string that C has allocated with strdup. Returns `None` for null: C could not allocate the
+/// string.
 fn take(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: it is not null, ends in a NUL byte, comes from malloc, and nothing else refers to it.
+    // SAFETY: the string is not null, ends in a NUL byte, comes from malloc, and nothing else refers to it.
     unsafe {
         let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
         libc::free(text.cast());

@@ -5,14 +5,16 @@
 //!   [super-chunks](guide::super_chunks), [files and locking](guide::files), [threads](guide::threads),
 //!   [performance](guide::performance), complete [examples](guide::examples).
 //! - How do I ...? The [FAQ](guide::faq).
-//! - Equivalents of the calls of [python-blosc2](guide::from_python) and [C-Blosc2](guide::from_c). The search of this
+//! - How do I translate a call of [python-blosc2](guide::from_python) or [C-Blosc2](guide::from_c)? The search of this
 //!   documentation also finds the C and Python names.
 //!
 //! # Overview
+//! The section [Terms](#terms) below defines the words of this table.
+//!
 //! | task | types |
 //! |---|---|
 //! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; further types: module [`mod@array`] |
-//! | compute with arrays: reductions, elementwise operations, selection by predicates | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
+//! | compute with arrays: reductions, elementwise operations, selection of items that satisfy a condition | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
 //! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
@@ -23,27 +25,30 @@
 //! | store frames in a custom backend or a memory-mapped file | [`storage`] |
 //! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
 //! | repair damaged files | [`repair`] |
-//! | define codecs, filters, and tuners (which choose the compression parameters of each chunk) | [`user_defined`], [`guide::user_defined`] |
+//! | define codecs, filters and tuners | [`user_defined`], [`guide::user_defined`] |
 //! | query the version and the codecs of the C library | [`library`] |
 //! | shuffle or bitshuffle a buffer without compression | [`raw`] |
 //!
-//! Python's containers (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in
-//! `blosc2-format`.
+//! The crate `blosc2-store` provides Python's containers (`TreeStore`, `CTable` and others). The crate `blosc2-format`
+//! implements the storage formats in pure Rust.
 //!
 //! # Terms
 //! | term | meaning |
 //! |---|---|
-//! | item | a value of a fixed size in bytes, the typesize (NumPy: `itemsize`) |
-//! | chunk | compressed items, with a header that describes them |
-//! | block | a part of a chunk; the smallest part that can be decompressed |
+//! | item, typesize | a value of fixed size; this size in bytes is the typesize (NumPy: `itemsize`) |
+//! | chunk | compressed items, and a header that describes them |
+//! | block | a part of a chunk: the smallest part that can be decompressed separately |
+//! | codec | a compression algorithm, such as LZ4 |
+//! | filter | a transformation of each block before compression, such as shuffle; decompression undoes it |
+//! | tuner | an algorithm that chooses the compression parameters of each chunk |
 //! | special chunk | a chunk of zeros, NaN, one repeated value or uninitialized items, which stores no compressed data |
 //! | super-chunk | a sequence of chunks with metadata |
 //! | array | a super-chunk with a shape, a chunk shape, a block shape and a dtype |
 //! | metalayer | named metadata of a super-chunk, of fixed length (`meta`) or variable length (`vlmeta`) |
-//! | frame | the format that stores a super-chunk: in one file or buffer (contiguous), or in a directory with one file for each chunk (sparse) |
+//! | frame | a super-chunk in its storage format: one file or buffer (contiguous), or a directory with one file for each chunk (sparse) |
 //! | index (of a frame) | the list of the positions of the chunks in a frame |
-//! | trailer | the end of a frame, with the variable-length metalayers |
-//! | prefilter, postfilter | a closure that transforms each block before compression, or after decompression |
+//! | trailer | the last part of a frame, which contains the variable-length metalayers |
+//! | prefilter, postfilter | a closure that transforms each block: a prefilter before compression, a postfilter after decompression |
 //! | handle | an [`SChunk`] or [`NDArray`] through which a program accesses a frame |
 //!
 //! # Features
@@ -52,12 +57,12 @@
 //! | `zstd` | yes | the Zstandard codec, Python's default |
 //! | `zlib` | yes | the zlib codec |
 //! | `derive` | no | `#[derive(Element)]` for structs |
-//! | `msgpack` | no | values in metalayers and chunks, encoded as in Python: `Value`, and `get_value` and `set_value` for types that implement the traits of serde |
-//! | `ndarray` | no | reads and writes of arrays and views of the crate `ndarray`; `s![...]` as a selection |
+//! | `msgpack` | no | reads and writes the MessagePack values that Python stores in metalayers and chunks: as the type `Value`, or as types that implement the traits of serde |
+//! | `ndarray` | no | reads and writes arrays and views of the crate `ndarray`; accepts its `s![...]` as a selection |
 //! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |
 //! | `half`, `num-complex` | no | `f16` and complex numbers as items |
-//! | `dynamic-plugins` | no | codecs from plugins, which the program loads with `Codec::load_plugin` |
-//! | `zlib-ng` | no | the zlib codec from zlib-ng; needs cmake |
+//! | `dynamic-plugins` | no | codecs from plugins (shared libraries), which the program loads with `Codec::load_plugin` |
+//! | `zlib-ng` | no | the zlib codec, implemented by zlib-ng; needs cmake |
 //! | `zfp` | no | the ZFP codecs; needs cmake and libclang |
 //! | `system` | no | links an installed C-Blosc2 3.3 instead of building one |
 //! | `bindgen` | no | generates the C declarations at build time; needs libclang |
@@ -109,8 +114,8 @@ mod value;
 /// Types that methods of [`NDArray`] and [`NDArrayBuilder`] accept or return: chunks, blocks, rows, fields, items as
 /// bytes, shapes, indices, number types and cache sizes.
 ///
-/// User-defined codecs and filters, prefilters and postfilters receive a [`Geometry`](array::Geometry): the shapes of
-/// the array to which a chunk belongs.
+/// A [`Geometry`](array::Geometry) contains the shape, chunk shape and block shape of an array. User-defined codecs and
+/// filters, prefilters and postfilters receive the geometry of the array that contains the chunk.
 pub mod array {
     pub use blosc2_format::b2nd::Geometry;
 
@@ -120,9 +125,10 @@ pub mod array {
     };
 }
 
-/// Computations on arrays: reductions, elementwise operations and selection by a predicate, block by block and on
-/// several threads. A computation starts with [`NDArray::lazy`] or [`zip`](compute::zip);
-/// [`LazyExpr`](compute::LazyExpr) describes the rules.
+/// Computations on arrays: reductions, elementwise operations, and selection of the items that satisfy a condition.
+///
+/// A computation reads its arrays block by block, and can use several threads. It starts with [`NDArray::lazy`] or
+/// [`zip`](compute::zip). [`LazyExpr`](compute::LazyExpr) describes the rules.
 pub mod compute {
     pub use crate::ndarray::compute::{
         Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,
@@ -137,12 +143,13 @@ pub mod library {
     pub use crate::info::{c_version, codecs, instruction_set};
 }
 
-/// Repair: recovers unfinished files and rebuilds damaged frames.
+/// Repair of files: rolls back or completes unfinished changes, and rebuilds damaged frames from their intact parts.
 pub mod repair {
     pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
 }
 
-/// Custom storage: the traits of storage backends, types that implement them, and partial reads of single chunks.
+/// Custom storage: the traits of storage backends, types that implement these traits, and partial reads of single
+/// chunks.
 pub mod storage {
     pub use blosc2_format::ReadAt;
     pub use blosc2_format::directory::{Folder, FolderMut};
@@ -160,7 +167,7 @@ pub mod super_chunk {
     };
 }
 
-/// User-defined codecs, filters and tuners, and the blocks that prefilters and postfilters receive.
+/// User-defined codecs, filters and tuners, and the blocks that filters, prefilters and postfilters receive.
 pub mod user_defined {
     pub use crate::closures::{
         BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec,

@@ -1,7 +1,7 @@
 //! The limits of the formats and of C-Blosc2.
 //!
-//! [`Limits`](crate::Limits) and [`OpenOptions::max_read`](crate::OpenOptions::max_read) limit the memory that
-//! untrusted input may allocate.
+//! A program can also limit the memory that is allocated for untrusted input: with [`Limits`](crate::Limits) and
+//! [`OpenOptions::max_read`](crate::OpenOptions::max_read).
 
 pub use blosc2_format::b2nd::MAX_NDIM;
 pub use blosc2_format::chunk::MAX_FILTERS;

@@ -52,9 +52,10 @@ pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()>
     Ok(())
 }
 
-/// Memory to fill, which may be uninitialized; only initialized bytes are ever written to it.
+/// Memory to fill, which may be uninitialized. Only initialized bytes are ever written to it.
 ///
-/// A function that fills a target completely returns the bytes, so that only success proves that they are initialized.
+/// A function that fills a target completely returns its bytes: the returned slice is the proof that the bytes are
+/// initialized.
 #[derive(Debug)]
 pub(crate) struct Target<'a>(&'a mut [MaybeUninit<u8>]);
 
@@ -66,8 +67,8 @@ impl<'a> Target<'a> {
     /// Creates a target of initialized bytes, which stay initialized.
     pub(crate) fn of(bytes: &'a mut [u8]) -> Self {
         let (start, len) = (bytes.as_mut_ptr().cast(), bytes.len());
-        // SAFETY: the same memory, for the same lifetime. No method writes uninitialized bytes, and the writes through
-        // `as_mut_ptr` are those of C, which knows no such bytes.
+        // SAFETY: the same memory, for the same lifetime. No method writes uninitialized bytes. Only C writes through
+        // `as_mut_ptr`, and C writes initialized bytes.
         Self(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
@@ -79,7 +80,7 @@ impl<'a> Target<'a> {
         self.0.is_empty()
     }
 
-    /// Returns whether a number of any type may be stored at its start.
+    /// Returns whether the start of the target is aligned for every number type.
     pub(crate) fn is_aligned(&self) -> bool {
         self.0.as_ptr().align_offset(align_of::<u64>()) == 0
     }
@@ -97,14 +98,14 @@ impl<'a> Target<'a> {
     /// Returns the bytes.
     ///
     /// # Safety
-    /// All of them are initialized.
+    /// All bytes are initialized.
     pub(crate) unsafe fn assume_init(self) -> &'a mut [u8] {
         let (start, len) = (self.0.as_mut_ptr().cast(), self.0.len());
-        // SAFETY: the same memory, for the same lifetime; the caller guarantees that it is initialized.
+        // SAFETY: the same memory, for the same lifetime. The caller guarantees that it is initialized.
         unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
-    /// Fills the target by `work`, which returns the bytes of its target.
+    /// Fills the target with `work`. `work` returns the bytes of the target that it receives.
     pub(crate) fn fill(
         self,
         work: impl for<'t> FnOnce(Target<'t>) -> Result<&'t mut [u8]>,
@@ -126,14 +127,14 @@ impl<'a> Target<'a> {
         unsafe { self.assume_init() }
     }
 
-    /// Writes a value repeatedly, as if the repetition had begun `start` bytes earlier.
+    /// Fills the target with repetitions of a value. The first repetition begins `start` bytes before the target.
     pub(crate) fn repeat(self, value: &[u8], start: usize) -> &'a mut [u8] {
         assert!(!value.is_empty());
         let first = self.0.len().min(value.len());
         for (at, byte) in self.0[..first].iter_mut().enumerate() {
             byte.write(value[(start + at) % value.len()]);
         }
-        // The filled part is a whole number of values, except at the end.
+        // The length of the filled part is a multiple of the length of the value, except at the end.
         let mut done = first;
         while done < self.0.len() {
             let more = done.min(self.0.len() - done);
@@ -148,7 +149,7 @@ impl<'a> Target<'a> {
 /// A target that is filled piece by piece, from its start.
 pub(crate) struct Pieces<'a> {
     target: Target<'a>,
-    /// The length of the pieces that are filled.
+    /// The total length of the filled pieces.
     done: usize,
 }
 
@@ -157,7 +158,7 @@ impl<'a> Pieces<'a> {
         Self { target, done: 0 }
     }
 
-    /// Fills the next `len` bytes by `work`.
+    /// Fills the next `len` bytes with `work`.
     pub(crate) fn fill(
         &mut self,
         len: usize,
@@ -174,10 +175,10 @@ impl<'a> Pieces<'a> {
         self.done += bytes.len();
     }
 
-    /// Returns the bytes. Panics if the pieces are not the whole target.
+    /// Returns the bytes. Panics if the pieces do not fill the entire target.
     pub(crate) fn finish(self) -> &'a mut [u8] {
         assert_eq!(self.done, self.target.len(), "some bytes are not filled");
-        // SAFETY: the pieces are consecutive, and each of them was initialized.
+        // SAFETY: the pieces are consecutive, and each piece was initialized.
         unsafe { self.target.assume_init() }
     }
 }

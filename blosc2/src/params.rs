@@ -1,4 +1,4 @@
-//! Checked parameters in C's form, and the tuner that chooses parameters for each chunk.
+//! Checked parameters in the form that C needs, and the tuner that chooses parameters for each chunk.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -21,18 +21,19 @@ pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
 pub const MAX_TYPESIZE: usize = MAX_BLOCKSIZE as usize;
 
 impl CParams {
-    /// The codec; `Other` may hold a code that has a variant.
+    /// Returns the codec. An `Other` whose code has a variant is replaced by that variant.
     fn named_codec(&self) -> Codec {
         Codec::from_code(self.codec.code())
     }
 
-    /// The filters, with their variants likewise.
+    /// Returns the filters. An `Other` whose code has a variant is replaced by that variant.
     fn named_filters(&self) -> Vec<Filter> {
         let named = |filter: &Filter| Filter::from_code(filter.code(), filter.meta());
         self.filters.iter().filter_map(named).collect()
     }
 
-    /// Checks what does not depend on the typesize: everything is available and in range.
+    /// Makes the checks that do not depend on the typesize: the codec, filters and tuner are available, and values are
+    /// in range.
     pub(crate) fn check_values(&self) -> Result<()> {
         let doing = "compress with these parameters";
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
@@ -60,7 +61,7 @@ impl CParams {
         Tuning::of(self, Purpose::Chunk).map(drop)
     }
 
-    /// Checks the values and fills in the typesize.
+    /// Checks all values, and sets the typesize: `default_typesize` if the parameters have none.
     pub(crate) fn resolve(&self, default_typesize: usize, purpose: Purpose) -> Result<Resolved> {
         let doing = "compress with these parameters";
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
@@ -171,7 +172,7 @@ impl CParams {
     }
 }
 
-/// What chunks are compressed for.
+/// The purpose for which chunks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Single chunks.
@@ -201,7 +202,7 @@ fn check_filters(
         if each.needs_array() && !in_array {
             return Err(invalid(format!("the filter {each} works in arrays only")));
         }
-        // In other places, upstream's C-Blosc2 reads wrong data with several threads.
+        // If delta is at another position, upstream's C-Blosc2 reads wrong data with several threads.
         if filter::is_delta(each.code()) && position > 0 {
             return Err(invalid("delta has to be the first filter".to_owned()));
         }
@@ -231,7 +232,7 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// The parameters that the plugin of the codec receives, or null. They live as long as `self`.
+    /// Returns the parameters that the plugin of the codec receives, or null. The parameters live as long as `self`.
     pub(crate) fn codec_params(&self) -> *mut c_void {
         #[cfg(feature = "dynamic-plugins")]
         if let Some(params) = &self.plugin_params {
@@ -244,7 +245,7 @@ impl Resolved {
         self.format.typesize as usize
     }
 
-    /// The parameters for C, without those that are pointers.
+    /// Returns the parameters for C, except the parameters that are pointers.
     pub(crate) fn to_c(&self) -> sys::blosc2_cparams {
         let format = &self.format;
         sys::blosc2_cparams {
@@ -263,7 +264,7 @@ impl Resolved {
     }
 }
 
-/// Refuses user-defined codecs and filters together with those that read the shape of an array.
+/// Refuses the combination of user-defined codecs or filters with codecs or filters that read the shape of an array.
 pub(crate) fn check_shape(
     codec: Codec,
     filters: impl Iterator<Item = Filter> + Clone,
@@ -280,7 +281,7 @@ pub(crate) fn check_shape(
     Err(Error::new(ErrorKind::Unsupported, doing, detail))
 }
 
-/// A tuner in use by an encoder. It is created on first use.
+/// The tuner of an encoder. The instance of the tuner is created on first use.
 pub(crate) struct Tuning {
     tuner: Tuner,
     purpose: Purpose,
@@ -296,14 +297,14 @@ impl fmt::Debug for Tuning {
 }
 
 impl Clone for Tuning {
-    /// A copy whose tuner has not run.
+    /// Creates a copy with a new instance of the tuner, which has not run.
     fn clone(&self) -> Self {
         Self { params: self.params.clone(), tune: None, index: 0, ..*self }
     }
 }
 
 impl Tuning {
-    /// The tuner that the parameters name, if any.
+    /// Returns the tuner that the parameters name, if any.
     pub(crate) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
         let Some(tuner) = params.tuner else {
             return Ok(None);
@@ -312,7 +313,7 @@ impl Tuning {
         Ok(Some(Self { tuner, purpose, params: params.clone(), tune: None, index: 0 }))
     }
 
-    /// The parameters as the tuner has left them.
+    /// Returns the parameters that the tuner chose last.
     pub(crate) fn params(&self) -> &CParams {
         &self.params
     }
@@ -322,7 +323,8 @@ impl Tuning {
         self.params.resolve(typesize, self.purpose)
     }
 
-    /// Calls the tuner, and returns the parameters if it has changed them; `now` are the present ones.
+    /// Calls the tuner. Returns the new parameters if the tuner has changed the parameters. `now` contains the current
+    /// parameters.
     pub(crate) fn next(&mut self, data: &[&[u8]], now: &Resolved) -> Result<Option<Resolved>> {
         let (typesize, index) = (now.typesize(), self.index);
         let make = self.tuner.make()?;

@@ -1,4 +1,4 @@
-//! Partial reads: reading only those bytes of a stored chunk that a range of its data needs.
+//! Partial reads: only the bytes of a stored chunk that are needed for a range of its data are read.
 
 use std::iter::once;
 use std::mem;
@@ -13,19 +13,22 @@ use crate::memory::resize;
 use crate::{ChunkRef, Error, ErrorKind, Result, filter, installed};
 
 const DOING: &str = "read a part of a chunk";
-/// Chunks up to this number of bytes are read whole, which takes no longer.
+/// Chunks of up to this number of bytes are read completely. A partial read would not be faster.
 pub(crate) const SMALL: usize = 64 * 1024;
-/// The place of the compressed size in the header of a chunk.
+/// The position of the compressed size in the header of a chunk.
 const CBYTES: Range<usize> = 12..16;
 
-/// Reads the bytes of a stored chunk that the ranges `ranges` of its data need, for decompression by
-/// [`Decoder::range`](crate::decoder::Decoder::range).
+/// Reads the bytes of a stored chunk that are needed for the ranges `ranges` of its data.
+/// [`Decoder::range`](crate::decoder::Decoder::range) then decompresses these ranges.
 ///
-/// Afterwards `buffer` holds a chunk from which these ranges can be decompressed. If the ranges need few of the blocks,
-/// it holds only these blocks, and the table of blocks has valid entries only for them. `read` fills each slice with
-/// the bytes of the stored chunk from an offset on. `header` is that of the stored chunk. The caller checks that the
-/// chunk may be that long, and with a postfilter calls [`Decoder::needed`](crate::decoder::Decoder::needed) for each
-/// range.
+/// Afterwards, `buffer` contains a chunk from which these ranges can be decompressed. If the ranges need only a few
+/// blocks, this chunk contains only the needed blocks, and its table of blocks has valid entries only for the needed
+/// blocks.
+/// - `header` is the header of the stored chunk.
+/// - `read` receives pairs of an offset and a slice, and fills each slice with the bytes of the stored chunk from the
+///   offset on.
+/// - The caller checks that the chunk may be as long as the header declares. With a postfilter, the caller calls
+///   [`Decoder::needed`](crate::decoder::Decoder::needed) for each range.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
@@ -49,13 +52,15 @@ pub(crate) fn fetch(
     Ok(())
 }
 
-/// Reads only the parts of a compressed chunk that are needed for some ranges of its data. It is for chunks in files of
-/// other formats, on servers or in databases.
+/// Reads only the parts of a compressed chunk that are needed for some ranges of its data. Use `PartialRead` for chunks
+/// in files of other formats, on servers or in databases.
 ///
-/// It performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous code, until
-/// the chunk is complete. This takes at most three rounds. The first round reads the table of blocks, the second one
-/// the blocks. A third round, which reads the whole chunk, is needed only if blocks overlap; no known writer creates
-/// such chunks. The result is a chunk that contains only the needed blocks. C: a lazy chunk.
+/// A `PartialRead` performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous
+/// code, until the chunk is complete. The result is a chunk that contains only the needed blocks. C: a lazy chunk. A
+/// partial read takes at most three rounds:
+/// 1. Read the table of blocks.
+/// 2. Read the needed blocks.
+/// 3. If blocks overlap, read the entire chunk. No known writer creates such chunks.
 ///
 /// ```
 /// use blosc2::storage::PartialRead;
@@ -84,19 +89,24 @@ pub(crate) fn fetch(
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 ///
-/// The whole chunk is read if it has up to 64 KiB or up to `gap` bytes, if it has variable-length blocks, or if more
-/// than three quarters of its data are needed.
+/// The entire chunk is read in these cases:
+/// - the chunk has up to 64 KiB, or up to `gap` bytes (see [`new`](Self::new));
+/// - the chunk has variable-length blocks;
+/// - more than three quarters of its data are needed.
 #[derive(Debug)]
 #[doc(alias = "blosc2_schunk_get_lazychunk")]
 pub struct PartialRead(Steps<Vec<Range<usize>>>);
 
 impl PartialRead {
-    /// Starts with the first bytes of a chunk: at least its header, which has 32 bytes, or 16 in a Blosc1 chunk.
+    /// Starts a partial read. `head` contains the first bytes of the chunk: at least its header, which has 32 bytes (in
+    /// a chunk of Blosc1: 16 bytes).
     ///
-    /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are
-    /// read too. The header is untrusted input: the caller has to compare its sizes with the expected ones, for example
-    /// the compressed size with [`compress_bound`](crate::compress_bound). Up to the compressed size plus 80 bytes for
-    /// each block are allocated.
+    /// `ranges` are ranges of bytes of the decompressed data, in any order. Gaps of up to `gap` bytes between the
+    /// needed parts of the chunk are read too.
+    ///
+    /// The header is untrusted input: the caller has to compare the sizes in the header with the expected sizes, for
+    /// example the compressed size with [`compress_bound`](crate::compress_bound). A partial read allocates up to the
+    /// compressed size plus 80 bytes for each block.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each
@@ -109,7 +119,7 @@ impl PartialRead {
         Steps::new(header, ranges, (head, known), gap).map(Self)
     }
 
-    /// Returns whether all needed parts of the chunk are read.
+    /// Returns whether all needed parts of the chunk have been read.
     pub fn is_complete(&self) -> bool {
         self.0.is_complete()
     }
@@ -124,8 +134,8 @@ impl PartialRead {
         self.0.parts()
     }
 
-    /// Continues after the [parts](Self::parts) were read. If the chunk is not [complete](Self::is_complete)
-    /// afterwards, other parts are missing.
+    /// Continues after the caller has read the [parts](Self::parts). If the chunk is not [complete](Self::is_complete)
+    /// afterwards, the caller has to read further parts.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the table of blocks is invalid;
@@ -140,8 +150,8 @@ impl PartialRead {
         advanced
     }
 
-    /// Returns the chunk, after it is complete. Decompress only the requested ranges, by [`Decompressor::items`]. Other
-    /// parts of the data may be missing: decompressing them fails or returns wrong data.
+    /// Returns the complete chunk. Decompress only the requested ranges, with [`Decompressor::items`]. Other parts of
+    /// the data may be missing: their decompression fails or returns wrong data.
     ///
     /// [`Decompressor::items`]: crate::Decompressor::items
     ///
@@ -156,8 +166,8 @@ impl PartialRead {
     }
 }
 
-/// The reading of a stored chunk by [`fetch`], in steps. After each step, the bytes that the next one needs are known,
-/// so that the reads of several chunks can be combined.
+/// The steps in which [`fetch`] reads a stored chunk. Before each step, the bytes that the step needs are known, so
+/// that the reads of several chunks can be combined.
 #[derive(Debug)]
 pub(crate) struct Steps<R> {
     header: Header,
@@ -165,12 +175,13 @@ pub(crate) struct Steps<R> {
     buffer: Vec<u8>,
     /// Gaps of up to this number of bytes are read too, instead of starting another read.
     gap: usize,
-    /// The parts to read now: the place in the buffer, and the part of the chunk. Both are in ascending order.
+    /// The parts to read now: the offset in the buffer, and the range of bytes in the chunk. Both are in ascending
+    /// order.
     missing: Vec<(usize, Range<usize>)>,
     next: Next,
 }
 
-/// What follows when the missing parts are read.
+/// The step after the missing parts have been read.
 #[derive(Debug)]
 enum Next {
     /// The table of blocks determines the blocks to read.
@@ -184,7 +195,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
     /// Starts with a buffer that holds the first `known` bytes of the chunk.
     ///
     /// # Errors
-    /// Those of [`fetch`].
+    /// The errors of [`fetch`].
     pub(crate) fn new(
         header: Header,
         ranges: R,
@@ -210,7 +221,8 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         let spans = if simple {
             Vec::from_iter(once(0..cbytes))
         } else if header.is_stored() {
-            // The place of a block follows from its number, so the data stay at their places.
+            // The data is stored uncompressed, so its position follows from the range. The data is read to the same
+            // position in the buffer.
             let head = header.header_len();
             let data = asked.iter().map(|range| head + range.start..head + range.end);
             merge(once(0..head).chain(data).collect(), request_cost)
@@ -223,7 +235,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         if !has_table {
             make_room(&mut steps.buffer, cbytes, known)?;
         } else if steps.buffer.len() < spans[0].end {
-            // Longer buffers keep their length, because new bytes would be zeroed.
+            // Longer buffers are not shortened, because a later extension would zero bytes.
             resize(&mut steps.buffer, spans[0].end, DOING)?;
         }
         steps.need(spans, known);
@@ -233,12 +245,12 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         Ok(steps)
     }
 
-    /// Whether everything is read.
+    /// Whether all parts have been read.
     pub(crate) fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Returns the parts to read now: the offset in the chunk, and the place for the bytes.
+    /// Returns the parts to read now: the offset in the chunk, and the buffer for the bytes.
     pub(crate) fn parts(&mut self) -> Vec<(u64, &mut [u8])> {
         let (mut parts, mut at, mut rest) = (Vec::new(), 0, &mut self.buffer[..]);
         for (place, span) in &self.missing {
@@ -252,7 +264,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
     /// Continues after the [parts](Self::parts) were read.
     ///
     /// # Errors
-    /// Those of [`fetch`].
+    /// The errors of [`fetch`].
     pub(crate) fn advance(&mut self) -> Result<()> {
         self.missing.clear();
         match mem::replace(&mut self.next, Next::Done) {
@@ -272,7 +284,8 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         self.buffer
     }
 
-    /// Reads parts of the chunk to the same places in the buffer, except for the first `known` bytes.
+    /// Requests parts of the chunk, except for its first `known` bytes. The parts are read to the same offsets in the
+    /// buffer.
     fn need(&mut self, spans: impl IntoIterator<Item = Range<usize>>, known: usize) {
         let unknown = spans.into_iter().map(|span| span.start.max(known)..span.end);
         let unknown = unknown.filter(|span| !span.is_empty());
@@ -286,7 +299,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         let blocks = table.blocks_of(self.ranges.as_ref());
         let spans = blocks.iter().map(|block| block.span.clone());
         let spans = merge(spans.chain([table.dictionary.clone()]).collect(), self.gap);
-        // The spans are moved to the end of the table, without the gaps between them.
+        // In the buffer, the spans follow the table, without gaps.
         let moved = spans.into_iter().map(|span| {
             let place = len;
             len += span.len();
@@ -321,7 +334,8 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
             // At most the offset in the stored chunk, which is an `i32`.
             buffer[entry..entry + 4].copy_from_slice(&(span.start as i32).to_le_bytes());
         }
-        // A block that continues where another one starts: no writer produces this, but readers accept it.
+        // If a block overlaps the start of another block, the entire chunk is needed: no writer produces such chunks,
+        // but readers accept them.
         match blocks.iter().all(|block| block.is_whole(buffer)) {
             true => Ok(()),
             false => {
@@ -334,12 +348,12 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
     }
 }
 
-/// Sets the length of a buffer to that of a stored chunk. Its first `known` bytes are kept. The others are those of an
-/// earlier call, or zeros.
+/// Sets the length of a buffer to `len`, the length of a stored chunk. The first `known` bytes stay unchanged. The
+/// other bytes are zeros, or bytes from an earlier call.
 fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     if buffer.capacity() < len {
         let old = mem::take(buffer);
-        // Memory from the allocator's zeroed memory is not touched where nothing is read.
+        // The allocator provides zeroed memory; parts to which nothing is read are not accessed.
         *buffer = zeroed(len, DOING)?;
         buffer[..known].copy_from_slice(&old[..known]);
     }
@@ -347,7 +361,7 @@ fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sorts the parts of a chunk, and merges those with a gap of up to `gap` bytes.
+/// Sorts the parts of a chunk, and merges neighboring parts with a gap of up to `gap` bytes.
 fn merge(mut spans: Vec<Range<usize>>, gap: usize) -> Vec<Range<usize>> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable_by_key(|span| span.start);
@@ -379,7 +393,7 @@ struct Table<'a> {
 #[derive(Debug)]
 struct Block {
     number: usize,
-    /// From its start to the next border.
+    /// The bytes from the start of the block to the next border.
     span: Range<usize>,
     streams: usize,
 }
@@ -400,7 +414,7 @@ fn table_len(header: &Header) -> Result<usize> {
 }
 
 impl<'a> Table<'a> {
-    /// Reads the table in a buffer with the first [`table_len`] bytes of the chunk.
+    /// Parses the table. The buffer contains the first [`table_len`] bytes of the chunk.
     fn read(header: &'a Header, buffer: &[u8]) -> Result<Self> {
         let (head, cbytes) = (header.header_len(), header.cbytes as usize);
         let nblocks = header.nblocks() as usize;
@@ -434,11 +448,11 @@ impl<'a> Table<'a> {
         Ok(Self { header, starts, borders, dictionary })
     }
 
-    /// The blocks that these ranges of the data need, each once.
+    /// Returns the blocks that these ranges of the data need, without duplicates.
     fn blocks_of(&self, ranges: &[Range<usize>]) -> Vec<Block> {
         let header = self.header;
         let (nbytes, len) = (header.nbytes as usize, header.block_len() as usize);
-        // C decompresses whole items; a block need not hold a whole number of them.
+        // C decompresses whole items, but a block may end inside an item.
         let size = usize::from(header.typesize);
         let wanted = ranges.iter().filter(|range| !range.is_empty()).flat_map(|range| {
             let stop = range.end.next_multiple_of(size).min(nbytes);
@@ -471,7 +485,7 @@ impl Block {
                 return false;
             }
             let len = number(chunk, at);
-            // A negative length means one repeated byte, which follows.
+            // A negative length means one repeated byte, which follows the length.
             at = at.saturating_add(4 + usize::try_from(len).unwrap_or(1));
             at <= self.span.end
         })
@@ -528,7 +542,8 @@ mod tests {
         Header::parse(chunk).unwrap()
     }
 
-    /// Decompresses a range of a chunk from what `fetch` reads; returns also the number of bytes and of reads.
+    /// Decompresses a range of a chunk from the bytes that `fetch` reads. Also returns the number of bytes and the
+    /// number of reads.
     fn part(
         chunk: &[u8],
         range: Range<usize>,
@@ -548,7 +563,7 @@ mod tests {
     ) -> Result<(Vec<Vec<u8>>, usize, usize)> {
         let header = header(chunk);
         let (mut bytes, mut reads) = (0, 0);
-        // What an earlier call has left, if there was one.
+        // Sometimes, the buffer contains bytes from an earlier call.
         *buffer = match chunk.len() % 2 {
             0 => vec![0xa5; chunk.len()],
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! Plugin codecs, which are loaded when the program asks for them and never because of data.
+//! Plugin codecs. Only the program can request the load of a plugin; data cannot.
 
 #[cfg(feature = "dynamic-plugins")]
 use std::ffi::c_void;
@@ -11,7 +11,8 @@ use std::{ptr::NonNull, sync::Arc};
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-/// Codes that C-Blosc2 knows by name only. Upstream loads a library for them by running Python.
+/// The codes of codecs that C-Blosc2 does not implement. Upstream's C-Blosc2 runs Python to find the libraries of these
+/// codecs.
 const BY_NAME: RangeInclusive<u8> = sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOSC_CODEC_HTJ2K as u8;
 
 /// The codes whose plugin is loaded.
@@ -30,7 +31,7 @@ pub(crate) fn is_loaded(code: u8) -> bool {
 /// Loads the plugin for a codec.
 ///
 /// # Safety
-/// The library that is found follows the plugin interface of C-Blosc2 and is sound.
+/// The library that C finds follows the plugin interface of C-Blosc2 and is sound.
 #[cfg(feature = "dynamic-plugins")]
 pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
     let failed = |detail: String| {
@@ -41,8 +42,8 @@ pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
         return failed(format!("C-Blosc2 has no plugins for {codec}"));
     }
     let mut loaded = LOADED.lock();
-    // SAFETY: the caller vouches for the library. The lock keeps other loads out, and nothing uses the codec before
-    // it is in this list.
+    // SAFETY: the caller vouches for the library. The lock prevents other loads, and nothing uses the codec before this
+    // list contains it.
     match unsafe { sys::load_codec(code) } {
         0.. => {
             loaded.push(code);
@@ -52,11 +53,11 @@ pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
     }
 }
 
-/// Parameters for a plugin codec, in the structure that the plugin expects.
+/// Parameters for the plugin of a codec, in the structure that the plugin expects.
 ///
-/// [`Codec::plugin_params`](crate::Codec::plugin_params) creates them for
-/// [`CParams::plugin_params`](crate::CParams::plugin_params). Clones share the structure. It is dropped with the
-/// last clone and the last compressor, super-chunk or array that uses it.
+/// [`Codec::plugin_params`](crate::Codec::plugin_params) creates the parameters, and
+/// [`CParams::plugin_params`](crate::CParams::plugin_params) accepts them. Clones share the structure. The structure is
+/// dropped when the last clone is dropped, and no compressor, super-chunk or array uses it any longer.
 ///
 /// ```no_run
 /// # #[cfg(feature = "dynamic-plugins")] {
@@ -92,14 +93,15 @@ pub struct PluginParams {
 #[derive(Debug)]
 struct Owned {
     start: NonNull<c_void>,
-    /// Drops it.
+    /// Drops the structure at `start`.
     drop: unsafe fn(NonNull<c_void>),
 }
 
-// SAFETY: `PluginParams::new` takes a type that may be used and dropped on other threads.
+// SAFETY: the type that `PluginParams::new` receives may be used and dropped on other threads.
 #[cfg(feature = "dynamic-plugins")]
 unsafe impl Send for Owned {}
-// SAFETY: as above; this crate neither reads nor writes it, and for the plugin the caller of `new` has promised it.
+// SAFETY: this crate does not access the structure. The caller of `new` has promised that the plugin may use it on
+// several threads.
 #[cfg(feature = "dynamic-plugins")]
 unsafe impl Sync for Owned {}
 
@@ -116,7 +118,7 @@ impl PluginParams {
     /// Creates parameters for the codec with this code.
     ///
     /// # Safety
-    /// The codec with this code has no plugin, or one that takes a pointer to a `T` for its parameters and may
+    /// If the codec with this code has a plugin, the plugin accepts a pointer to a `T` as its parameters, and may
     /// receive the same pointer on several threads at once.
     pub(crate) unsafe fn new<T: Send + Sync + 'static>(code: u8, params: T) -> Self {
         /// Drops a boxed `T`.
@@ -142,8 +144,7 @@ impl PluginParams {
     }
 }
 
-/// Compares by identity: two values are equal if one is a clone of the other. The content is known to the plugin
-/// only.
+/// Compares by identity: two values are equal if one is a clone of the other. Only the plugin knows the content.
 #[cfg(feature = "dynamic-plugins")]
 impl PartialEq for PluginParams {
     fn eq(&self, other: &Self) -> bool {

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 type Report = dyn Fn(u64, u64) -> std::result::Result<(), BoxError> + Send + Sync;
 
-/// The closure that hears of each chunk of a new array or file, if there is one.
+/// The closure that receives the progress after each chunk of a new array or file, if there is a closure.
 #[derive(Clone, Default)]
 pub(crate) struct Progress(Option<Arc<Report>>);
 

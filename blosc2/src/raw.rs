@@ -1,7 +1,7 @@
 //! The shuffle and bitshuffle filters as functions that write from one buffer to another.
 //!
-//! They are for formats that store shuffled bytes outside Blosc chunks, such as the codec pipelines of Zarr or the
-//! filters of HDF5. They use the best instruction set of the processor; see
+//! The functions are for formats that store shuffled bytes outside Blosc chunks, such as the codec pipelines of Zarr or
+//! the filters of HDF5. They use the best instruction set of the processor; see
 //! [`library::instruction_set`](crate::library::instruction_set).
 //!
 //! ```
@@ -38,7 +38,7 @@ pub const MAX_TYPESIZE: usize = 256;
 ///   have different lengths;
 /// - [`ErrorKind::TooLarge`]: the source has more than [`MAX_CHUNK_LEN`] bytes.
 pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    // SAFETY: it is one of the four functions.
+    // SAFETY: the function is one of the four functions that `run` accepts.
     unsafe { run(sys::blosc2_shuffle, "shuffle bytes", 1, typesize, source, target) }
 }
 
@@ -49,11 +49,11 @@ pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> 
 /// # Errors
 /// Fails with the errors of [`shuffle`].
 pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    // SAFETY: as above.
+    // SAFETY: the function is one of the four functions that `run` accepts.
     unsafe { run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target) }
 }
 
-/// Groups the lowest bits of all items, then the second bits, and so on.
+/// Groups the lowest bits of all items, then the second-lowest bits, and so on.
 ///
 /// Items are processed in groups of eight. Bytes after the last whole group are copied unchanged. All of `target` is
 /// written. C: `blosc2_bitshuffle`.
@@ -70,7 +70,7 @@ pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    // SAFETY: as above.
+    // SAFETY: the function is one of the four functions that `run` accepts.
     unsafe { run(sys::blosc2_bitshuffle, "bitshuffle bytes", 8, typesize, source, target) }
 }
 
@@ -82,14 +82,14 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
 /// Fails with the errors of [`shuffle`], and with:
 /// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which has the length of the source.
 pub fn bitunshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
-    // SAFETY: as above.
+    // SAFETY: the function is one of the four functions that `run` accepts.
     unsafe { run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target) }
 }
 
 /// One of the four C functions, which have the same signature.
 type Function = unsafe extern "C" fn(i32, i32, *const c_void, *mut c_void) -> i32;
 
-/// Runs a function that only copies if there are fewer than `least` items.
+/// Runs one of the C functions. For fewer than `least` items, these functions only copy, so Rust copies instead.
 ///
 /// # Safety
 /// The function is one of the four C functions above.
@@ -121,19 +121,19 @@ unsafe fn run(
         }
     };
     if expected < least * typesize {
-        // C's bitshuffle would then allocate 0 bytes, and could take a null pointer for a failure.
+        // In this case, C's bitshuffle would allocate 0 bytes, and could interpret a null pointer as a failure.
         target.copy_from_slice(source);
         return Ok(());
     }
     init()?;
-    // SAFETY: the library is initialized. The function, one of four (shuffle.c), takes this typesize, reads `len` bytes
-    // of the source and writes `len` bytes of the target. Both have `len` bytes, and they are borrowed separately, so
-    // that they do not overlap.
+    // SAFETY: the library is initialized. The function is one of the four functions in shuffle.c. It accepts this
+    // typesize, reads `len` bytes of the source, and writes `len` bytes of the target. Both have `len` bytes. They do
+    // not overlap, because they are borrowed separately.
     let code = unsafe { function(size, len, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
     if code == len {
         return Ok(());
     }
-    // Only memory can be missing.
+    // The only possible cause is that there is not enough memory.
     let detail = format!("C-Blosc2 cannot allocate {len} bytes (code {code})");
     Err(Error::new(ErrorKind::OutOfMemory, doing, detail))
 }

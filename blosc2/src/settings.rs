@@ -9,11 +9,12 @@ use blosc2_sys as sys;
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
-/// The rule that determines whether a block is split into `typesize` streams that are compressed separately. After the
-/// filter shuffle, the first stream contains the first bytes of all items, the second stream the second bytes, and so
-/// on.
+/// The rule that determines whether a block is split into streams, which are compressed separately. The number of
+/// streams is the typesize. After the filter shuffle, the first stream contains the first bytes of all items, the
+/// second stream contains the second bytes, and so on.
 ///
-/// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
+/// C: the constants `BLOSC_ALWAYS_SPLIT`, `BLOSC_NEVER_SPLIT`, `BLOSC_AUTO_SPLIT` and `BLOSC_FORWARD_COMPAT_SPLIT`.
+/// Python: `SplitMode`.
 ///
 /// ```
 /// use blosc2::{CParams, ChunkRef, Codec, SplitMode};
@@ -34,8 +35,8 @@ pub enum SplitMode {
     /// Split depending on the codec, the level, the filters and the sizes of items and blocks. The default of this
     /// crate and of Python.
     Auto,
-    /// The default of C, which C-Blosc2 documents as the best for forward compatibility. Release 3.3.2 splits as with
-    /// `Auto`.
+    /// The default of C-Blosc2, whose documentation recommends it for forward compatibility. C-Blosc2 3.3.2 treats
+    /// `ForwardCompat` like `Auto`.
     ForwardCompat,
 }
 
@@ -71,13 +72,14 @@ impl SplitMode {
 /// The number of threads that work on one chunk, or on the chunks of an array.
 ///
 /// The default is 1, so that a program that calls this crate on several threads does not oversubscribe the processor.
-/// With more than one thread, blocks are stored in the order in which their compression finishes: the bytes of a chunk
-/// can differ between runs, but not its data.
+/// With more than one thread, blocks are stored in the order in which their compression finishes. Therefore the bytes
+/// of a chunk can differ between runs; the decompressed data is always the same.
 ///
-/// In a process that was forked after C-Blosc2 had started threads, more than one thread for a single chunk is an
-/// error of [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a fork does not copy the threads.
+/// A fork does not copy threads. If a process was forked after C-Blosc2 had started threads, the use of more than one
+/// thread for a single chunk fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 ///
-/// With an installed library (feature `system`), a single chunk is always compressed and decompressed on one thread.
+/// With an installed library (feature `system`), the compression or decompression of a single chunk always uses one
+/// thread.
 ///
 /// C and Python: `nthreads`.
 ///
@@ -93,7 +95,7 @@ impl SplitMode {
 pub struct Threads(i16);
 
 impl Threads {
-    /// One thread, which is the caller's.
+    /// One thread: the caller's thread.
     pub const ONE: Self = Self(1);
 
     /// Returns `count` threads. The number is clamped to the range 1 to 256.
@@ -101,7 +103,8 @@ impl Threads {
         Self(count.clamp(1, 256) as i16)
     }
 
-    /// Returns the number of threads that the system makes available to this process, at most 256; 1 if it is unknown.
+    /// Returns the number of threads that the system makes available to this process, at most 256. If this number is
+    /// unknown, returns 1.
     pub fn auto() -> Self {
         Self::new(thread::available_parallelism().map_or(1, usize::from))
     }
@@ -111,12 +114,12 @@ impl Threads {
         usize::from(self.0.unsigned_abs())
     }
 
-    /// The number for threads that this crate starts.
+    /// The number of threads, for work on threads of this crate.
     pub(crate) fn for_any(self) -> i16 {
         self.0
     }
 
-    /// The number that is passed to C.
+    /// The number of threads that is passed to C.
     pub(crate) fn for_c(self) -> i16 {
         if installed::BREAKS_THREADS { 1 } else { self.0 }
     }
@@ -137,10 +140,12 @@ impl Default for Threads {
 
 /// Parameters of compression. C: `blosc2_cparams`. Python: `CParams`.
 ///
-/// The defaults are Zstandard at level 5, shuffle, automatic split and block size, the size of the item type as
-/// typesize, and one thread. Python's `CParams` has the same defaults, except for a typesize of 8 and several threads.
-/// The default codec needs the feature `zstd`: without it, set another codec. The values are checked when they are
-/// used, not when they are set.
+/// The values are checked when they are used, not when they are set. The defaults are:
+/// - the codec Zstandard at level 5; without the feature `zstd`, set another codec;
+/// - the filter shuffle;
+/// - automatic splitting and automatic block size;
+/// - the size of the item type as the typesize (Python's `CParams`: 8);
+/// - one thread (Python's `CParams`: several threads).
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Filter};
@@ -161,26 +166,26 @@ pub struct CParams {
     pub codec_meta: u8,
     /// The compression level, 0 (no compression) to 9. C and Python: `clevel`.
     pub level: u8,
-    /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for
-    /// `size_of::<T>()` when items of type `T` are compressed.
+    /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE). `None` means the size of the
+    /// type of the compressed items.
     pub typesize: Option<usize>,
-    /// The size of a block in bytes, at least the typesize; it is rounded down to a multiple of the typesize. `None`
-    /// for an automatic size. Arrays have a block shape instead.
+    /// The size of a block in bytes, at least the typesize. The size is rounded down to a multiple of the typesize.
+    /// `None` means an automatic size. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
     /// The rule for splitting blocks into streams.
     pub split: SplitMode,
     /// The filters, at most 6, in the order in which they are applied.
     pub filters: Vec<Filter>,
-    /// Whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). C and Python:
-    /// `use_dict`.
+    /// Whether each chunk contains a dictionary that is trained on the data of the chunk. Only for Zstandard, LZ4 and
+    /// LZ4HC. C and Python: `use_dict`.
     pub dictionary: bool,
-    /// The number of threads that work on one chunk or, in an array, on its chunks; 1 by default.
+    /// The number of threads that work on one chunk, or on the chunks of an array; 1 by default.
     pub threads: Threads,
-    /// Whether chunks have the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
+    /// Whether chunks have the 16-byte header of Blosc1, so that Blosc1 can read them.
     pub blosc1: bool,
-    /// The tuner that chooses these parameters again for each chunk.
+    /// The tuner, which chooses the parameters of each chunk. `None` means no tuner.
     pub tuner: Option<Tuner>,
-    /// The parameters of the codec's plugin (feature `dynamic-plugins`).
+    /// The parameters of the codec's plugin (feature `dynamic-plugins`); see [`Codec::plugin_params`].
     #[cfg(feature = "dynamic-plugins")]
     pub plugin_params: Option<PluginParams>,
 }
@@ -256,28 +261,34 @@ impl CParams {
         self
     }
 
-    /// Sets whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). Off by default.
+    /// Sets whether each chunk contains a dictionary that is trained on the data of the chunk. Only for Zstandard, LZ4
+    /// and LZ4HC. Off by default.
     #[doc(alias = "use_dict")]
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
     }
 
-    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. Default: 1. `threads` is an
-    /// integer, as for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk, or on the chunks of an array. Default: 1. `threads` is a
+    /// number, or a [`Threads`] value such as the result of [`Threads::auto`]. Numbers are clamped to the range 1 to
+    /// 256.
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
         self
     }
 
-    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. Off by default. This option is for
-    /// single chunks, as in Zarr and HDF5; in super-chunks and arrays it is an error.
+    /// Sets whether chunks have the 16-byte header of Blosc1, so that Blosc1 can read them. Off by default. This option
+    /// is for single chunks, as in Zarr and HDF5; super-chunks and arrays do not accept it.
     ///
-    /// Blosc1 supports the codecs BloscLZ, LZ4, LZ4HC, zlib and Zstandard without a parameter, typesizes up to 255, at
-    /// most one filter, which is shuffle or bitshuffle, and no dictionaries. Compression with other parameters fails
-    /// with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument). With the feature `system`, compression
-    /// to chunks of Blosc1 always fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Blosc1 supports only these parameters; compression with other parameters fails with
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument):
+    /// - the codecs BloscLZ, LZ4, LZ4HC, zlib and Zstandard, without a codec parameter and without a dictionary;
+    /// - typesizes up to 255;
+    /// - no filter, or one filter: shuffle or bitshuffle.
+    ///
+    /// With the feature `system`, compression to chunks of Blosc1 always fails with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// ```
     /// # if blosc2::library::instruction_set().is_none() {
@@ -297,14 +308,14 @@ impl CParams {
         self
     }
 
-    /// Sets the tuner, which chooses these parameters again for each chunk. Default: no tuner.
+    /// Sets the tuner, which chooses the parameters of each chunk. Default: no tuner.
     pub fn tuner(mut self, tuner: Tuner) -> Self {
         self.tuner = Some(tuner);
         self
     }
 
-    /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. With another codec, compression fails
-    /// with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. If the parameters are for another
+    /// codec, compression fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
     #[cfg(feature = "dynamic-plugins")]
     #[doc(alias = "codec_params")]
     pub fn plugin_params(mut self, params: PluginParams) -> Self {
@@ -313,7 +324,8 @@ impl CParams {
     }
 }
 
-/// A registered tuner, identified by its id; see [`UserTuner`](crate::user_defined::UserTuner).
+/// A tuner, identified by its id. A tuner chooses the compression parameters of each chunk; see
+/// [`UserTuner`](crate::user_defined::UserTuner).
 ///
 /// ```
 /// use blosc2::{CParams, Compressor, ErrorKind, Tuner};
@@ -326,7 +338,7 @@ impl CParams {
 pub struct Tuner(u8);
 
 impl Tuner {
-    /// Returns the tuner with this id. If no tuner is registered with it, functions that receive it in
+    /// Returns the tuner with this id. If no tuner is registered with this id, functions that receive the id in
     /// [`CParams::tuner`] fail with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     pub fn from_id(id: u8) -> Self {
         Self(id)
@@ -352,7 +364,7 @@ impl Tuner {
 #[non_exhaustive]
 #[doc(alias("blosc2_dparams", "dparams_dflts"))]
 pub struct DParams {
-    /// The number of threads that work on one chunk or, in an array, on its chunks; 1 by default.
+    /// The number of threads that work on one chunk, or on the chunks of an array; 1 by default.
     pub threads: Threads,
 }
 
@@ -362,8 +374,9 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. Default: 1. `threads` is an
-    /// integer, as for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk, or on the chunks of an array. Default: 1. `threads` is a
+    /// number, or a [`Threads`] value such as the result of [`Threads::auto`]. Numbers are clamped to the range 1 to
+    /// 256.
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

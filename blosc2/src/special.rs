@@ -18,8 +18,8 @@ impl Chunk {
     /// Creates a special chunk of `len` zeros. The chunk has 32 bytes. C: `blosc2_chunk_zeros`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the typesize in `params` does not divide the
-    ///   number of bytes, or the parameters request chunks of Blosc1;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range; the number of bytes is not a multiple of the
+    ///   typesize in `params`; or the parameters request chunks of Blosc1;
     /// - [`ErrorKind::Unsupported`]: this build lacks the codec, which determines the automatic block size;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`] bytes in total.
     pub fn zeros<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
@@ -39,8 +39,8 @@ impl Chunk {
     ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `T` is not a float of 4 or 8 bytes, or `params` sets a typesize other than
-    ///   its size.
+    /// - [`ErrorKind::InvalidArgument`]: `T` is not a float of 4 or 8 bytes, or `params` sets a typesize that differs
+    ///   from the size of `T`.
     pub fn nans<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let size = size_of::<T>();
@@ -57,12 +57,12 @@ impl Chunk {
     /// Creates a special chunk that repeats one item `count` times. The size of the chunk is 32 bytes plus the
     /// size of the item. C: `blosc2_chunk_repeatval`.
     ///
-    /// The item is the whole slice `item`: one value, or several values that form one larger item. If `count` is 0, the
-    /// result is an empty chunk of zeros: C cannot read a chunk that repeats a value zero times.
+    /// The repeated item is the entire slice `item`: one value, or several values that form one larger item. If `count`
+    /// is 0, the result is an empty chunk of zeros, because C cannot read a chunk that repeats a value zero times.
     ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `params` sets a typesize other than the size of the item.
+    /// - [`ErrorKind::InvalidArgument`]: `params` sets a typesize that differs from the size of the item.
     ///
     /// ```
     /// use blosc2::{CParams, Chunk};
@@ -85,10 +85,10 @@ impl Chunk {
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         if count == 0 {
-            // C would write the value, and then fail to read a chunk that repeats a value zero times.
+            // C would write the value, but it cannot read a chunk that repeats a value zero times.
             return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
-                // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
-                // blosc2_chunk_zeros).
+                // SAFETY: `make` guarantees the conditions. C writes only the header, for which there is room
+                // (blosc2.c, blosc2_chunk_zeros).
                 unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
             });
         }
@@ -98,8 +98,9 @@ impl Chunk {
             item.len(),
             params,
             |c, nbytes, target, room| {
-                // SAFETY: C reads an item of the typesize, which is that of `item` (`make` gets its length), and writes
-                // a header and the item (blosc2.c, blosc2_chunk_repeatval); the rest is what `make` promises.
+                // SAFETY: C reads an item of the typesize, which is the length of `item`: `make` receives this length.
+                // C writes a header and the item (blosc2.c, blosc2_chunk_repeatval). `make` guarantees the other
+                // conditions.
                 unsafe {
                     sys::blosc2_chunk_repeatval(
                         c,
@@ -114,11 +115,11 @@ impl Chunk {
     }
 }
 
-/// Creates a chunk of zeros, of NaNs, or else of uninitialized items.
+/// Creates a chunk of zeros, of NaNs, or of uninitialized items (for any other `special`).
 fn without_value<T: Element>(special: Special, len: usize, params: &CParams) -> Result<Chunk> {
     make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
         let target = target.cast();
-        // SAFETY: as `make` promises: there is room for the header, which is all that C writes (blosc2.c,
+        // SAFETY: `make` guarantees the conditions. C writes only the header, for which there is room (blosc2.c,
         // blosc2_chunk_zeros, blosc2_chunk_nans, blosc2_chunk_uninit).
         unsafe {
             match special {
@@ -130,8 +131,8 @@ fn without_value<T: Element>(special: Special, len: usize, params: &CParams) -> 
     })
 }
 
-/// Lets C write a chunk of a header and `extra` bytes. When `in_c` is called, the parameters are valid, the library
-/// is initialized, and the target has as many bytes as its length says.
+/// Calls `in_c`, which lets C write a chunk: a header and `extra` bytes. This function ensures that the parameters are
+/// valid, that the library is initialized, and that the target has the length that `in_c` receives.
 fn make(
     size: usize,
     nbytes: Option<usize>,

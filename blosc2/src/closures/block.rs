@@ -13,10 +13,14 @@ const VIEW: &str = "view a block";
 
 /// A block that a user-defined filter transforms: its input and its output.
 ///
-/// Input and output have the same length. The length is a multiple of the typesize, with three exceptions: the last
-/// block of data whose length is not a multiple of the typesize, variable-length blocks, and blocks of untrusted input
-/// can have any length. Input and output are aligned for every primitive [`Element`]. The output is zeroed before the
-/// filter runs. A [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
+/// - Length: input and output have the same length. The length is a multiple of the typesize, with three exceptions:
+///   - the last block of data whose length is not a multiple of the typesize;
+///   - variable-length blocks;
+///   - blocks of untrusted input.
+/// - Alignment: input and output are aligned for every primitive [`Element`].
+/// - Output: the output is zeroed before the filter runs.
+///
+/// A [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
 ///
 /// C: the arguments of `blosc2_filter_forward_cb`.
 ///
@@ -55,12 +59,12 @@ pub struct FilterBlock<'a> {
     facts: Facts<'a>,
 }
 
-/// The properties of a block other than its data.
+/// The properties of a block, without its data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) typesize: usize,
     pub(super) meta: u8,
-    /// Bytes of each block of the chunk except a shorter last one; `None` if their lengths vary.
+    /// The size of the blocks of the chunk in bytes; the last block can be shorter. `None` for variable-length blocks.
     pub(super) blocksize: Option<usize>,
     pub(super) chunk: ChunkPlace<'a>,
 }
@@ -71,8 +75,8 @@ impl<'a> FilterBlock<'a> {
         self.input
     }
 
-    /// Returns the output, to which the closure writes. It has the length of the input, and is zeroed before the
-    /// closure runs.
+    /// Returns the output, to which the closure writes. The output has the length of the input, and is zeroed before
+    /// the closure runs.
     pub fn output(&mut self) -> &mut [u8] {
         self.output
     }
@@ -80,8 +84,8 @@ impl<'a> FilterBlock<'a> {
     /// Returns the input as items.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, or `T` contains a `bool` whose byte is neither 0 nor 1.
+    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`; the block is not aligned for
+    ///   `T`; or the byte of a `bool` in the items is not 0 or 1.
     pub fn input_as<T: Element>(&self) -> Result<&'a [T]> {
         let len = count::<T>(self.input)?;
         let start = self.input.as_ptr().cast::<T>();
@@ -93,9 +97,11 @@ impl<'a> FilterBlock<'a> {
     /// Returns the output as items.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`; the block is not aligned for
-    ///   `T`; `T` has padding, which would leave uninitialized bytes; or `T` contains a `bool` whose byte was set to a
-    ///   value other than 0 and 1 by an earlier write.
+    /// - [`ErrorKind::TypeMismatch`], if:
+    ///   - the length is not a multiple of the size of `T`;
+    ///   - the block is not aligned for `T`;
+    ///   - `T` has padding, because writes of such items would leave uninitialized bytes;
+    ///   - an earlier write has set the byte of a `bool` in the items to a value other than 0 and 1.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
@@ -125,15 +131,16 @@ impl<'a> FilterBlock<'a> {
         self.facts.blocksize
     }
 
-    /// Returns the index of the chunk in its super-chunk; during compression, the index that the chunk will have. C:
-    /// `nchunk`.
+    /// Returns the index of the chunk in its super-chunk. During compression, this is the index that the chunk will
+    /// have. C: `nchunk`.
     ///
-    /// Returns `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
-    /// [`Decompressor`](crate::Decompressor). C passes -1.
+    /// Returns `None` for a chunk outside a super-chunk, for example in a [`Compressor`](crate::Compressor) or a
+    /// [`Decompressor`](crate::Decompressor). C passes -1 for such a chunk.
     ///
-    /// With locking, another handle can add chunks to the same file after this chunk is compressed and before it is
-    /// stored. The chunk is then stored at another index. [`SChunk::locked`](crate::SChunk::locked) prevents this.
-    /// Inserting, deleting and reordering chunks later also changes the index.
+    /// The index can change after compression in two cases:
+    /// - With [locking](crate::OpenOptions::locking), another handle adds chunks to the same file before this chunk is
+    ///   stored. [`SChunk::locked`](crate::SChunk::locked) prevents this.
+    /// - Chunks are inserted, deleted or reordered later.
     #[doc(alias = "nchunk")]
     pub fn chunk_index(&self) -> Option<usize> {
         self.facts.chunk.index
@@ -142,22 +149,23 @@ impl<'a> FilterBlock<'a> {
     /// Returns the shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk
     /// is not part of an array.
     ///
-    /// A block of an array holds its items in C order, padded to the full block shape. [`Geometry::block_items`]
-    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk; the field
-    /// `schunk` of `blosc2_cparams` and `blosc2_dparams` points to the super-chunk.
+    /// A block of an array contains its items in C order, padded to the full block shape. [`Geometry::block_items`]
+    /// returns the range of indices of these items on each axis of the array. In C, the shapes are in the metalayer
+    /// `b2nd` of the super-chunk; the field `schunk` of `blosc2_cparams` and `blosc2_dparams` points to the
+    /// super-chunk.
     pub fn array(&self) -> Option<&'a Geometry> {
         self.facts.chunk.array
     }
 }
 
-/// The chunk that closures work on. Nothing is known about a chunk outside a super-chunk.
+/// The position of the chunk that closures process. All fields are `None` for a chunk outside a super-chunk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ChunkPlace<'a> {
-    /// Its index in its super-chunk.
+    /// The index of the chunk in its super-chunk.
     pub(crate) index: Option<usize>,
     /// The offset of the chunk in the data of the super-chunk, in bytes.
     pub(crate) start: Option<u64>,
-    /// The array of the chunk.
+    /// The array that contains the chunk.
     pub(crate) array: Option<&'a Geometry>,
 }
 
@@ -183,10 +191,11 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
     Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
-/// A block that a prefilter or a postfilter transforms, and its position in the chunk and in the super-chunk.
+/// A block that a prefilter or a postfilter transforms, and the position of the block in the chunk and in the
+/// super-chunk.
 ///
-/// It dereferences to a [`FilterBlock`], which provides the input and the output. C: `blosc2_prefilter_params`,
-/// `blosc2_postfilter_params`.
+/// A `ChunkBlock` dereferences to a [`FilterBlock`], which provides the input and the output. C:
+/// `blosc2_prefilter_params`, `blosc2_postfilter_params`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -235,8 +244,9 @@ impl ChunkBlock<'_> {
     /// Returns the offset of the block in the data of the super-chunk, in bytes; `None` for a chunk outside a
     /// super-chunk.
     ///
-    /// Like the index of the chunk, the offset can change later; see [`chunk_index`](FilterBlock::chunk_index). In an
-    /// array the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
+    /// If the [index of the chunk](FilterBlock::chunk_index) changes after compression, the offset changes too. In an
+    /// array, the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts
+    /// items.
     pub fn schunk_offset(&self) -> Option<u64> {
         self.block.facts.chunk.start.map(|start| start.saturating_add(self.offset as u64))
     }
@@ -256,7 +266,7 @@ impl DerefMut for ChunkBlock<'_> {
     }
 }
 
-/// The place of a block in its chunk.
+/// The position of a block in its chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) index: usize,
@@ -290,7 +300,7 @@ pub(super) fn with_block<R>(
     Ok(result)
 }
 
-/// Runs a closure on a block with its place.
+/// Runs a closure on a block whose output is zeroed, and passes the position of the block.
 pub(super) fn with_chunk_block<R>(
     input: &[u8],
     output: &mut [u8],

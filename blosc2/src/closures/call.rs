@@ -18,24 +18,25 @@ use super::{BoxError, ChunkBlock, ChunkPlace};
 use crate::{Error, installed};
 
 thread_local! {
-    /// How many closures run on this thread, one inside the other.
+    /// The number of closures that run on this thread, one inside the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The call that this thread has made, for an installed library, which does not pass it on and has one thread
-    /// only.
+    /// The call that this thread has made. Only for an installed library, which does not pass the call to closures, and
+    /// uses only one thread.
     static CURRENT: Cell<*const Call<'static>> = const { Cell::new(ptr::null()) };
 }
 
-/// How many closures may run inside each other, so that endless recursion stops.
+/// The maximum number of closures that run one inside the other. It ends endless recursion.
 const DEEPEST: usize = 32;
 
-/// How many threads a context may use now: one inside a closure, since the others may be waiting for it.
+/// Returns the number of threads that a context may use. Inside a closure, it is one: the other threads may be waiting
+/// for the closure.
 pub(crate) fn threads(wanted: i16) -> i16 {
     if DEPTH.get() > 0 { 1 } else { wanted }
 }
 
 type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
 
-/// A closure that runs on each block of a chunk, before the filters or after they are undone.
+/// A closure that runs on each block of a chunk: before the filters run, or after the filters are undone.
 pub(crate) struct ChunkFilter {
     pub(super) title: Title,
     pub(super) closure: Closure,
@@ -80,7 +81,7 @@ pub(crate) enum BlockLens {
     Variable,
 }
 
-/// One call of a context, as seen by the closures that it runs.
+/// The state of one call of a context, for the closures that the call runs.
 #[derive(Default)]
 pub(crate) struct Call<'a> {
     pub(super) prefilter: Option<&'a ChunkFilter>,
@@ -104,7 +105,7 @@ struct Failure {
 }
 
 impl<'a> Call<'a> {
-    /// A call that compresses `source_len` bytes; C runs the prefilter, if there is one.
+    /// Creates a call that compresses `source_len` bytes. C runs the prefilter, if there is one.
     pub(crate) fn compressing(
         source_len: usize,
         prefilter: Option<&'a ChunkFilter>,
@@ -113,12 +114,12 @@ impl<'a> Call<'a> {
         Self { prefilter, source_len, place, ..Self::default() }
     }
 
-    /// A call that compresses to variable-length blocks.
+    /// Creates a call that compresses to variable-length blocks.
     pub(crate) fn compressing_blocks(place: ChunkPlace<'a>) -> Self {
         Self { place, blocks: BlockLens::Variable, ..Self::default() }
     }
 
-    /// A call that decompresses a chunk; C runs the postfilter, if there is one.
+    /// Creates a call that decompresses a chunk. C runs the postfilter, if there is one.
     pub(crate) fn decompressing(
         header: &Header,
         postfilter: Option<&'a ChunkFilter>,
@@ -132,7 +133,8 @@ impl<'a> Call<'a> {
         Self { postfilter, codec, codec_version, place, blocks, ..Self::default() }
     }
 
-    /// The size of each block except a shorter last one, in bytes; `of_context` is the block size of the context.
+    /// Returns the size of the blocks in bytes; the last block can be shorter. `of_context` is the block size of the
+    /// context.
     pub(super) fn blocksize(&self, of_context: i32) -> Option<usize> {
         match self.blocks {
             BlockLens::OfContext => usize::try_from(of_context).ok(),
@@ -141,13 +143,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The error of a closure, if one has failed, independent of the result of C.
+    /// Returns an error if a closure has failed, even if C returned no error.
     pub(crate) fn check(&self, doing: &str) -> crate::Result<()> {
         let failure = self.failure.lock().take();
         failure.map_or(Ok(()), |failure| Err(failure.into_error(doing)))
     }
 
-    /// Runs the closure that C called for, and returns 0 or more, or an error code, to C.
+    /// Runs a closure for C. Returns the value for C: the result of the closure, or a negative error code.
     pub(super) fn run(&self, title: Title, work: impl FnOnce() -> Result<i32, BoxError>) -> c_int {
         match guarded(title, work) {
             Ok(value) => value,
@@ -172,7 +174,7 @@ impl Failure {
     }
 }
 
-/// The name of a closure in errors: its kind, and its name or else its code.
+/// The title of a closure in errors: the kind of the closure, and its name or, if it has no name, its code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Title {
     Codec(u8, Option<&'static str>),
@@ -180,7 +182,7 @@ pub(crate) enum Title {
     Prefilter,
     Postfilter,
     Tuner(u8, Option<&'static str>),
-    /// A closure of this method.
+    /// A closure that this method has received.
     Method(&'static str),
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn run_here<R>(
     guarded(title, work).map_err(|failure| failure.into_error(doing))
 }
 
-/// Runs a closure; a panic in it becomes a failure.
+/// Runs a closure. A panic in the closure becomes a failure.
 fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, Failure> {
     if DEPTH.get() >= DEEPEST {
         let what = format!("{title} is nested in other closures more than {DEEPEST} levels deep");
@@ -220,7 +222,7 @@ fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Resul
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(source)) => {
-            // `Display` of the closure's error may panic.
+            // The `Display` implementation of the error may panic.
             let text = catch_unwind(AssertUnwindSafe(|| source.to_string()));
             let text = text.unwrap_or_else(message_of);
             Err(Failure { what: format!("{title} failed: {text}"), source: Some(source) })
@@ -243,8 +245,8 @@ pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Drops a value that a closure left. If that panics, the payload of the panic is leaked, since dropping it could
-/// panic too.
+/// Drops a value that comes from a closure. If the drop panics, the payload of the panic is leaked, since dropping the
+/// payload could panic too.
 fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         std::mem::forget(payload);
@@ -267,14 +269,14 @@ impl Drop for Inside {
     }
 }
 
-/// The place where the functions that C calls find the current call of a context.
+/// The address at which the functions that C calls find the current call of a context.
 ///
-/// C keeps the address for as long as the context lives, so the slot has to live longer.
+/// C stores the address as long as the context lives, so the slot has to live longer.
 #[derive(Debug, Default)]
 pub(crate) struct Slot(Arc<AtomicPtr<Call<'static>>>);
 
 impl Slot {
-    /// The parameters that C passes to codecs, filters and prefilters of a context with this slot.
+    /// Returns the parameters that C passes to the codecs, filters and prefilters of a context with this slot.
     pub(crate) fn preparams(&self) -> sys::blosc2_prefilter_params {
         sys::blosc2_prefilter_params {
             user_data: self.address(),
@@ -293,7 +295,7 @@ impl Slot {
         }
     }
 
-    /// The parameters that C passes to codecs, filters and postfilters of a context with this slot.
+    /// Returns the parameters that C passes to the codecs, filters and postfilters of a context with this slot.
     pub(crate) fn postparams(&self) -> sys::blosc2_postfilter_params {
         sys::blosc2_postfilter_params {
             user_data: self.address(),
@@ -315,7 +317,7 @@ impl Slot {
         Arc::as_ptr(&self.0).cast_mut().cast()
     }
 
-    /// Makes a call into C, during which its closures find `call`. There is one call of a slot at a time.
+    /// Makes a call into C. During this call, closures find `call`. A slot has one call at a time.
     pub(crate) fn during<R>(&mut self, call: &Call<'_>, work: impl FnOnce() -> R) -> R {
         let call = ptr::from_ref(call).cast::<Call<'static>>();
         let _ending = Ending { slot: self, before: CURRENT.replace(call) };
@@ -324,7 +326,7 @@ impl Slot {
     }
 }
 
-/// Removes a call from the place where the closures find it.
+/// Removes a call from the slot on drop.
 struct Ending<'a> {
     slot: &'a Slot,
     before: *const Call<'static>,
@@ -338,53 +340,53 @@ impl Drop for Ending<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// The call that led to this use of a codec or filter; `None` for calls that C makes internally.
+    /// Returns the call for which C runs a codec or filter; `None` if C compresses internal data.
     ///
     /// # Safety
-    /// C has filled the parameters for the function that it calls, from a context that has no preparams except
-    /// those of a [`Slot`]. The reference is not used after that function.
+    /// C has filled the parameters for the function that it calls. The context has no preparams, or the preparams of a
+    /// [`Slot`]. The reference is not used after the function that C calls has returned.
     pub(super) unsafe fn of_compression(params: &sys::blosc2_cparams) -> Option<&'a Self> {
-        // SAFETY: the context's own copy, which lives as long as it (blosc2.c, blosc2_ctx_get_cparams).
+        // SAFETY: the preparams are the copy that the context owns (blosc2.c, blosc2_ctx_get_cparams).
         let given = unsafe { params.preparams.as_ref() };
         // SAFETY: the caller's promise.
         unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
     }
 
-    /// The same for decompression.
+    /// Returns the call for which C runs a codec or filter; `None` if C decompresses internal data.
     ///
     /// # Safety
-    /// As for [`of_compression`](Self::of_compression), with postparams.
+    /// The conditions of [`of_compression`](Self::of_compression) hold for the postparams.
     pub(super) unsafe fn of_decompression(params: &sys::blosc2_dparams) -> Option<&'a Self> {
-        // SAFETY: the context's own copy, which lives as long as it (blosc2.c, blosc2_ctx_get_dparams).
+        // SAFETY: the postparams are the copy that the context owns (blosc2.c, blosc2_ctx_get_dparams).
         let given = unsafe { params.postparams.as_ref() };
         // SAFETY: the caller's promise.
         unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
     }
 
-    /// The current call of a slot.
+    /// Returns the current call of a slot.
     ///
     /// # Safety
-    /// `user_data` is null or that of a [`Slot`] that is alive. The reference is not used after the function has
-    /// returned to C, which is still inside [`Slot::during`] then.
+    /// `user_data` is null, or the address of a [`Slot`] that is alive. The reference is not used after the function
+    /// that C calls has returned. At this time, C is still inside [`Slot::during`].
     pub(super) unsafe fn at(user_data: *mut c_void) -> Option<&'a Self> {
         let slot = user_data.cast::<AtomicPtr<Call<'static>>>();
-        // SAFETY: the caller guarantees that it is null or a slot's.
+        // SAFETY: the caller guarantees that the address is null or that of a slot.
         let call = match unsafe { slot.as_ref() } {
             Some(slot) => slot.load(Ordering::Acquire),
             None if installed::HIDES_CALLERS => CURRENT.get().cast_mut(),
             None => ptr::null_mut(),
         };
-        // SAFETY: null, or a call that `Slot::during` keeps until C has returned; all of its threads are done with
-        // it then (blosc2.c, parallel_blosc).
+        // SAFETY: the pointer is null, or points to a call that lives until C returns to `Slot::during`. When C
+        // returns, no thread of C uses the call any longer (blosc2.c, parallel_blosc).
         unsafe { call.cast::<Self>().as_ref() }
     }
 }
 
-/// The memory that C passes to a closure to read and to write. The memory to write is zeroed.
+/// Returns the input and the output of a closure, from the pointers that C passes. The output is zeroed.
 ///
 /// # Safety
-/// `input_len` initialized bytes are at `input`, and there is room for `output_len` at `output`; the two do not
-/// overlap. Nothing else reads or writes the output, or writes the input, before C goes on.
+/// There are `input_len` initialized bytes at `input`, and `output_len` writable bytes at `output`. The two do not
+/// overlap. Until the function returns to C, no other code accesses the output or writes to the input.
 pub(super) unsafe fn buffers<'a>(
     input: *const u8,
     input_len: i32,
@@ -399,7 +401,7 @@ pub(super) unsafe fn buffers<'a>(
     if input.is_null() || output.is_null() || !apart {
         return Err("C-Blosc2 passed memory that is null or overlaps".into());
     }
-    // SAFETY: the caller's promise; bytes of the output that C has not written are zero after `write_bytes`.
+    // SAFETY: the caller's promise. `write_bytes` initializes the output.
     unsafe {
         ptr::write_bytes(output, 0, output_len);
         let input = slice::from_raw_parts(input, input_len);

@@ -15,9 +15,11 @@ use super::registry::Registry;
 
 /// A user-defined codec, which [`Codec::register`](crate::Codec::register) registers with a code.
 ///
-/// Its methods are called from several threads at once, for each block of a chunk or for each stream of a split block,
-/// and possibly more than once for the same data. They can call functions of this crate; these calls use one thread. A
-/// pair of closures or functions is a codec too: the first compresses, the second decompresses.
+/// The methods `compress` and `decompress` are called for each block of a chunk; if blocks are
+/// [split](crate::SplitMode), for each stream of a block. They can be called more than once for the same data, and on
+/// several threads at the same time. The methods can call functions of this crate; these nested calls use one thread.
+///
+/// A pair of closures or functions is a codec too: the first compresses, the second decompresses.
 ///
 /// C: `blosc2_codec`. Python: the functions passed to `register_codec`.
 ///
@@ -61,12 +63,12 @@ use super::registry::Registry;
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait UserCodec: Send + Sync + 'static {
-    /// Compresses `input` to the start of `output`, and returns the number of bytes written, at least 1. Returns `None`
-    /// if the result does not fit: the input is then stored uncompressed.
+    /// Compresses `input` to the start of `output`, and returns the number of bytes written, at least 1. If the result
+    /// does not fit, returns `None`; the input is then stored uncompressed.
     ///
-    /// `output` is zeroed before the call, and never longer than `input`. If the result is as long as the input, the
-    /// input is stored uncompressed too. Except in variable-length blocks, the method is not called for an input that
-    /// consists of one repeated byte: such an input is stored without a codec.
+    /// `output` is zeroed before the call, and at most as long as `input`. If the result is as long as the input, the
+    /// input is stored uncompressed. An input that consists of one repeated byte is stored without a call of this
+    /// method, except in variable-length blocks.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -78,7 +80,7 @@ pub trait UserCodec: Send + Sync + 'static {
         info: &CodecInfo<'_>,
     ) -> Result<Option<usize>, BoxError>;
 
-    /// Decompresses `input` to the whole of `output`, which is zeroed before the call.
+    /// Decompresses `input`, and fills `output` completely. `output` is zeroed before the call.
     ///
     /// If the chunks are untrusted input, `input` can contain any bytes.
     ///
@@ -95,9 +97,10 @@ pub trait UserCodec: Send + Sync + 'static {
     /// Returns the version of the format that [`compress`](Self::compress) writes; 1 by default. Called once, at
     /// registration.
     ///
-    /// Each chunk stores the version. [`Chunk::codec_version`](crate::Chunk::codec_version) and [`CodecInfo::version`]
-    /// return the stored version, so that a codec can also decompress the formats of its earlier versions. C:
-    /// `blosc2_codec.version`. Python: `version` of `register_codec`.
+    /// Each chunk stores the version. During decompression, [`CodecInfo::version`] contains the stored version, so that
+    /// a codec can also decompress the formats of its earlier versions.
+    /// [`Chunk::codec_version`](crate::Chunk::codec_version) returns the stored version too. C: `blosc2_codec.version`.
+    /// Python: `version` of `register_codec`.
     fn version(&self) -> u8 {
         1
     }
@@ -122,8 +125,8 @@ pub trait UserCodec: Send + Sync + 'static {
 pub struct Library {
     /// The name, such as `LZ4`.
     pub name: String,
-    /// The version, such as `1.10.0`. If another library implements the format, the version starts with its name:
-    /// `libdeflate 1.25` for zlib.
+    /// The version, such as `1.10.0`. If a library with another name implements the format, the version starts with
+    /// that name: `libdeflate 1.25` for zlib.
     pub version: String,
 }
 
@@ -192,10 +195,10 @@ pub struct CodecInfo<'a> {
     pub meta: u8,
     /// The size of an item in bytes, as stored in the chunk: 1 for items of more than 255 bytes.
     pub typesize: usize,
-    /// The version of the codec's format: [`UserCodec::version`] when compressing, the version stored in the chunk when
-    /// decompressing. The stored version can be any value.
+    /// The version of the codec's format. During compression: [`UserCodec::version`]. During decompression: the version
+    /// that the chunk stores, which can be any value.
     pub version: u8,
-    /// The compression level, 1 to 9; 0 when decompressing, since chunks do not store it.
+    /// The compression level, 1 to 9. During decompression: 0, since chunks do not store the level.
     pub level: u8,
     /// The size of the blocks of the chunk in bytes; the last block can be shorter. `None` for variable-length
     /// blocks.
@@ -206,9 +209,9 @@ pub struct CodecInfo<'a> {
     /// The shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk is not
     /// part of an array.
     ///
-    /// In each call, the codec receives a whole block: the items of the block shape in C order, after the filters. The
-    /// exception is [`SplitMode::Always`](crate::SplitMode::Always): each block is then split into one stream for each
-    /// byte of an item, and the codec receives one stream in each call.
+    /// In each call, the codec receives a complete block after the filters: the items of the block shape in C order.
+    /// With [`SplitMode::Always`](crate::SplitMode::Always), each block is split into one stream for each byte of an
+    /// item, and the codec receives one stream in each call.
     pub array: Option<&'a Geometry>,
 }
 
@@ -221,7 +224,7 @@ struct Registered {
 
 static CODECS: Registry<Registered> = Registry::new();
 
-/// Whether there is a user-defined codec with this code.
+/// Whether a user-defined codec is registered with this code.
 pub(crate) fn is_codec(code: u8) -> bool {
     CODECS.get(code).is_some() || CODECS.is_taken(code)
 }
@@ -246,7 +249,7 @@ pub(crate) fn codec_library(code: u8) -> Option<Library> {
     CODECS.get(code)?.library.clone()
 }
 
-/// Stores a user-defined codec under a code; `built_in` means that the name is taken.
+/// Registers a user-defined codec with a code. `built_in` means that a codec of C-Blosc2 has the name.
 pub(crate) fn register_codec(
     code: u8,
     name: &str,
@@ -264,7 +267,7 @@ pub(super) fn announce() {
         let Ok(name) = CString::new(format!("user codec {code}")) else { continue };
         let mut codec = sys::blosc2_codec {
             compcode: code,
-            compname: name.into_raw(), // C keeps it until the process exits.
+            compname: name.into_raw(), // C uses the name until the process exits.
             complib: 0,
             version: 1, // The encoder writes the codec's own, which is not known yet.
             encoder: Some(encode),
@@ -278,7 +281,7 @@ pub(super) fn announce() {
     }
 }
 
-/// The codec that C calls for.
+/// Returns the codec with this code.
 fn find(code: u8) -> Result<&'static Registered, BoxError> {
     CODECS.get(code).ok_or_else(|| format!("no codec is registered with the code {code}").into())
 }
@@ -294,14 +297,14 @@ unsafe extern "C" fn encode(
 ) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_c).
     let params = unsafe { &*params };
-    // SAFETY: the context has this from `Slot::preparams`; the call is not used after this function.
+    // SAFETY: the preparams of the context come from `Slot::preparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::of_compression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses for itself.
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses internal data.
     };
     let code = params.compcode;
     call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C passes a stream of the block, and room for the result in other memory, which no other thread
-        // accesses (blosc2.c, blosc_c).
+        // SAFETY: C passes a stream of the block, and separate memory for the result, which no other thread accesses
+        // (blosc2.c, blosc_c).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
         let Registered { codec, version, .. } = find(code)?;
         let info = CodecInfo {
@@ -338,14 +341,14 @@ unsafe extern "C" fn decode(
 ) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_d).
     let params = unsafe { &*params };
-    // SAFETY: the context has this from `Slot::postparams`; the call is not used after this function.
+    // SAFETY: the postparams of the context come from `Slot::postparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::of_decompression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses for itself.
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses internal data.
     };
     let code = call.codec;
     call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C passes a stream of the chunk, and its place in the block in other memory, which no other thread
-        // accesses (blosc2.c, blosc_d).
+        // SAFETY: C passes a stream of the chunk, and separate memory for the decompressed stream, which no other
+        // thread accesses (blosc2.c, blosc_d).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
         let info = CodecInfo {
             meta,

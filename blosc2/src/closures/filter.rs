@@ -15,9 +15,10 @@ use super::{BoxError, FilterBlock};
 
 /// A user-defined filter, which [`Filter::register`](crate::Filter::register) registers with a code.
 ///
-/// Its methods are called from several threads at once, for each block of a chunk, and possibly more than once for the
-/// same block. They can call functions of this crate; these calls use one thread. A pair of closures or functions is a
-/// filter too: the first is `forward`, the second `backward`.
+/// The methods are called for each block of a chunk. They can be called more than once for the same block, and on
+/// several threads at the same time. The methods can call functions of this crate; these nested calls use one thread.
+///
+/// A pair of closures or functions is a filter too: the first is `forward`, the second is `backward`.
 ///
 /// C: `blosc2_filter`. Python: the functions passed to `register_filter`.
 ///
@@ -66,7 +67,7 @@ pub trait UserFilter: Send + Sync + 'static {
     fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError>;
 }
 
-/// A pair of closures is a filter: the first is `forward`, the second `backward`.
+/// A pair of closures is a filter: the first is `forward`, the second is `backward`.
 impl<F, B> UserFilter for (F, B)
 where
     F: Fn(&mut FilterBlock<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -83,7 +84,7 @@ where
 
 static FILTERS: Registry<dyn UserFilter> = Registry::new();
 
-/// Whether there is a user-defined filter with this code.
+/// Whether a user-defined filter is registered with this code.
 pub(crate) fn is_filter(code: u8) -> bool {
     FILTERS.get(code).is_some() || FILTERS.is_taken(code)
 }
@@ -98,7 +99,7 @@ pub(crate) fn filter_named(name: &str) -> Option<u8> {
     FILTERS.code(name)
 }
 
-/// Stores a user-defined filter under a code; `built_in` means that the name is taken.
+/// Registers a user-defined filter with a code. `built_in` means that a filter of C-Blosc2 has the name.
 pub(crate) fn register_filter(
     code: u8,
     name: &str,
@@ -114,7 +115,7 @@ pub(super) fn announce() {
         let Ok(name) = CString::new(format!("user filter {code}")) else { continue };
         let mut filter = sys::blosc2_filter {
             id: code,
-            name: name.into_raw(), // C keeps it until the process exits.
+            name: name.into_raw(), // C uses the name until the process exits.
             version: 1,
             forward: Some(forward),
             backward: Some(backward),
@@ -135,13 +136,14 @@ unsafe extern "C" fn forward(
     params: *mut sys::blosc2_cparams,
     code: u8,
 ) -> c_int {
-    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The context has what
-    // they point to from `Slot::preparams`; the call is not used after this function.
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The preparams come from
+    // `Slot::preparams`. The call is not used after this function.
     let (call, sizes) = unsafe {
         let params = &*params;
         (Call::of_compression(params), (params.typesize, params.blocksize))
     };
-    // SAFETY: C passes a block, and scratch memory of this thread for as many bytes (blosc2.c, pipeline_forward).
+    // SAFETY: C passes a block, and scratch memory of the same length that belongs to this thread (blosc2.c,
+    // pipeline_forward).
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.forward(block))
     }
@@ -158,8 +160,8 @@ unsafe extern "C" fn backward(
     // SAFETY: as in `forward`, with `Slot::postparams` (blosc2.c, pipeline_backward).
     let (call, typesize) = unsafe { (Call::of_decompression(&*params), (*params).typesize) };
     let sizes = (typesize, 0); // The call has the other.
-    // SAFETY: C passes a block in scratch memory, and for as many bytes either other scratch memory, both of this thread,
-    // or the place of the block in the destination (blosc2.c, pipeline_backward).
+    // SAFETY: C passes a block in scratch memory of this thread. The output has the same length: it is other scratch
+    // memory of this thread, or the memory of the block in the destination (blosc2.c, pipeline_backward).
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.backward(block))
     }
@@ -168,7 +170,7 @@ unsafe extern "C" fn backward(
 /// Runs a filter.
 ///
 /// # Safety
-/// As for [`buffers`], both of `len` bytes.
+/// The conditions of [`buffers`] hold; both lengths are `len`.
 unsafe fn run(
     call: Option<&Call<'_>>,
     input: *const u8,
@@ -178,7 +180,7 @@ unsafe fn run(
     work: impl FnOnce(&dyn UserFilter, &mut FilterBlock<'_>) -> Result<(), BoxError>,
 ) -> c_int {
     let Some(call) = call else {
-        return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C works for itself.
+        return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C processes internal data.
     };
     call.run(Title::Filter(code, filter_name(code)), || {
         // SAFETY: the caller's promise.

@@ -1,8 +1,8 @@
 //! Rust closures inside C's pipeline: prefilters, postfilters, and user-defined codecs, filters and tuners.
 //!
-//! C calls a function of this module from any of its threads. The function finds the [`Call`] that it belongs to
-//! and runs the closure. It catches panics, so that none unwinds into C, and stores the first failure in the call,
-//! which returns it as its error.
+//! C calls a function of this module from any of its threads. The function finds the current [`Call`], and runs the
+//! closure. The function catches panics, so that no panic unwinds into C. It stores the first failure in the [`Call`];
+//! after C has returned, this failure becomes the error of the operation.
 
 mod block;
 mod call;
@@ -25,10 +25,10 @@ pub(crate) use pipeline::{Blocks, postfilter, prefilter};
 pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
-/// The error of a closure, or of a user-defined codec, filter or tuner. Any error type that is `Send`, `Sync` and
-/// `'static`, and any message (`&str` or `String`), converts to it with `?` or `into`.
+/// The error of a closure, or of a user-defined codec, filter or tuner. With `?` or `into`, a message (`&str` or
+/// `String`) and any error type that is `Send`, `Sync` and `'static` can be converted to a `BoxError`.
 ///
-/// A panic in a closure is caught and also becomes an error, unless the program is compiled with `panic = "abort"`.
+/// A panic in a closure is caught, and becomes an error too. With `panic = "abort"`, a panic ends the program.
 ///
 /// ```
 /// use blosc2::user_defined::BoxError;
@@ -47,16 +47,16 @@ pub(crate) enum Closures {
     None,
     /// User-defined codecs and filters.
     Registered,
-    /// The same, and a prefilter or postfilter.
+    /// User-defined codecs and filters, and a prefilter or postfilter.
     Around,
 }
 
-/// Whether the code of a codec or filter is in the range for user-defined ones.
+/// Whether the code of a codec or filter is in the range of user-defined codes.
 pub(crate) fn is_user_code(code: u8) -> bool {
     registry::place(code).is_some()
 }
 
-/// The closures that run for a codec and filters.
+/// Returns the closures that run for a codec and filters.
 pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
     match is_user_code(codec) || filters.iter().any(|&code| is_user_code(code)) {
         true => Closures::Registered,
@@ -66,7 +66,7 @@ pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
 
 /// Registers the codes of all user-defined codecs and filters in C, once.
 ///
-/// All threads of C read its lists without a lock, so the lists must not change later.
+/// All threads of C read the lists of codecs and filters without a lock, so the lists must not change later.
 pub(crate) fn announce() {
     codec::announce();
     filter::announce();

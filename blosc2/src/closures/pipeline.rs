@@ -10,8 +10,7 @@ use super::block::{ChunkPlace, Facts, Place, with_chunk_block};
 use super::call::{Call, ChunkFilter, Title, buffers, run_here};
 
 impl ChunkFilter {
-    /// Runs the closure on this thread, on each block of `source`, and writes the results to the same places of
-    /// `output`.
+    /// Runs the closure on this thread, on each block of `source`. Writes each result to the same offset of `output`.
     pub(crate) fn run(
         &self,
         source: &[u8],
@@ -33,17 +32,17 @@ impl ChunkFilter {
     }
 }
 
-/// How data is cut into blocks, and the place of the first one in its chunk.
+/// How data is divided into blocks, and the position of the first block in its chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocks<'a> {
-    /// Bytes of each block except the last; 0 for one block of all data.
+    /// The size of the blocks in bytes; the last block can be shorter. 0 means one block that contains all data.
     pub(crate) len: usize,
     /// Whether the chunk has variable-length blocks.
     pub(crate) variable: bool,
     pub(crate) typesize: usize,
     /// The index of the first block.
     pub(crate) index: usize,
-    /// Bytes before the first block.
+    /// The offset of the first block in the data of the chunk, in bytes.
     pub(crate) offset: usize,
     pub(crate) chunk: ChunkPlace<'a>,
 }
@@ -52,7 +51,7 @@ pub(crate) struct Blocks<'a> {
 pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_params) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward).
     let params = unsafe { &*params };
-    // SAFETY: the user data is that of `Slot::preparams`; the call is not used after this function.
+    // SAFETY: the user data comes from `Slot::preparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::at(params.user_data) }) else {
         return sys::BLOSC2_ERROR_FILTER_PIPELINE;
     };
@@ -62,15 +61,15 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
         let offset = usize::try_from(params.output_offset)?;
         let index = usize::try_from(params.nblock)?;
         let mut context = sys::blosc2_cparams_defaults();
-        // SAFETY: the context is the one that works on this block; the function reads its fields, which do not
-        // change during the call (blosc2.c, blosc2_ctx_get_cparams).
+        // SAFETY: the context is the context that processes this block. The function reads fields of the context that
+        // do not change during the call (blosc2.c, blosc2_ctx_get_cparams).
         unsafe { sys::blosc2_ctx_get_cparams(params.ctx, &mut context) };
         // `output_size` does not count the bytes after the last whole item.
         let left = call.source_len.checked_sub(offset).ok_or("the block is not in the source")?;
         let len = usize::try_from(context.blocksize)?.min(left);
         let len = i32::try_from(len)?;
-        // SAFETY: C passes the bytes of the block in the source, and for as many bytes scratch memory of this thread or
-        // their place in the chunk (blosc2.c, pipeline_forward).
+        // SAFETY: C passes the bytes of the block in the source. The output has the same length: scratch memory of this
+        // thread, or the memory of the block in the chunk (blosc2.c, pipeline_forward).
         let (input, output) = unsafe { buffers(params.input, len, params.output, len)? };
         let blocksize = call.blocksize(context.blocksize);
         let facts = Facts { typesize, meta: 0, blocksize, chunk: call.place };
@@ -84,7 +83,7 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
 pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_params) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_backward, blosc_d).
     let params = unsafe { &*params };
-    // SAFETY: the user data is that of `Slot::postparams`; the call is not used after this function.
+    // SAFETY: the user data comes from `Slot::postparams`. The call is not used after this function.
     let Some(call) = (unsafe { Call::at(params.user_data) }) else {
         return sys::BLOSC2_ERROR_POSTFILTER;
     };
@@ -93,8 +92,8 @@ pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_p
         let typesize = usize::try_from(params.typesize)?;
         let offset = usize::try_from(params.offset)?;
         let place = Place { index: usize::try_from(params.nblock)?, offset };
-        // SAFETY: C passes the decoded block in scratch memory of this thread, and its place in the destination
-        // (blosc2.c, pipeline_backward, blosc_d).
+        // SAFETY: C passes the decoded block in scratch memory of this thread, and the memory of the block in the
+        // destination (blosc2.c, pipeline_backward, blosc_d).
         let (input, output) =
             unsafe { buffers(params.input, params.size, params.output, params.size)? };
         let facts = Facts { typesize, meta: 0, blocksize: call.blocksize(0), chunk: call.place };

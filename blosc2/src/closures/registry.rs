@@ -19,9 +19,9 @@ const COUNT: usize = (*USER_CODES.end() - *USER_CODES.start()) as usize + 1;
 /// A table of codes. Lookups take no lock.
 pub(super) struct Registry<T: ?Sized + 'static> {
     entries: [OnceLock<Entry<T>>; COUNT],
-    /// Codes that were registered in C before this crate started.
+    /// The codes that were registered in C before this crate initialized the library.
     taken: [AtomicBool; COUNT],
-    /// Held during a registration, so that no name is taken twice.
+    /// Locked during a registration, so that no name is registered twice.
     registering: Mutex<()>,
 }
 
@@ -56,13 +56,13 @@ impl<T: ?Sized> Registry<T> {
         self.entry(code).map(|entry| entry.name.as_str())
     }
 
-    /// The code of a name.
+    /// Returns the code that is registered with a name.
     pub(super) fn code(&self, name: &str) -> Option<u8> {
         let is_named = |&code: &u8| self.name(code).is_some_and(|n| n.eq_ignore_ascii_case(name));
         Self::codes().find(is_named)
     }
 
-    /// Records that the code was registered in C before.
+    /// Records that the code was registered in C before this crate initialized the library.
     pub(super) fn take(&self, code: u8) {
         if let Some(place) = place(code) {
             self.taken[place].store(true, Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl<T: ?Sized> Registry<T> {
         place(code).is_some_and(|place| self.taken[place].load(Ordering::Relaxed))
     }
 
-    /// Registers a value; `built_in` means that the name is that of a built-in codec or filter.
+    /// Registers a value. `built_in` means that a built-in codec or filter has the name.
     pub(super) fn set(
         &self,
         doing: &str,
@@ -88,7 +88,7 @@ impl<T: ?Sized> Registry<T> {
             let (first, last) = (USER_CODES.start(), USER_CODES.end());
             return invalid(format!("the code has to be from {first} to {last}, got {code}"));
         };
-        // A name must differ from a code, and from a name with a parameter.
+        // A name must not look like a code, or like a name with a parameter.
         if name.is_empty() || name.contains(':') || name.parse::<u8>().is_ok() {
             return invalid(format!(
                 "a name must not be empty, a number, or contain a colon, got `{name}`"
@@ -104,7 +104,7 @@ impl<T: ?Sized> Registry<T> {
             ));
         }
         let refused = self.entries[place].set(Entry { name: name.to_owned(), value }).err();
-        // A value that is refused is dropped, and its destructor may register another one.
+        // The lock is released first: the refused value is dropped, and its destructor may register another value.
         drop(registering);
         if refused.is_none() {
             return Ok(());

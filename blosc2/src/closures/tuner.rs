@@ -10,15 +10,16 @@ use super::registry::Registry;
 
 const DOING: &str = "tune the compression";
 
-/// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
+/// A user-defined tuner, which chooses the compression parameters of each chunk. [`Tuner::register`] registers it with
+/// an id.
 ///
 /// Each [`Compressor`](crate::Compressor), [`FrameWriter`](crate::FrameWriter), [`SChunk`](crate::SChunk) and
-/// [`NDArray`](crate::NDArray) has a separate instance. A super-chunk or an array can replace its instance by a new one
-/// when its parameters, prefilter or shape change, and when it re-reads its file.
+/// [`NDArray`](crate::NDArray) has a separate instance of the tuner. A super-chunk or an array can create a new
+/// instance when its parameters, its prefilter or its shape change, and when it re-reads its file.
 ///
-/// The methods run on the thread that compresses the chunk: [`next`](Self::next) before a chunk is compressed,
-/// [`measured`](Self::measured) after it. If one of them fails or panics, the instance stays in use: its methods are
-/// called for the next chunk.
+/// The methods run on the thread that compresses the chunk: [`next`](Self::next) before the compression,
+/// [`measured`](Self::measured) after the compression. If a method fails or panics, the same instance is used for the
+/// next chunk.
 ///
 /// ```
 /// use blosc2::user_defined::{BoxError, TunerInput, TunerOutcome, UserTuner};
@@ -48,10 +49,10 @@ const DOING: &str = "tune the compression";
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait UserTuner: Send + 'static {
-    /// Chooses the parameters for the next chunk, by changing `params`. The changes also apply to later chunks.
+    /// Chooses the parameters for the next chunk: changes `params`. The changes also apply to later chunks.
     ///
     /// [`CParams::typesize`], [`CParams::blosc1`], [`CParams::tuner`] and, in an array, [`CParams::blocksize`] must not
-    /// be changed. If one of them is changed, or a parameter is invalid, compression fails with
+    /// be changed. If `next` changes one of these parameters, or sets an invalid parameter, compression fails with
     /// [`ErrorKind::Callback`].
     ///
     /// # Errors
@@ -59,8 +60,8 @@ pub trait UserTuner: Send + 'static {
     /// [`Error::get_ref`] returns this error.
     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError>;
 
-    /// Receives the outcome of the compression of a chunk. It is not called if the compression failed. The default
-    /// implementation does nothing.
+    /// Receives the outcome of the compression of a chunk. This method is not called if the compression failed. The
+    /// default implementation does nothing.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -133,17 +134,19 @@ static TUNERS: Registry<Make> = Registry::new();
 impl Tuner {
     /// Registers a user-defined tuner with an id from 160 to 255 and a name, until the process exits.
     ///
-    /// `make` creates the instances; see [`UserTuner`](crate::user_defined::UserTuner). It receives the parameters that
-    /// the program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the
-    /// tuner chose last. The header of each chunk stores the codec, the filters and the block size, but not the level;
-    /// see [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info). Files do not store the id of
-    /// the tuner.
+    /// `make` creates the instances of the tuner; see [`UserTuner`](crate::user_defined::UserTuner). `make` receives
+    /// the parameters that the program has set.
+    ///
+    /// [`Compressor::params`](crate::Compressor::params) returns the parameters that the tuner chose last. The header
+    /// of each chunk stores the codec, the filters and the block size; [`Chunk`](crate::Chunk) and
+    /// [`SChunk::chunk_info`](crate::SChunk::chunk_info) return these values. Chunks do not store the level, and files
+    /// do not store the id of the tuner.
     ///
     /// C: `blosc2_register_tuner`, which takes functions that work on a C context. Python has no equivalent.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255, or the name is empty, is a number from 0 to 255
-    ///   or contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255; or the name is empty, is a number from 0 to
+    ///   255, or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the id or the name is registered already.
     ///
     /// ```
