@@ -233,7 +233,7 @@ impl EmbedStore {
     /// [`NDArray::schunk`]: blosc2::NDArray::schunk
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](crate::TreeStore);
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](crate::TreeStore#keys);
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
     /// - [`ErrorKind::Unsupported`]: `schunk` has a chunk in the Blosc1 format;
     /// - the errors of [changing a container](crate#changing-a-container).
