@@ -38,7 +38,8 @@ const READ: &str = "read from a store";
 
 /// A store of arrays, super-chunks and tables in a directory (`.b2d`) or a zip file (`.b2z`). Each entry has a key,
 /// which is a path of group names and a last name: `/group/array`. Each array or super-chunk is a separate file of the
-/// directory, or a separate member of the zip file.
+/// directory, or a separate member of the zip file. Small entries are an exception: Python can store them together in
+/// the file `embed.b2e`.
 ///
 /// Python has two classes for these files: `TreeStore`, and `DictStore`, which has no groups.
 /// [`is_dict`](Self::is_dict) distinguishes them.
@@ -75,10 +76,10 @@ const READ: &str = "read from a store";
 /// does not change. Readers must reopen the store to see changes.
 ///
 /// # Keys
-/// A key is a path of parts: each part follows a `/`. Keys have up to 4096 bytes and up to 256 parts. No part is empty,
-/// `.` or `..`, or contains a NUL character. Additional rules apply to new keys:
+/// A key is a path of parts: each part follows a `/`. Keys have up to 4096 bytes and up to 256 parts. A part must not
+/// be empty, `.` or `..`, and must not contain a NUL character. Additional rules apply to new keys:
 /// - a new key must not contain `\`, `:` or control characters;
-/// - its last part must not consist only of dots.
+/// - the last part of a new key must not consist only of dots.
 ///
 /// These keys are reserved:
 /// - keys whose last part is `__vlmeta__`;
