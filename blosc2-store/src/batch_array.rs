@@ -144,8 +144,8 @@ impl BatchArray {
     /// Creates an array in an empty super-chunk, with `items_per_block` items in each block. The array uses the storage
     /// and the compression parameters of the super-chunk.
     ///
-    /// If `items_per_block` is `None`, the number of items in each block is computed from the first batch. The
-    /// compression level determines the size of a block:
+    /// If `items_per_block` is `None`, the number of items in each block is computed from the first batch and the
+    /// compression level:
     ///
     /// | compression level | items in a block |
     /// |---|---|

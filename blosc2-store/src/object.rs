@@ -46,7 +46,7 @@ pub enum Object {
     TreeStore(TreeStore),
     /// A table with columns.
     CTable(CTable),
-    /// A Python object without data of its own: a computation, or a reference to data elsewhere.
+    /// A Python object that holds no data: a computation, or a reference to data elsewhere.
     Carrier(Carrier),
 }
 

@@ -14,8 +14,8 @@ use crate::tag::error;
 const TO: &str = "convert an array to Arrow";
 const FROM: &str = "convert from Arrow to an array";
 
-/// Returns an Arrow field with the type of the rows of an array. A row contains the items with one index of the first
-/// axis.
+/// Returns an Arrow field with the type of the rows of an array. A row consists of all items with the same index on the
+/// first axis.
 ///
 /// The metadata of the field describe two properties that the Arrow type cannot express: complex numbers; and the shape
 /// of rows with several axes, as the extension type `arrow.fixed_shape_tensor`.

@@ -37,7 +37,7 @@
 //! The crate `parquet-example` in the directory `integrations` of the repository is a complete program for both
 //! conversions.
 //!
-//! For a query with DataFusion, pass the columns of the query:
+//! For a query with DataFusion, read the columns that the query uses:
 //!
 //! ```ignore
 //! let batches = ReadOptions::new().columns(["day", "price"]).read(&table)?.collect::<Result<Vec<_>, _>>()?;
@@ -50,7 +50,7 @@
 //! Exported tables have the same types as those exported by Python's `CTable.to_arrow`, with two exceptions: columns of
 //! arrays get an extension type; and columns of complex numbers, which Python does not export, are exported.
 //!
-//! | [kind of the column](crate::ColumnKind) | Arrow type when reading | other Arrow types accepted when writing |
+//! | [kind of the column](crate::ColumnKind) | Arrow type | other Arrow types for which `Schema::try_from` creates this kind |
 //! |---|---|---|
 //! | `Int8` to `Int64`, `UInt8` to `UInt64`, `Float32`, `Float64` | the type of the same name | |
 //! | `Bool` | `Boolean` | |

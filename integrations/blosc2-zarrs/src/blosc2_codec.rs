@@ -97,7 +97,7 @@ impl Blosc2Codec {
     /// - codecs and filters that are not in the list of [`Blosc2Codec`];
     /// - a parameter of the codec;
     /// - a dictionary or a tuner;
-    /// - the option for chunks in the Blosc1 format.
+    /// - the option [`CParams::blosc1`].
     pub fn new(params: CParams) -> Result<Self, PluginCreateError> {
         let supported = CODECS.iter().any(|entry| entry.2 == params.codec)
             && FILTERS.iter().any(|entry| entry.2 == params.filters)
