@@ -50,17 +50,17 @@
 //! # What changes survive
 //! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a
 //! table of the events that a change of a super-chunk survives: the death of the program, a power failure, a full disk.
-//! The table below lists the same for each container. In its last column, *default* and *durable* are names of columns
-//! in the table of the guide, which lists the events.
+//! The guide's table has one column for each durability setting. In the following table, *default* and *durable* mean:
+//! the change survives the events in this column of the guide's table.
 //!
 //! | container | change | events that the change survives |
 //! |---|---|---|
-//! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | those of a super-chunk with the same [options](blosc2::OpenOptions): *default*, or *durable* for `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
+//! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | the same events as a super-chunk with the same [options](blosc2::OpenOptions): *default*, or *durable* for `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
 //! | [`CTable`] in a directory | `append`, `delete_rows`, `add_column`, `rename_column`, `drop_column` | *default*. Each call takes effect in one atomic step: the first step of `drop_column`, the last step of the other calls. `finish` syncs all changes to disk. If the program dies, unused data can remain in the files; the next change removes the remains of an interrupted `append`. If the program dies while it is writing to a file, Python rejects this file, and reads fail with `Unfinished`. Calls of `open_rw` and `finish` repair the file |
 //! | [`CTable`] in a directory | `update` | *default*, separately for each stored part of the column (values, list of distinct strings, mask of nulls). The strings of a `Utf8` column can be damaged if the program dies |
 //! | [`CTable`] in a directory | `compact` | a read error only, because all rows are read before the first column is changed. After the death of the program or a write error, possibly only some columns are compacted: the rows of different columns then no longer match |
 //! | [`CTable`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |
-//! | [`EmbedStore`] | `insert` and `remove` of an entry | those of a super-chunk with the same options; `open_rw` and `create` set the option `locking` |
+//! | [`EmbedStore`] | `insert` and `remove` of an entry | the same events as a super-chunk with the same options; `open_rw` and `create` set the option `locking` |
 //! | [`TreeStore`] in a directory | `create`, and calls that change one entry: `insert`, `create_array`, `remove`, `set_attribute`, `remove_attribute` | *durable*. A group is removed entry by entry |
 //! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | *default*; after a call of `sync` on the super-chunk of the object: the column for `sync` in the table of the guide |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |

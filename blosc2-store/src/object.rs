@@ -34,9 +34,9 @@ pub enum Object {
     SChunk(SChunk),
     /// A tensor: the items of an array in a super-chunk without chunk and block shape.
     Tensor(Tensor),
-    /// An array of values, one per chunk.
+    /// An array of values. Each value is one chunk.
     ObjectArray(ObjectArray),
-    /// An array of batches of values, one batch per chunk.
+    /// An array of values in batches. Each batch is one chunk.
     BatchArray(BatchArray),
     /// An array of lists.
     ListArray(ListArray),

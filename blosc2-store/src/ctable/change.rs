@@ -218,7 +218,7 @@ impl CTable {
     ///   - a value violates an option of its column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
     ///     range;
     ///   - a cell is null, but its column is not nullable;
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
     /// - [`ErrorKind::Unsupported`]: a column has an unknown kind, or is serialized with Arrow;
     /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
@@ -298,8 +298,8 @@ impl CTable {
     /// Replaces the cells of a column in the selected rows. If a row index occurs more than once, its last cell is
     /// stored. Python: `table[name][rows] = data`.
     ///
-    /// As in Python, indexes of the table become stale, and so do columns that Python has computed from the changed
-    /// column.
+    /// As in Python, this makes the indexes of the table stale. Columns that Python has computed from the changed
+    /// column also become stale.
     ///
     /// Each chunk or batch with a changed cell is recompressed, and stays in memory until the call ends. In a `Utf8`
     /// column, all strings after the first changed string are rewritten. If the program dies during the call, the
@@ -315,7 +315,7 @@ impl CTable {
     ///   - a value violates an option of the column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
     ///     range;
     ///   - a cell is null, but the column is not nullable;
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
     /// - [`ErrorKind::Unsupported`]: the column has an unknown kind, or is serialized with Arrow;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged;
@@ -532,7 +532,7 @@ impl CTable {
     /// If the column has an index, the index is removed. Python's `create_index` can create an index for the new name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::AlreadyExists`]: there is a column with the new name;
     /// - [`ErrorKind::InvalidArgument`]: the new name is invalid; or other columns are computed from this column;
     /// - the errors of [changing a container](crate#changing-a-container).
@@ -574,7 +574,7 @@ impl CTable {
     /// Removes a column. Python: `drop_column`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::InvalidArgument`]: the table has only this column; or other columns are computed from this
     ///   column;
     /// - the errors of [changing a container](crate#changing-a-container).

@@ -7,7 +7,7 @@ use blosc2::{Dtype, NDArray, Value};
 
 use crate::{BatchArray, ItemType, ObjectArray};
 
-/// The type of a column, named as in Python's schemas.
+/// The type of a column. The names of the types are the same as in Python's schemas.
 ///
 /// ```
 /// use blosc2_store::ColumnKind;

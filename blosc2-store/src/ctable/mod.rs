@@ -202,7 +202,7 @@ impl CTable {
     /// the strings. If the table is open for changing, the array is an in-memory copy.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the column is computed, or has a kind that is not stored as an array (`VlString`,
     ///   `VlBytes`, `List`, `Struct`, `Object`);
     /// - [`ErrorKind::InvalidData`]: the array is missing or damaged;
@@ -235,7 +235,7 @@ impl CTable {
     /// For [null rows](Self::nulls), the returned items are unspecified.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
     /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
     ///   table;
     /// - [`ErrorKind::TypeMismatch`]: the items have no fixed size; or their dtype differs from `T::dtype()`, for
@@ -347,7 +347,7 @@ impl CTable {
     /// null rows, Python can return a masked item or the stored null value.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
     /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
     ///   table;
     /// - [`ErrorKind::Unsupported`], in one of these cases:
