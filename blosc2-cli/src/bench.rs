@@ -27,8 +27,8 @@ const RUNS: f64 = 2.0;
 /// Compare codecs, levels and filters on the data of a file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For each row of the table, a sample is compressed (chunk and block size of the file), decompressed and checked. Rows \
-that exceed the time limit are left out. Speeds are \
+For each row of the table, a sample is compressed with the chunk and block size of the file, decompressed and checked. \
+Rows that exceed the time limit are omitted. Speeds are \
 uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
 `smallest` has the highest ratio; `fastest` decompresses fastest among the rows that save at least half of the bytes \
 that `smallest` saves; `best compromise` has the highest product of both speeds among the rows that save at least 80 % \
@@ -38,25 +38,25 @@ Examples:
   blosc2 bench data.b2nd
   blosc2 bench data.b2nd --codecs lz4,zstd --levels 1,5 --plot speeds.png")]
 pub(crate) struct Args {
-    /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File of any format, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
     /// Use a slice [default: chunks spread over the file].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
-    /// Codecs, such as `lz4,zstd` [default: those of `blosclz,lz4,lz4hc,zlib,zstd` that this build has].
+    /// Codecs, such as `lz4,zstd` [default: all of `blosclz,lz4,lz4hc,zlib,zstd` in this build].
     #[arg(long, value_delimiter = ',')]
     codecs: Vec<Codec>,
     /// Compression levels, 0 to 9.
     #[arg(long, value_delimiter = ',', default_value = "1,5,9",
         value_parser = clap::value_parser!(u8).range(0..=9))]
     levels: Vec<u8>,
-    /// Largest size of the sample [default: 64 MiB].
+    /// Maximum size of the sample [default: 64 MiB].
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, hide_default_value = true,
         value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     size: u64,
-    /// Time limit; less time means a smaller sample.
+    /// Time limit; a shorter time makes the sample smaller.
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     time: u64,

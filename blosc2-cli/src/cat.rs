@@ -19,15 +19,15 @@ use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::text;
 
-/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values. For a
-/// table, print the rows.
+/// Write the bytes of the items to stdout, in C order and in the stored byte order. With --text, print the values. For
+/// a table, print the rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   blosc2 cat a.b2nd --text
   \
     blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4")]
 pub(crate) struct Args {
-    /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File of any format, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
-    /// Draw the layouts of all files in one SVG file, which must not exist unless --force is given.
+    /// Draw the layouts of all files in one SVG file. An existing file is an error without --force.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
     #[command(flatten)]

@@ -13,8 +13,8 @@ use crate::{UsageError, printable, stdin};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "With checksums (CRC-32C), reading a chunk with a changed byte fails, and `check` reports \
-    the chunk. Each change by this program updates the checksums; other programs, such as Python, ignore them. The command computes \
-    the checksums of the current content: changes by other programs are accepted.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
+    the chunk. Each change by this program updates the checksums; other programs, such as Python, ignore checksums. The command computes \
+    checksums of the current content: it accepts changes by other programs.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
 )]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

@@ -21,8 +21,8 @@ use crate::{progress, stdin, stream};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
-    memory. From a pipe, it also holds as many rows of the array as a chunk covers. It copies the pipe to a temporary \
-    file if these rows exceed 64 MiB, if raw items have no --shape, or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    memory. If IN is a pipe, the command also holds the rows of one chunk. It copies the items to a temporary \
+    file instead if these rows exceed 64 MiB, if raw items have no --shape, or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {
@@ -30,7 +30,7 @@ pub(crate) struct ImportArgs {
     r#in: PathBuf,
     /// File to create; `-` is stdout.
     out: PathBuf,
-    /// IN holds raw items of this dtype in C order, in NumPy's notation: `f4`, `>i2`, `S10`.
+    /// IN contains raw items of this dtype in C order. NumPy's notation: `f4`, `>i2`, `S10`.
     #[arg(long)]
     dtype: Option<Dtype>,
     /// Shape of raw items, such as `100,200`. Default: one axis with all items.
@@ -49,7 +49,7 @@ pub(crate) struct ImportArgs {
 #[command(after_help = "Examples:\n  blosc2 export table.b2nd table.npy\n  \
     blosc2 export runs.b2z --key /speed - | python3 plot.py")]
 pub(crate) struct ExportArgs {
-    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File, directory (sparse frame) or store (with --key); `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -18,13 +18,13 @@ use crate::{chunk, progress, rust};
 /// Copy a file, optionally with other compression parameters or shapes.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Parameters that are not given are those of IN. If none is given, the compressed chunks are \
-    copied unchanged. Legacy files become frames of the current format. A single chunk \
-    stays a single chunk, unless OUT ends in `.b2frame`.\n\nExamples:\n  blosc2 copy a.b2nd small.b2nd --codec zstd --level 9 --filters bitshuffle\n  \
+    after_help = "Parameters that are not given are copied from IN. If no parameter is given, the compressed \
+    chunks are copied unchanged. Legacy files become frames of the current format. A single chunk \
+    stays a single chunk, or becomes a frame if OUT ends in `.b2frame`.\n\nExamples:\n  blosc2 copy a.b2nd small.b2nd --codec zstd --level 9 --filters bitshuffle\n  \
     blosc2 copy runs.b2z speed.b2nd --key /first/speed --chunks 1000,50"
 )]
 pub(crate) struct Args {
-    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File, directory (sparse frame) or store (with --key); `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -28,14 +28,14 @@ const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 Prints `equal` (exit status 0), or the differences (exit status 1). Codecs, chunk and block shapes, storage and \
 format version are not compared.
 Items are compared by their bytes: NaN equals NaN with the same bits, and -0.0 differs from 0.0. If dtypes differ in \
-byte order only, values are compared. If the shapes differ, or the dtypes in more than the byte order, items are not \
-compared.
+byte order only, values are compared. Items are not compared if the shapes differ, or if the dtypes differ in more than \
+the byte order.
 
 Examples:
   blosc2 diff old.b2nd new.b2nd
   blosc2 diff run.b2z speed.b2nd --key /first/speed --json")]
 pub(crate) struct Args {
-    /// File, directory (sparse frame) or npy file; with --key a store; `-` is stdin.
+    /// File, directory (sparse frame), npy file or store (with --key); `-` is stdin.
     a: PathBuf,
     /// The file to compare with.
     b: PathBuf,

@@ -30,7 +30,7 @@ pub(crate) struct Place {
         hide_default_value = true
     )]
     offset: u64,
-    /// Take the lock of the file, as with `locking=True` in Python.
+    /// Lock the file, as with `locking=True` in Python.
     #[arg(long, global = true)]
     locking: bool,
     /// Option for a URL, such as `region=eu-west-1` or `endpoint=http://localhost:9000`. Can be repeated.
@@ -67,7 +67,7 @@ impl Place {
 pub(crate) struct Node {
     #[command(flatten)]
     place: Place,
-    /// Key of an entry in a store, such as `/group/array`, as `ls` lists it.
+    /// Key of an entry in a store, as printed by `ls`, such as `/group/array`.
     #[arg(long, conflicts_with = "offset", global = true)]
     key: Option<String>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory the number of the
+    /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory, number of the
     /// chunk file), sizes, ratio, and how the data is stored.
     #[arg(long)]
     chunks: bool,

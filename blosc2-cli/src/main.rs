@@ -83,7 +83,7 @@ use crate::style::styled;
     name = "blosc2",
     version,
     term_width = 80,
-    after_help = "Exit status: 0 on success, 1 on failure (such as bad or refused data), 2 for wrong \
+    after_help = "Exit status: 0 on success, 1 on failure (such as damaged or rejected data), 2 for wrong \
         usage, 130 after Ctrl-C.\n\nExamples:\n  blosc2 info data.b2nd\n  blosc2 copy data.b2nd small.b2nd --codec zstd --level 9"
 )]
 struct Cli {

@@ -21,10 +21,10 @@ const MOST: u64 = 1 << 31;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "`get`, `set` and `del` use a variable-length metalayer (Python: `vlmeta`), or with \
-    --fixed a fixed-length one (Python: `meta`). Values are JSON on the command line, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
+    --fixed a fixed-length metalayer (Python: `meta`). Values are JSON on the command line, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
 )]
 pub(crate) struct Args {
-    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
@@ -63,8 +63,8 @@ enum Action {
         /// Store the bytes of VALUE unchanged.
         #[arg(long)]
         raw: bool,
-        /// Set a fixed-length metalayer. Its length cannot change; to a contiguous file it can only be added before the
-        /// first chunk.
+        /// Set a fixed-length metalayer. Its length cannot change. In a contiguous file, it can be added only before
+        /// the first chunk.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.
@@ -78,7 +78,7 @@ enum Action {
     Del {
         /// Name of the metalayer.
         name: String,
-        /// Remove a fixed-length metalayer; from a contiguous file this is only possible before the first chunk.
+        /// Remove a fixed-length metalayer. In a contiguous file, this is possible only before the first chunk.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.

@@ -10,10 +10,10 @@ use blosc2::{CParams, Codec, Filter, Threads, library};
 pub(crate) struct Compression {
     #[arg(long, help = codec_help())]
     codec: Option<Codec>,
-    /// Codec parameter, such as the side of the cells of ndlz: 4 or 8.
+    /// Codec parameter, such as 4 or 8 for ndlz: the side length of its cells.
     #[arg(long, value_name = "N")]
     codec_meta: Option<u8>,
-    /// Compression level, 0 (store) to 9.
+    /// Compression level, 0 (no compression) to 9.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     level: Option<u8>,
     /// Filters in the order of compression, such as `trunc_prec:10,shuffle`, or `none`.

@@ -14,8 +14,8 @@ use crate::{UsageError, foreign, interrupt, json, printable, stdin};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A valid frame is not changed. An interrupted change is rolled back, or completed if \
-    only its last step is missing. A damaged frame is replaced by a new one with all \
-    intact chunks, and the damaged file is kept as FILE.damaged.\n\nExamples:\n  blosc2 repair a.b2nd\n  blosc2 repair a.b2nd --output repaired.b2nd"
+    only its last step is missing. If the frame is damaged, a new frame with all \
+    intact chunks replaces FILE, and the damaged file is renamed to FILE.damaged.\n\nExamples:\n  blosc2 repair a.b2nd\n  blosc2 repair a.b2nd --output repaired.b2nd"
 )]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

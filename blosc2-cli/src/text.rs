@@ -25,13 +25,14 @@ const LINE: usize = 75;
 /// Options of `--text`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Print the values as NumPy does, not their bytes; if there are more than 1000 items, only the edges.
+    /// Print the values as NumPy does, instead of their bytes. Of more than 1000 items, only the items at the edges are
+    /// printed.
     #[arg(long)]
     pub(crate) text: bool,
     /// With --text: print all items, up to 10 million.
     #[arg(long, requires = "text")]
     all: bool,
-    /// With --text: dtype that replaces that of the file, such as `<f4`.
+    /// With --text: use this dtype, such as `<f4`, instead of the stored dtype.
     #[arg(long, requires = "text")]
     dtype: Option<Dtype>,
 }

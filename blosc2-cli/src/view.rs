@@ -24,26 +24,26 @@ use crate::{json, printable, progress};
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A 2-d slice is drawn in colors: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
-column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own color. \
-The statistics are those of the finite items, computed as f8. For complex numbers, \
-the absolute values are used; NaT counts as NaN.
+A 2-d slice is drawn in colors: each cell shows the mean of its finite items. A 1-d slice is drawn as a curve: each \
+column shows its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own color. \
+The statistics are computed from the finite items, as f8. For complex numbers, \
+the absolute values are used. NaT counts as NaN.
 
 Examples:
   blosc2 view image.b2nd
   blosc2 view cube.b2nd --slice 0,:,::2 -o first.png --colormap magma")]
 pub(crate) struct Args {
-    /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
+    /// File of any format, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Selected items, as in `cat`: of at most two axes.
+    /// Selected items, as in `cat`, on at most two axes.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
     /// Field of a structured dtype.
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Dtype that replaces that of the file, such as `f4`.
+    /// Use this dtype, such as `f4`, instead of the stored dtype.
     #[arg(long, value_parser = Dtype::parse)]
     dtype: Option<Dtype>,
     /// PNG file to create; `-` is stdout.
@@ -51,16 +51,16 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
-    /// Largest width of the PNG in pixels.
+    /// Maximum width of the PNG in pixels.
     #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u32).range(300..=2000))]
     width: u32,
     /// Colors of a 2-d slice, from low to high.
     #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
     colormap: Colormap,
-    /// Ends of the scale [default: those of the data].
+    /// Ends of the scale [default: from the data].
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     range: Option<Range>,
-    /// Print one JSON object, and no picture.
+    /// Print one JSON object instead of text and picture.
     #[arg(long)]
     json: bool,
 }

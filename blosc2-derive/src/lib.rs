@@ -16,7 +16,7 @@ use syn::{
     Token,
 };
 
-/// Derives `blosc2::Element`. The crate `blosc2-derive` defines this macro, and the crate `blosc2` documents it.
+/// Derives `blosc2::Element`. Use this macro from the crate `blosc2`, which documents the macro.
 // `blosc2` documents and tests this macro: a test here would build `blosc2` again, for the host.
 #[proc_macro_derive(Element, attributes(element))]
 pub fn derive_element(input: Tokens) -> Tokens {
@@ -24,7 +24,7 @@ pub fn derive_element(input: Tokens) -> Tokens {
     element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Derives `blosc2_store::Row`. The crate `blosc2-derive` defines this macro, and the trait documents it.
+/// Derives `blosc2_store::Row`. Use this macro from the crate `blosc2-store`. The trait `Row` documents the macro.
 #[proc_macro_derive(Row, attributes(row))]
 pub fn derive_row(input: Tokens) -> Tokens {
     let input = syn::parse_macro_input!(input as DeriveInput);

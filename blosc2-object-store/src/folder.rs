@@ -10,15 +10,15 @@ use object_store::{ObjectStoreExt, PutPayload};
 use crate::object::failed;
 use crate::{Object, Remote, runtime};
 
-/// A prefix in an object store as a [custom directory](blosc2::storage::FolderMut): the objects under it are the files
-/// of a directory (sparse frame).
+/// A directory (sparse frame) in an object store, as a [custom directory](blosc2::storage::FolderMut). The objects with
+/// a common prefix are the files of the directory: one object for each chunk, and one for the index.
 ///
-/// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer
-/// may change the directory at a time; object stores have no locks.
+/// A change of a chunk uploads two objects: the chunk and the index. Object stores have no locks: do not change a
+/// directory by several writers at the same time.
 ///
-/// Each read opens the objects of the chunks that it touches: it takes one or two requests for each chunk, and uses no
-/// cache. If an object changes during a read, the read fails. If another writer replaces a chunk between two reads, the
-/// second read returns the new chunk.
+/// A read takes one or two requests for each chunk that contains requested items, and does not use the cache. If an
+/// object changes during a read, the read fails. If another writer replaces a chunk between two reads, the second read
+/// returns the new chunk.
 ///
 /// ```
 /// # use std::sync::Arc;

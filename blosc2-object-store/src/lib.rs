@@ -2,7 +2,8 @@
 //! and super-chunks.
 //!
 //! This crate connects the crates [`blosc2`] and [`object_store`]. An array opened from a URL is an ordinary
-//! [`NDArray`]: a read requests only the compressed blocks that it needs. Python: `blosc2.open(url, lazy=True)`.
+//! [`NDArray`]. A read requests only the compressed blocks that contain the requested items. Python:
+//! `blosc2.open(url, lazy=True)`.
 //!
 //! ```no_run
 //! // Credentials are in the environment, such as `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`.
@@ -29,39 +30,46 @@
 //! ```
 //!
 //! # Requests
-//! - Opening a contiguous frame of up to 64 KiB takes one request. A longer frame takes two, for its first and its last
-//!   64 KiB, and usually one more if a large index or large metalayers are not in these parts.
-//! - A read of an array or super-chunk takes two rounds of requests: the headers and the block starts (the table
-//!   of the offsets of the blocks) of all chunks that it touches, then the blocks. Chunks that are small or needed as a
-//!   whole take one round. The requests of a round run concurrently, up to [`Remote::concurrency`]; close ranges share
-//!   a request ([`Remote::gap`]).
-//! - While a part of a large read is decompressed, the next part is requested.
-//! - Iterators over chunks, and computations ([`blosc2::compute`]), request one chunk, or a part of it, after the other
-//!   on each thread. To compute on a small array, read it first.
-//! - In a directory (sparse frame), each chunk takes one or two requests; up to 16 chunks are requested concurrently.
-//! - [`Remote::cache`] keeps the compressed bytes of small reads. `NDArray::set_cache` keeps decompressed blocks.
+//! - Opening a contiguous frame of up to 64 KiB takes one request. Opening a longer frame takes two requests, for its
+//!   first 64 KiB and its last 64 KiB. If the index or the metalayers of the frame are not in these parts, opening
+//!   usually takes one more request.
+//! - Reading from a contiguous frame takes two rounds of requests. The first round requests the headers and the block
+//!   starts (the table of the offsets of the blocks) of all chunks that contain requested items. The second round
+//!   requests the blocks. Small chunks and completely requested chunks take one round.
+//! - The requests of a round run concurrently. [`Remote::concurrency`] limits their number. Byte ranges that are close
+//!   to each other share a request: see [`Remote::gap`].
+//! - During a large read, the next part is requested while a part is decompressed.
+//! - Iterators over chunks, and computations ([`blosc2::compute`]), request chunks or parts of chunks sequentially on
+//!   each thread. Before a computation on a small array, read the complete array.
+//! - In a directory (sparse frame), each chunk takes one or two requests. Up to 16 chunks are requested concurrently.
+//! - [`Remote::cache`] sets the size of the cache of compressed bytes from small reads. [`NDArray::set_cache`] sets the
+//!   size of the cache of decompressed blocks.
 //!
 //! # Failures
 //! The crate `object_store` repeats requests that fail with a server error or a lost connection, up to 6 times within a
-//! minute; a request takes at most 30 seconds. The [storage options](Remote::from_url) `timeout`, `connect_timeout`,
-//! `max_retries` and `retry_timeout` change these limits. An object that changes while it is open is reported as
-//! [`ErrorKind::Busy`](blosc2::ErrorKind::Busy); the limits of the detection are described at [`Object`] and
-//! [`RemoteFolder`]. Objects are untrusted input like files: invalid bytes lead to errors.
+//! minute. A request takes at most 30 seconds. The [storage options](Remote::from_url) `timeout`, `connect_timeout`,
+//! `max_retries` and `retry_timeout` change these limits.
+//!
+//! If an object changes while it is open, reads fail with [`ErrorKind::Busy`](blosc2::ErrorKind::Busy). [`Object`] and
+//! [`RemoteFolder`] describe the limits of this detection. Objects can be untrusted input, like files: invalid bytes
+//! lead to errors.
 //!
 //! # Threads and asynchronous code
-//! Requests run on a runtime of this crate with up to four threads. The synchronous methods can be called on any
-//! thread, also inside a tokio runtime; they block that thread. [`ReadAsync`] reads without blocking it: decompression
-//! runs on threads for blocking work. [`unblock`] does the same for any other call.
+//! Requests run on a tokio runtime of this crate, which has up to four threads. The synchronous methods can be called
+//! on any thread, also inside a tokio runtime. They block the calling thread. [`ReadAsync`] reads without blocking the
+//! calling thread: decompression runs on other threads. [`unblock`] runs any other call without blocking.
 //!
-//! If the caller has created an object store and has already used it in a tokio runtime with a single thread, the store
-//! may keep connections that only this runtime can drive. A synchronous call on the thread of this runtime then blocks
-//! until the request times out. Use [`ReadAsync`] there, or create the store by [`Remote::from_url`].
+//! There is one pitfall, for an object store that you have created and used in a tokio runtime with a single thread.
+//! The object store may have open connections that only this runtime can drive. A synchronous call on the thread of
+//! this runtime then blocks until the request times out. To avoid this, use [`ReadAsync`], or create the object store
+//! by [`Remote::from_url`].
 //!
 //! After a `fork`, the child process must not use this crate.
 //!
 //! # Features
-//! `aws`, `azure`, `fs`, `gcp` and `http` (all by default) select the URLs that [`Remote::from_url`] accepts. A store
-//! that the caller creates needs none of them.
+//! The features `aws`, `azure`, `fs`, `gcp` and `http` select the URLs that [`Remote::from_url`] accepts. All are
+//! enabled by default. For an object store that you create and pass to [`Remote::new`], no feature of this crate is
+//! needed.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -83,7 +91,7 @@ use blosc2::{NDArray, Result, SChunk};
 /// Opens an array by its URL, for reading. See [`Remote::from_url`] for URLs and options. Python:
 /// `blosc2.open(url, lazy=True)`.
 ///
-/// To open several objects of one server, create a [`Remote`], which shares connections and the cache.
+/// To open several objects of one server, create a [`Remote`]. The objects then share connections and a cache.
 ///
 /// # Errors
 /// Fails with the errors of [`Remote::from_url`] and [`Remote::array`].

@@ -25,14 +25,19 @@ const END: u64 = 64 << 10;
 /// The minimum size of the requests into which a large read is divided, in bytes.
 const LEAST_REQUEST: u64 = 1 << 20;
 
-/// An object in an object store that is open for reading: a [source](ReadAt) of bytes.
+/// An object in an object store, open for reading. Its bytes can be read through [`ReadAt`].
 ///
-/// Opening it takes one request, or two if it has more than 64 KiB. Reads request only the bytes that are needed and
-/// not in the [cache](Remote::cache).
+/// Opening an object takes one request, or two requests if the object has more than 64 KiB. Reads request only bytes
+/// that are not in the [cache](Remote::cache).
 ///
 /// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`], so that the data
-/// of two versions is not mixed. A change is detected by the ETag of the object; for a server without ETags, by the
-/// size and the modification time, which has a resolution of one second; for a server without both, by the size only.
+/// of two versions is not mixed. The server determines which changes are detected:
+///
+/// | the server sends | detected changes |
+/// |---|---|
+/// | ETags | all changes: the ETag differs |
+/// | modification times, without ETags | the size or the modification time differs; modification times have a resolution of one second |
+/// | sizes only | the size differs |
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -147,7 +152,7 @@ impl Object {
         &self.0.path
     }
 
-    /// Returns the ETag of the version that was opened; `None` if the server has no ETags.
+    /// Returns the ETag of the version that was opened. Returns `None` if the server does not send ETags.
     pub fn e_tag(&self) -> Option<&str> {
         self.0.version.e_tag.as_deref()
     }

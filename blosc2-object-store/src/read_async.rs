@@ -7,8 +7,8 @@ use blosc2::{Element, NDArray, Result, Selection};
 
 use crate::unblock;
 
-/// Asynchronous reads of arrays. Requests and decompression run on other threads, so that the threads of the caller's
-/// runtime are not blocked.
+/// Asynchronous reads of arrays. Requests and decompression run on threads of this crate, so that the caller's runtime
+/// is not blocked.
 ///
 /// The futures work in every asynchronous runtime.
 ///
@@ -28,7 +28,7 @@ use crate::unblock;
 /// # }).unwrap();
 /// ```
 pub trait ReadAsync {
-    /// Reads a selection, in C order, as [`NDArray::read`] does.
+    /// Reads the items of a selection in C order, like [`NDArray::read`].
     ///
     /// # Errors
     /// Fails with the errors of [`NDArray::read`].

@@ -28,9 +28,9 @@ const PARTS: u64 = 9000;
 /// The number of parts that are uploaded at the same time.
 const UPLOADS: usize = 4;
 
-/// An object store with settings for reading, and a cache that all opened objects share.
+/// An object store, with settings for reading and a cache. All objects opened by one `Remote` share the cache.
 ///
-/// Clones share the cache and the connections. A setting applies to objects that are opened after it was set.
+/// Clones share the cache and the connections. A setting has no effect on objects that are already open.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,7 +57,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Uses an object store, which may be a wrapper such as `object_store::prefix::PrefixStore`.
+    /// Creates a `Remote` for an object store. The object store may be a wrapper such as
+    /// `object_store::prefix::PrefixStore`.
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         const CONCURRENCY: usize = 16;
         Self {
@@ -70,21 +71,23 @@ impl Remote {
         }
     }
 
-    /// Uses the object store of a URL, and returns it with the path of the object.
+    /// Creates a `Remote` for the object store of a URL. Returns the `Remote` and the path of the object in the store.
     ///
-    /// The URL starts with `s3://`, `gs://`, `az://`, `abfs://`, `http://`, `https://` or `file://`, followed by the
-    /// bucket or host and the path. URLs of Amazon S3, Cloudflare R2 and Azure that start with `https://` are
-    /// recognized.
+    /// A URL consists of a scheme, the bucket or host, and the path. The schemes are `s3://`, `gs://`, `az://`,
+    /// `abfs://`, `http://`, `https://` and `file://`. For `https://` URLs of Amazon S3, Cloudflare R2 and Azure, the
+    /// protocol of that service is used.
     ///
-    /// The options are those of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
+    /// `options` are the options of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
     /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or
-    /// `GOOGLE_` are used as options too. `allow_http` is set if the URL or the option `endpoint` starts with
-    /// `http://`. This crate adds two options, which limit the repetition of failed requests: `max_retries` (6 by
-    /// default) and `retry_timeout` (`60s` by default).
+    /// `GOOGLE_` are options, too. If the URL or the option `endpoint` starts with `http://`, `allow_http` is set. This
+    /// crate adds two options, which limit the repetition of failed requests: `max_retries` (default: `6`) and
+    /// `retry_timeout` (default: `60s`).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the URL is invalid or has a query, an option is unknown or has an invalid
-    ///   value, or a required option is missing.
+    /// [`ErrorKind::InvalidArgument`], in one of these cases:
+    /// - the URL is invalid or has a query;
+    /// - an option is unknown or has an invalid value;
+    /// - a required option is missing.
     pub fn from_url<K: AsRef<str>, V: AsRef<str>>(
         url: &str,
         options: impl IntoIterator<Item = (K, V)>,
@@ -96,34 +99,33 @@ impl Remote {
         Ok((Self::new(store), path))
     }
 
-    /// Sets the maximum gap between two ranges that share a request, in bytes. 256 KiB by default.
+    /// Sets the maximum gap between two byte ranges that share a request, in bytes. Default: 256 KiB.
     ///
-    /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of
-    /// up to this size or 64 KiB, whichever is larger, are requested as a whole.
+    /// A suitable value is the latency of a request multiplied by the transfer rate. This setting also determines which
+    /// chunks are small: compressed chunks of up to `bytes` or 64 KiB, whichever is larger, are requested completely.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
     }
 
-    /// Sets the maximum size of a request, in bytes; at least 1. 8 MiB by default. Larger ranges are divided into
-    /// several requests, which run concurrently.
+    /// Sets the maximum size of a request, in bytes. Default: 8 MiB. Larger byte ranges are divided into several
+    /// requests, which run concurrently. 0 means 1.
     pub fn request_size(mut self, bytes: u64) -> Self {
         self.request_size = bytes.max(1);
         self
     }
 
-    /// Sets the maximum number of requests that run at the same time, for all objects together; at least 1. 16 by
-    /// default.
+    /// Sets the maximum number of requests that run at the same time, for all objects together. Default: 16. 0 means 1.
     pub fn concurrency(mut self, requests: usize) -> Self {
         self.concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Arc::new(Semaphore::new(self.concurrency));
         self
     }
 
-    /// Sets the maximum size of the cache of compressed bytes, in bytes. 32 MiB by default; 0 switches it off.
+    /// Sets the maximum size of the cache of compressed bytes, in bytes. Default: 32 MiB. 0 disables the cache.
     ///
-    /// The cache keeps the bytes of small reads, such as block starts and single blocks. Reads of more than a quarter
-    /// of its size do not use it.
+    /// The cache contains the bytes of small reads, such as block starts and single blocks. Reads of more than a
+    /// quarter of the size of the cache bypass the cache.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = Arc::new(Cache::new(bytes));
         self
@@ -139,10 +141,10 @@ impl Remote {
         &self.store
     }
 
-    /// Opens an object as a source of bytes.
+    /// Opens an object for reading its bytes.
     ///
-    /// In all methods, `path` is the key of the object, unchanged: nothing is encoded or decoded. Parts are separated
-    /// by `/`; empty parts, `.` and `..` are not allowed.
+    /// In all methods, `path` is the exact key of the object: no characters are encoded or decoded. The parts of a path
+    /// are separated by `/`. Empty parts, `.` and `..` are not allowed.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the path is not allowed;
@@ -155,21 +157,22 @@ impl Remote {
         opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
     }
 
-    /// Returns the objects under a prefix as the files of a directory (sparse frame). No request is sent.
+    /// Returns the directory (sparse frame) whose files are the objects under a prefix. This method sends no request.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object).
+    /// [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object) for the rules.
     pub fn folder(&self, prefix: impl AsRef<str>) -> Result<RemoteFolder> {
         Ok(RemoteFolder::new(self.clone(), key(prefix.as_ref(), OPEN)?))
     }
 
     /// Opens a super-chunk for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
     ///
-    /// For other options, pass [`object`](Self::object) to [`OpenOptions::open_storage`].
+    /// To open a contiguous frame with other options, pass the result of [`object`](Self::object) to
+    /// [`OpenOptions::open_storage`].
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_storage`], and with
-    /// - [`ErrorKind::NotFound`]: there is neither an object at this path nor a directory;
+    /// - [`ErrorKind::NotFound`]: there is no object and no directory at this path;
     /// - [`ErrorKind::Io`]: a request fails.
     pub fn schunk(&self, path: impl AsRef<str>) -> Result<SChunk> {
         let path = path.as_ref();
@@ -206,8 +209,8 @@ impl Remote {
         unblock(move || remote.array(path)).await?
     }
 
-    /// Opens a `TreeStore` or `DictStore` in a zip file (`.b2z`). Its members are read in place. Python:
-    /// `blosc2.open(url)`.
+    /// Opens a `TreeStore` or `DictStore` in a zip file (`.b2z`). Its entries are read in place, without downloading
+    /// the zip file. Python: `blosc2.open(url)`.
     ///
     /// # Errors
     /// Fails with the errors of [`object`](Self::object) and of [`TreeStore::open_source`].
@@ -216,7 +219,7 @@ impl Remote {
         TreeStore::open_source(object).map_err(|error| error.at(path.as_ref()))
     }
 
-    /// Opens what an object contains: an array, a super-chunk, a store, or another container of Python.
+    /// Opens the container in an object: an array, a super-chunk, a store, or another container of Python.
     ///
     /// # Errors
     /// Fails with the errors of [`schunk`](Self::schunk) and of [`blosc2_store::Object::open_source`].
@@ -233,18 +236,22 @@ impl Remote {
         opened.map_err(|error| error.at(path))
     }
 
-    /// Saves a super-chunk, or the [super-chunk](NDArray::schunk) of an array, as an object with a contiguous frame.
-    /// Fails if there is an object at this path, unless `replace` is set.
+    /// Saves a super-chunk as an object with a contiguous frame. For an array, pass its [super-chunk](NDArray::schunk).
+    /// If an object exists at this path, `replace` determines whether the object is replaced or the call fails.
     ///
-    /// The object appears when it is complete. A frame of up to 64 MiB is uploaded by one request; without `replace`,
-    /// the request fails if the object exists. A larger frame is first written to a temporary file, and then uploaded
-    /// in parts of 16 MiB or more. Without `replace`, the existence of the object is checked before this upload: an
-    /// object that another writer creates during the upload is replaced. The option `timeout` limits the time of each
-    /// request; set it for slow connections.
+    /// The object appears when the upload is complete. A frame of up to 64 MiB is uploaded by one request. A larger
+    /// frame is first written to a temporary file, and then uploaded in parts of 16 MiB or more.
+    ///
+    /// If `replace` is `false`, a frame of up to 64 MiB never replaces an object, because the server checks this during
+    /// the upload. For a larger frame, this method checks before the upload that there is no object at this path. If
+    /// another writer creates an object during the upload, the upload replaces that object.
+    ///
+    /// The option `timeout` of [`from_url`](Self::from_url) limits the time of each request. Increase it for slow
+    /// connections.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save_in`], and with
-    /// - [`ErrorKind::AlreadyExists`]: there is an object at this path, and `replace` is not set;
+    /// - [`ErrorKind::AlreadyExists`]: there is an object at this path, and `replace` is `false`;
     /// - [`ErrorKind::Io`]: a request fails, or the object store does not support conditional writes.
     pub fn save(&self, path: impl AsRef<str>, schunk: &SChunk, replace: bool) -> Result<()> {
         let path = key(path.as_ref(), SAVE)?;

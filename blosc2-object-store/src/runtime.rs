@@ -45,10 +45,10 @@ pub(crate) fn wait<T: Send + 'static>(
     receive.recv().map_err(|_| io::Error::other("a request has panicked"))
 }
 
-/// Runs work that blocks or computes, on a thread for such work. Returns a future of its result.
+/// Runs a closure that blocks or computes on another thread. Returns a future for the result of the closure.
 ///
 /// The future works in every asynchronous runtime. If the future is dropped, the closure still runs to its end.
-/// [`ReadAsync`](crate::ReadAsync) is built on this function.
+/// [`ReadAsync`](crate::ReadAsync) uses this function.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -59,7 +59,7 @@ pub(crate) fn wait<T: Send + 'static>(
 /// ```
 ///
 /// # Errors
-/// - [`ErrorKind::Callback`](blosc2::ErrorKind::Callback): the closure has panicked;
+/// - [`ErrorKind::Callback`](blosc2::ErrorKind::Callback): the closure panicked;
 /// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): no thread can be started.
 pub async fn unblock<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

@@ -39,20 +39,20 @@ const MAX_VALUES_RATIO: u64 = 256;
 /// Bytes that represent the work for a batch, besides its own. Less than what the ratio allows for the smallest batch.
 const BATCH_COST: u64 = 8 << 10;
 
-/// An array of batches of items of any type and size. Each batch is a chunk with variable-length blocks. Python:
-/// `BatchArray`.
+/// An array of items of any type and size, which are stored in batches. Each batch is a chunk with variable-length
+/// blocks. Python: `BatchArray`.
 ///
-/// A batch is written as a whole, and has at least one item. Each block of a batch has
+/// One call writes one batch, which has at least one item. Each block of a batch has
 /// [`items_per_block`](Self::items_per_block) items; the last block may have fewer. Reading an item decompresses its
-/// block: small blocks make random access faster, large ones compress better.
+/// block. Small blocks make random access faster; large blocks compress better.
 ///
-/// It is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The
+/// A batch array is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The
 /// variable-length metalayer `_batch_array_metadata` stores the number of items of each batch. If these numbers are
-/// missing or invalid, for example because a writer was interrupted, the items are counted when the numbers are needed.
+/// missing or invalid, for example because a writer was interrupted, methods that need the numbers count the items.
 ///
-/// Items are serialized with msgpack. With the feature `arrow`, arrays whose items are serialized with Arrow can be
-/// read and written, too: `new_arrow_in` creates one, and `append_arrow` and `arrow_batch` write and read Arrow arrays.
-/// The other methods convert their items.
+/// By default, items are serialized with msgpack. The feature `arrow` adds arrays whose items are serialized with
+/// Arrow: `new_arrow_in` creates such an array, `append_arrow` writes an Arrow array as a batch, and `arrow_batch`
+/// reads a batch as an Arrow array. On such an array, the other methods convert between [`Value`]s and Arrow.
 ///
 /// ```
 /// use blosc2_store::BatchArray;
@@ -125,8 +125,7 @@ impl BatchArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Creates an empty array in a new contiguous file, with the default compression parameters, which are those of
-    /// Python.
+    /// Creates an empty array in a new contiguous file, with the default compression parameters of Python.
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -134,7 +133,7 @@ impl BatchArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, None)
     }
 
-    /// Creates an empty array in memory, with the default compression parameters, which are those of Python.
+    /// Creates an empty array in memory, with the default compression parameters of Python.
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -145,13 +144,20 @@ impl BatchArray {
     /// Creates an array in an empty super-chunk, with `items_per_block` items in each block. The array uses the storage
     /// and the compression parameters of the super-chunk.
     ///
-    /// With `None`, the number is computed from the first batch and the compression level: the items that fit in 1 MiB
-    /// of msgpack at levels 1 to 3, in 8 MiB at 4 to 6, in 16 MiB at 7 and 8, and all items of the batch at 0 and 9.
+    /// If `items_per_block` is `None`, the number of items in each block is computed from the first batch and the
+    /// compression level:
+    ///
+    /// | compression level | items in a block |
+    /// |---|---|
+    /// | 1 to 3 | as many items as fit in 1 MiB of msgpack |
+    /// | 4 to 6 | as many items as fit in 8 MiB of msgpack |
+    /// | 7 and 8 | as many items as fit in 16 MiB of msgpack |
+    /// | 0 and 9 | all items of the batch |
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `items_per_block`
-    ///   is `Some(0)`;
-    /// - [`ErrorKind::ReadOnly`]: it was opened for reading or appending;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; its typesize is not 1; or `items_per_block` is
+    ///   `Some(0)`;
+    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn new_in(schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
         Self::new_with(schunk, items_per_block, "msgpack")
@@ -182,8 +188,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `batcharray` is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow and this build does not have the feature
-    ///   `arrow`; or its format version is newer than this crate supports.
+    /// - [`ErrorKind::Unsupported`]: the items are serialized with Arrow, and this build does not have the feature
+    ///   `arrow`; or the format version of the array is newer than this crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let known = Known::read(&schunk)?;
         Ok(Self { schunk, known })
@@ -204,13 +210,13 @@ impl BatchArray {
         self.schunk
     }
 
-    /// Returns the variable-length metalayers: those of the user, and `_batch_array_metadata`.
+    /// Returns the variable-length metalayers: the metalayers of the user, and `_batch_array_metadata`.
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.schunk.vlmeta()
     }
 
-    /// Returns the variable-length metalayers, for changing. The array itself writes `_batch_array_metadata`; do not
-    /// change it.
+    /// Returns the variable-length metalayers, for changing. Do not change `_batch_array_metadata`: the array writes
+    /// this metalayer.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
@@ -235,13 +241,14 @@ impl BatchArray {
         self.len() == 0
     }
 
-    /// Returns the number of items per block; `None` if it was not given and there is no batch yet, or if the file does
-    /// not state it.
+    /// Returns the number of items per block. Returns `None` in two cases: the number was not given and the array has
+    /// no batch yet; or the file does not contain the number.
     pub fn items_per_block(&self) -> Option<u64> {
         self.known.items_per_block
     }
 
-    /// Returns the number of items in all batches. If the stored numbers are missing or invalid, it reads all batches.
+    /// Returns the number of items in all batches. If the stored numbers are missing or invalid, this method reads all
+    /// batches.
     ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: the stored numbers are missing or invalid, and the batches have more than 256 MiB and
@@ -251,7 +258,8 @@ impl BatchArray {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
-    /// Returns the number of items in a batch. If the stored numbers are missing or invalid, it reads all batches.
+    /// Returns the number of items in a batch. If the stored numbers are missing or invalid, this method reads all
+    /// batches.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
@@ -267,7 +275,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - [`ErrorKind::InvalidData`]: the number of its items differs from the stored one; see
+    /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored number; see
     ///   [`recount`](Self::recount);
     /// - the errors of [reading values](crate#reading-values).
     pub fn batch(&self, index: usize) -> Result<Vec<Value>> {
@@ -284,22 +292,22 @@ impl BatchArray {
         }
     }
 
-    /// Returns a double-ended iterator over all batches. It reads each batch when it is reached.
+    /// Returns a double-ended iterator over all batches. Each step of the iterator reads one batch.
     pub fn batches(
         &self,
     ) -> impl DoubleEndedIterator<Item = Result<Vec<Value>>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.batch(index))
     }
 
-    /// Reads an item, by its index among the items of all batches. Python: `array.items[index]`.
+    /// Reads an item. `index` counts the items of all batches. Python: `array.items[index]`.
     ///
-    /// It decompresses one block, or the whole batch if [`items_per_block`](Self::items_per_block) is `None`. If the
-    /// stored numbers of items are missing or invalid, it first reads all batches. To read many items, use
+    /// Each call decompresses one block, or the complete batch if [`items_per_block`](Self::items_per_block) is `None`.
+    /// If the stored numbers of items are missing or invalid, the call first reads all batches. To read many items, use
     /// [`items`](Self::items) or [`batch`](Self::batch).
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of items;
-    /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored one; see
+    /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored number; see
     ///   [`recount`](Self::recount);
     /// - the errors of [`nitems`](Self::nitems).
     pub fn item(&self, index: u64) -> Result<Value> {
@@ -311,7 +319,8 @@ impl BatchArray {
         })
     }
 
-    /// Returns an iterator over all items. It reads batch by batch; after an error it continues with the next batch.
+    /// Returns an iterator over all items. The iterator reads batch by batch. After an error, the iterator continues
+    /// with the next batch.
     pub fn items(&self) -> impl Iterator<Item = Result<Value>> + '_ {
         self.batches().flat_map(|batch| match batch {
             Ok(items) => items.into_iter().map(Ok).collect(),
@@ -322,8 +331,8 @@ impl BatchArray {
     /// Appends a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
-    ///   Python would read the block as a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   because Python would read such a block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<()> {
         self.append_values(&values_of(items)?)
@@ -333,8 +342,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
-    ///   Python would read the block as a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   because Python would read such a block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         let items = values_of(items)?;
@@ -345,8 +354,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
-    ///   Python would read the block as a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   because Python would read such a block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)
@@ -361,10 +370,11 @@ impl BatchArray {
         self.edit(|batches| batches.remove(index))
     }
 
-    /// Counts the items of all batches, and stores the numbers in the file. If the array was opened for reading, it
-    /// stores them in memory only.
+    /// Counts the items of all batches, and stores the numbers in the file. If the array was opened for reading, this
+    /// method stores the numbers in memory only.
     ///
-    /// The stored numbers can be wrong if another program was interrupted while it changed the file.
+    /// Call it if the stored numbers are wrong, for example because another program was interrupted while it changed
+    /// the file.
     ///
     /// # Errors
     /// - The errors of [reading values](crate#reading-values);

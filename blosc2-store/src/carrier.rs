@@ -21,11 +21,11 @@ use blosc2::{ErrorKind, Result, SChunk, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CarrierKind {
-    /// An expression on other arrays. Python: `LazyExpr`.
+    /// An expression of other arrays. Python: `LazyExpr`.
     LazyExpr,
     /// A function of other arrays, with its source code. Python: `LazyUDF`.
     LazyUdf,
-    /// The cache of an array stored elsewhere, with the chunks fetched so far. Python: `Proxy`.
+    /// A cache for an array that is stored elsewhere. It contains the chunks that were fetched. Python: `Proxy`.
     Proxy,
     /// A reference to an array at an address, with or without a cache of fetched chunks. Python: `RemoteArray`.
     RemoteArray,
@@ -33,7 +33,7 @@ pub enum CarrierKind {
     RemoteStore,
     /// A reference to an array on a Caterva2 server. Python: `C2Array`.
     C2Array,
-    /// A kind that this crate does not know.
+    /// A kind that is unknown to this crate.
     Other,
 }
 
@@ -51,10 +51,10 @@ impl CarrierKind {
     }
 }
 
-/// A Python object that describes a computation or refers to data elsewhere, instead of holding data.
+/// A file or entry written by Python that holds no data: it describes a computation, or refers to data elsewhere.
 ///
-/// This crate only returns the description: it does not follow the reference and does not run code. The items of the
-/// super-chunk hold no data, except the chunks that a proxy or a remote array has fetched and stored there.
+/// This crate only returns the description. It does not follow the reference or run code. The items of the super-chunk
+/// are not data, except in the chunks that a proxy or a remote array has fetched and stored.
 ///
 /// ```
 /// use blosc2_store::{CarrierKind, Object};
@@ -131,13 +131,14 @@ impl Carrier {
         self.kind
     }
 
-    /// Returns the expression, or the source code of the function; `None` for a reference.
+    /// Returns the expression, or the source code of the function. Returns `None` for a reference.
     pub fn expression(&self) -> Option<&str> {
         let parts = ["expression", "udf_source", "UDF"];
         parts.into_iter().find_map(|part| self.description.get(part)?.as_str())
     }
 
-    /// Returns the operands of a computation: the name and the path or address of each, `?` if it is unknown.
+    /// Returns the operands of a computation: the name of each operand, and its path or address, which is `?` if
+    /// unknown.
     pub fn operands(&self) -> Vec<(String, String)> {
         let Some(Value::Map(operands)) = self.description.get("operands") else { return vec![] };
         let named = operands.iter().map(|(name, place)| {
@@ -146,24 +147,24 @@ impl Carrier {
         named.collect()
     }
 
-    /// Returns the path or address of the data; `None` for a computation, or if it is unknown.
+    /// Returns the path or address of the data. Returns `None` for a computation, or if the address is unknown.
     pub fn source(&self) -> Option<String> {
         place_of(&self.description).or_else(|| place_of(self.description.get("source")?))
     }
 
-    /// Returns the whole description, as the file stores it.
+    /// Returns the complete description as it is stored in the file.
     pub fn description(&self) -> &Value {
         &self.description
     }
 
     /// Converts the carrier into its super-chunk, for example for
-    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` for an entry of a store that is
-    /// only a reference.
+    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object). Returns `None` for an entry of a store
+    /// that is only a reference.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk
     }
 
-    /// Returns the super-chunk; `None` for an entry of a store that is only a reference.
+    /// Returns the super-chunk. Returns `None` for an entry of a store that is only a reference.
     pub fn schunk(&self) -> Option<&SChunk> {
         self.schunk.as_ref()
     }

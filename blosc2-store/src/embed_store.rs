@@ -21,8 +21,8 @@ const CHUNKSIZE: usize = 8192;
 const OPEN: &str = "open an embedded store";
 const CHANGE: &str = "change an embedded store";
 
-/// Arrays and super-chunks in one file (`.b2e`), each stored as a frame in the data of a super-chunk. Python:
-/// `EmbedStore`.
+/// A store of arrays and super-chunks in one file (`.b2e`). The file is a super-chunk; its data are the frames of all
+/// entries. Python: `EmbedStore`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -40,14 +40,19 @@ const CHANGE: &str = "change an embedded store";
 /// ```
 ///
 /// # Several writers
-/// Any number of handles, threads and programs can change one file at the same time if all of them lock it:
-/// [`open_rw`](Self::open_rw) and [`create`](Self::create) do so, Python does with `locking=True`. Each change takes
-/// the lock of the file `FILE.b2lock`, which is not removed, and first reads the changes that other handles have made.
-/// [`keys`](Self::keys) and [`get`](Self::get) return the entries at the time when this handle was opened or last made
-/// a change; reopen the store to see later changes by other handles.
+/// Any number of handles, threads and programs can change one file at the same time if all of them lock the file.
+/// [`open_rw`](Self::open_rw) and [`create`](Self::create) lock it; Python locks it with `locking=True`. A store that
+/// is opened by [`from_schunk`](Self::from_schunk) locks its file if the super-chunk was opened with
+/// [`locking`](OpenOptions::locking).
 ///
-/// A program that dies in the middle of a change may leave the file [unfinished](OpenOptions#crash-recovery); `open_rw`
-/// recovers it. A store that is opened by [`from_schunk`](Self::from_schunk) has the options of its super-chunk.
+/// Each change locks the file `FILE.b2lock` (the full file name and `.b2lock`), and first reads the changes by other
+/// handles. This lock file is never removed.
+///
+/// [`keys`](Self::keys) and [`get`](Self::get) return the entries that existed when this handle was opened or made its
+/// last change. To see later changes by other handles, reopen the store.
+///
+/// If a program dies during a change, the file may be [unfinished](OpenOptions#crash-recovery). `open_rw` then recovers
+/// the file.
 #[derive(Debug)]
 pub struct EmbedStore {
     schunk: SChunk,
@@ -75,18 +80,19 @@ impl EmbedStore {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens a file for reading and changing, with [locking](OpenOptions::locking); see [`EmbedStore`] for the use by
-    /// several programs. A change that a program left unfinished when it died is first rolled back or completed.
+    /// Opens a file for reading and changing, with [locking](OpenOptions::locking): see [several
+    /// writers](Self#several-writers). If a program died during a change, this method first rolls the change back or
+    /// completes it.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: this program has the file open for changing by a handle that does not lock it;
+    /// - [`ErrorKind::Busy`]: this program already has a handle without locking that is open for changing the file;
     /// - [`ErrorKind::Unsupported`]: the file has several names (hard links);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).locking(true).open(path)?)
     }
 
-    /// Creates an empty store in a new file, and opens it like [`open_rw`](Self::open_rw).
+    /// Creates an empty store in a new file, and opens the store like [`open_rw`](Self::open_rw).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -140,7 +146,7 @@ impl EmbedStore {
         Ok(Self { schunk, entries, places })
     }
 
-    /// Returns whether a super-chunk holds an embedded store, as its metalayers state.
+    /// Returns whether the metalayers of a super-chunk identify it as an embedded store.
     pub fn is_in(schunk: &SChunk) -> bool {
         NAMES.iter().any(|name| schunk.meta().contains(name))
     }
@@ -150,8 +156,8 @@ impl EmbedStore {
         self.entries.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Returns the key of each entry in stored order, and the position of its frame in the data of the
-    /// [super-chunk](Self::schunk), in bytes; `None` for a reference to data elsewhere.
+    /// Returns an iterator over the key of each entry and the byte range of its frame in the data of the
+    /// [super-chunk](Self::schunk), in stored order. The range is `None` for a reference to data elsewhere.
     ///
     /// In an undamaged store the ranges do not overlap.
     ///
@@ -189,7 +195,7 @@ impl EmbedStore {
         self.entries.is_empty()
     }
 
-    /// Returns a copy of the super-chunk of an entry, in memory.
+    /// Returns an in-memory copy of the super-chunk of an entry.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
@@ -219,14 +225,15 @@ impl EmbedStore {
         missing(&self.schunk, doing, key)
     }
 
-    /// Adds a super-chunk, or replaces the entry with this key. For an array, pass its [`NDArray::schunk`].
+    /// Adds a super-chunk, or replaces the entry with this key. For an array, pass its [`NDArray::schunk`]. Python:
+    /// `store[key] = value`.
     ///
-    /// The bytes of a replaced entry stay in the file. Python: `store[key] = value`.
+    /// Replacing an entry does not make the file smaller: the bytes of the old entry stay in the file.
     ///
     /// [`NDArray::schunk`]: blosc2::NDArray::schunk
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](crate::TreeStore);
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](crate::TreeStore#keys);
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
     /// - [`ErrorKind::Unsupported`]: `schunk` has a chunk in the Blosc1 format;
     /// - the errors of [changing a container](crate#changing-a-container).
@@ -245,7 +252,7 @@ impl EmbedStore {
         })
     }
 
-    /// Removes an entry. Its bytes stay in the file.
+    /// Removes an entry. The file does not become smaller: the bytes of the entry stay in the file.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;

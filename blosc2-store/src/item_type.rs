@@ -16,9 +16,10 @@ const MAX_LENGTH: u64 = 32;
 /// Default `batch_rows`.
 const BATCH_ROWS: u64 = 2048;
 
-/// The type of the items of a list: kind, nullability, and options such as bounds. Python: `SchemaSpec`.
+/// The type of the items of a list: the kind, whether items can be null, and options such as bounds. Python:
+/// `SchemaSpec`.
 ///
-/// Create it from an [`ItemKind`], which sets the options to the defaults of Python.
+/// Create an item type from an [`ItemKind`]. The options then have the defaults of Python.
 ///
 /// ```
 /// use blosc2_store::{ItemKind, ItemType};
@@ -78,7 +79,8 @@ pub enum ItemKind {
     Complex128,
     /// Boolean.
     Bool,
-    /// Timestamp: 64-bit signed integer, the time since 1970-01-01 in `unit`: `s`, `ms`, `us` (default) or `ns`.
+    /// Timestamp: 64-bit signed integer, the time since 1970-01-01. Its unit is the option `unit`: `s`, `ms`, `us`
+    /// (default) or `ns`.
     Timestamp,
     /// String of at most `max_length` characters, 32 by default.
     String,
@@ -88,14 +90,14 @@ pub enum ItemKind {
     VlString,
     /// Variable-length bytes. Python: `vlbytes`.
     VlBytes,
-    /// Variable-length string. Python: `utf8`. In a list, it is stored like `VlString`. Columns of a table are stored
-    /// differently for the two kinds: see [`ColumnKind`](crate::ColumnKind).
+    /// Variable-length string. Python: `utf8`. Lists store this kind like `VlString`. Tables store columns of the two
+    /// kinds differently: see [`ColumnKind`](crate::ColumnKind).
     Utf8,
     /// List of items of one type.
     List(Box<ItemType>),
     /// Structure: a map with these fields, in this order.
     Struct(Vec<(String, ItemType)>),
-    /// A kind of this name, which this crate does not know. Its items can be read, but not written.
+    /// A kind of this name that is unknown to this crate. Its items can be read, but not written.
     Other(String),
 }
 
@@ -151,7 +153,7 @@ fn place(option: &str) -> usize {
 }
 
 impl ItemKind {
-    /// Returns the name in Python.
+    /// Returns the name of the kind in Python.
     pub fn name(&self) -> &str {
         match self {
             Self::List(_) => "list",
@@ -228,15 +230,15 @@ impl ItemType {
             || is_set("null_storage")
     }
 
-    /// Sets an option. Its name is that of the argument in Python:
+    /// Sets an option. Options have the same names as the arguments in Python:
     ///
-    /// - integers and floats: `ge`, `gt`, `le`, `lt`, the bounds of the value;
+    /// - integers and floats: `ge`, `gt`, `le` and `lt` are the bounds of the value (≥, >, ≤, <);
     /// - `String` and `Bytes`: `min_length` and `max_length`;
     /// - `Timestamp`: `unit` and `timezone`;
     /// - the list type of a [`ListArray`](crate::ListArray): `batch_rows`, `items_per_block`, and `storage`, which is
     ///   `batch` or `vl`.
     ///
-    /// Options are checked when an array is created with the type.
+    /// This method does not check the option. Creating an array with the type checks it.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         match self.options.iter_mut().find(|(known, _)| known == name) {
@@ -251,13 +253,13 @@ impl ItemType {
         self.options.sort_by_key(|(name, _)| place(name));
     }
 
-    /// Returns the value of an option. The kind, the type of the items of a list and the fields of a structure are not
-    /// options: [`kind`](Self::kind) returns them.
+    /// Returns the value of an option. The type of the items of a list and the fields of a structure are not options,
+    /// but parts of the [`kind`](Self::kind).
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value)
     }
 
-    /// Returns the kind and all options, as Python writes them.
+    /// Returns the kind and all options in the form that Python writes.
     pub fn metadata(&self) -> Value {
         Value::Map(self.pairs())
     }

@@ -15,12 +15,14 @@ const MAKE: &str = "create a list array";
 const READ: &str = "read from a list array";
 const WRITE: &str = "write to a list array";
 
-/// An array of variable-length lists, whose items have one type. Python: `ListArray`.
+/// An array with one variable-length list in each row. All items of the lists have one type. Python: `ListArray`.
 ///
-/// By default it is a [`BatchArray`] with the metalayer `listarray`: appended rows are buffered and written in batches
-/// of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows; dropping the array does
-/// too, but ignores errors. If the option `storage` of its [list type](Self::list_type) is `vl`, it is an
-/// [`ObjectArray`], and each row is written immediately.
+/// By default, a list array is a [`BatchArray`] with the additional metalayer `listarray`. Appended rows are buffered,
+/// and written in batches of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows.
+/// Dropping the array also writes the buffered rows, but ignores errors.
+///
+/// If the option `storage` of the [list type](Self::list_type) is `vl`, the list array is an [`ObjectArray`] with this
+/// metalayer. Each row is then written immediately.
 ///
 /// ```
 /// use blosc2::Value;
@@ -79,11 +81,12 @@ impl ListArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Creates an empty array in a new contiguous file, for lists of items of the type `item`. If `nullable` is `true`,
-    /// rows can be null (`None`).
+    /// Creates an empty array in a new contiguous file. The items of the lists have the type `item`. If `nullable` is
+    /// `true`, rows can be null (`None`).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
+    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that does not exist for its kind, or an option with an
+    ///   invalid value;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(
         path: impl AsRef<Path>,
@@ -95,18 +98,19 @@ impl ListArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
     }
 
-    /// Creates an empty array in memory, for lists of items of the type `item`. If `nullable` is `true`, rows can be
-    /// null (`None`).
+    /// Creates an empty array in memory. The items of the lists have the type `item`. If `nullable` is `true`, rows can
+    /// be null (`None`).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
+    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that does not exist for its kind, or an option with an
+    ///   invalid value;
     /// - [`ErrorKind::Unsupported`]: this build does not have the default codec, Zstandard.
     pub fn in_memory(item: impl Into<ItemType>, nullable: bool) -> Result<Self> {
         Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
     }
 
-    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses. `list` is the type
-    /// of the rows, of the kind [`List`](ItemKind::List).
+    /// Creates an array in an empty super-chunk. The array uses the storage and the compression parameters of the
+    /// super-chunk. `list` is the type of the rows; its kind must be [`List`](ItemKind::List).
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -120,8 +124,8 @@ impl ListArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `list` has another
-    ///   kind, or an option that is invalid or not of its kind;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; its typesize is not 1; the kind of `list` is not
+    ///   `List`; or `list` has an option that does not exist for its kind, or an option with an invalid value;
     /// - [`ErrorKind::Unsupported`]: the option `serializer` is not `msgpack`;
     /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
@@ -141,12 +145,12 @@ impl ListArray {
     /// Opens the array in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the underlying [`BatchArray`] or
-    ///   [`ObjectArray`], is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow and this build does not have the feature
-    ///   `arrow`; or its format version is newer than this crate supports;
-    /// - the errors of [`BatchArray::nitems`], which reads all batches if the stored numbers of rows are missing or
-    ///   invalid.
+    /// - [`ErrorKind::InvalidData`]: the metalayer `listarray` is missing or invalid, or the metalayer of the
+    ///   underlying [`BatchArray`] or [`ObjectArray`] is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the items are serialized with Arrow, and this build does not have the feature
+    ///   `arrow`; or the format version of the array is newer than this crate supports;
+    /// - the errors of [`BatchArray::nitems`]. `from_schunk` calls this method, which reads all batches if the stored
+    ///   numbers of rows are missing or invalid.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(
@@ -212,7 +216,8 @@ impl ListArray {
         }
     }
 
-    /// Returns the variable-length metalayers: those of the user, and those of the [`BatchArray`].
+    /// Returns the variable-length metalayers: the metalayers of the user, and the metalayer `_batch_array_metadata` of
+    /// the [`BatchArray`].
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.stored().vlmeta()
     }
@@ -225,7 +230,7 @@ impl ListArray {
         }
     }
 
-    /// Returns the type of the rows, of the kind [`List`](ItemKind::List).
+    /// Returns the type of the rows. Its kind is [`List`](ItemKind::List).
     pub fn list_type(&self) -> &ItemType {
         &self.list
     }
@@ -243,8 +248,8 @@ impl ListArray {
         self.list.is_nullable()
     }
 
-    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. Buffered rows are
-    /// kept.
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. Buffered rows stay in
+    /// the buffer.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -257,7 +262,7 @@ impl ListArray {
         Ok(())
     }
 
-    /// Returns the number of rows, including the buffered ones.
+    /// Returns the number of rows, including buffered rows.
     pub fn len(&self) -> u64 {
         // The stored number of rows is untrusted.
         self.stored.saturating_add(self.pending() as u64)
@@ -273,14 +278,14 @@ impl ListArray {
         self.pending.len()
     }
 
-    /// Reads a row; `None` if it is null. Python: `array[row]`.
+    /// Reads a row. Returns `None` for a null row. Python: `array[row]`.
     ///
-    /// It decompresses the block of the row. To read many rows, use [`iter`](Self::iter).
+    /// Each call decompresses the block that contains the row. To read many rows, use [`iter`](Self::iter).
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
     /// - [`ErrorKind::InvalidData`]: the row is not a list, or the number of rows in its batch differs from the stored
-    ///   one;
+    ///   number;
     /// - the errors of [reading values](crate#reading-values).
     pub fn get(&self, row: u64) -> Result<Option<Vec<Value>>> {
         let value = match self.pending_index(row)? {
@@ -293,7 +298,8 @@ impl ListArray {
         self.row_of(value)
     }
 
-    /// Returns an iterator over all rows, which reads batch by batch. After an error it continues with the next batch.
+    /// Returns an iterator over all rows. The iterator reads batch by batch. After an error, the iterator continues
+    /// with the next batch.
     pub fn iter(&self) -> impl Iterator<Item = Result<Option<Vec<Value>>>> + '_ {
         let stored: Box<dyn Iterator<Item = Result<Value>> + '_> = match self.rows() {
             Rows::Batches(batches) => Box::new(batches.items()),
@@ -305,20 +311,21 @@ impl ListArray {
 
     /// Appends a row; `None` is a null row. Python: `append`.
     ///
-    /// Items of float and complex types are rounded to the precision of the type. Float types accept integers, and
-    /// types of bytes accept sequences of integers from 0 to 255, such as `Vec<u8>`. Of a map, only the fields of the
-    /// type are stored.
+    /// Items of float and complex types are rounded to the precision of the type. Float types accept integers. `Bytes`
+    /// and `VlBytes` accept sequences of integers from 0 to 255, such as `Vec<u8>`. If an item is a structure, only the
+    /// fields of its type are stored; other fields are ignored.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
     ///   field;
-    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`,
-    ///   `max_length`); an item or row that is not nullable is null; or a list starts with the string `__tuple__`:
-    ///   Python would read it as a tuple;
-    /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`, `max_length`);
+    ///   - an item or row is null, but its type is not nullable;
+    ///   - a list starts with the string `__tuple__`, because Python would read such a list as a tuple;
+    /// - [`ErrorKind::Unsupported`]: the items are of the kind [`Other`](ItemKind::Other);
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading;
-    /// - if the row completes a batch or the option `storage` of the list type is `vl`, the errors of
-    ///   [changing a container](crate#changing-a-container). The row is not appended then.
+    /// - the errors of [changing a container](crate#changing-a-container), if the row completes a batch or the option
+    ///   `storage` of the list type is `vl`. After such an error, the row is not appended.
     pub fn append<T: Serialize>(&mut self, row: Option<&[T]>) -> Result<()> {
         let value = self.value_of(row)?;
         if let Rows::Objects(objects) = self.rows_mut() {
@@ -336,16 +343,17 @@ impl ListArray {
         Ok(())
     }
 
-    /// Replaces a row. If the row is in a stored batch, the whole batch is rewritten. Python: `array[row] = with`.
+    /// Replaces a row. If the row is in a stored batch, the complete batch is rewritten. Python: `array[row] = with`.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
     /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
     ///   field;
-    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`,
-    ///   `max_length`); an item or row that is not nullable is null; or a list starts with the string `__tuple__`:
-    ///   Python would read it as a tuple;
-    /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`, `max_length`);
+    ///   - an item or row is null, but its type is not nullable;
+    ///   - a list starts with the string `__tuple__`, because Python would read such a list as a tuple;
+    /// - [`ErrorKind::Unsupported`]: the items are of the kind [`Other`](ItemKind::Other);
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {
@@ -373,7 +381,8 @@ impl ListArray {
     /// Writes the buffered rows as a batch.
     ///
     /// # Errors
-    /// Fails with the errors of [changing a container](crate#changing-a-container). The rows stay buffered then.
+    /// Fails with the errors of [changing a container](crate#changing-a-container). After an error, the rows stay in
+    /// the buffer.
     pub fn flush(&mut self) -> Result<()> {
         if let (Some(Rows::Batches(batches)), false) = (&mut self.rows, self.pending.is_empty()) {
             let before = batches.len();

@@ -15,11 +15,11 @@ const LIST: &str = "list the files of a store";
 const OPEN: &str = "open a file of a store";
 const VERIFY: &str = "verify a file of a store";
 
-/// The files of a store as they are stored: the members of a zip file, or the files in a directory and its
-/// subdirectories.
+/// A list of the stored files of a [`TreeStore`](crate::TreeStore): the members of a zip file, or the files in a
+/// directory and its subdirectories.
 ///
-/// Unlike [`TreeStore`](crate::TreeStore), this type does not interpret the files, so that it also lists those of a
-/// damaged store, and those that are not part of the format. `blosc2_format::file::check` checks a file.
+/// This type does not interpret the files. It therefore also lists the files of a damaged store, and files that are not
+/// part of the format. To check the content of a file, use `blosc2_format::file::check`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -42,8 +42,8 @@ const VERIFY: &str = "verify a file of a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Symbolic links and other entries that are neither files nor directories are not listed and never opened. The lock
-/// file of the store and temporary files of this crate are not listed either.
+/// Only regular files are listed and opened; symbolic links, pipes and devices are ignored. The lock file of the store
+/// and the temporary files of this crate are not listed.
 #[derive(Debug)]
 pub struct Members(Files);
 
@@ -86,7 +86,7 @@ impl Members {
     ///
     /// # Errors
     /// - [`ErrorKind::Io`]: reading from the source fails;
-    /// - [`ErrorKind::InvalidData`]: it is not a zip file, or its list of members is damaged.
+    /// - [`ErrorKind::InvalidData`]: the source is not a zip file, or its list of members is damaged.
     pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         let archive = Archive::open(Arc::new(source))?;
         let overlaps = overlaps(&archive);
@@ -109,8 +109,8 @@ impl Members {
         names.map(|name| Member { members: self, name })
     }
 
-    /// Returns the names that the list of a zip file contains more than once. Only the last of these members is listed.
-    /// Files in a directory have different names.
+    /// Returns the names that occur more than once in the list of members of a zip file. [`iter`](Self::iter) returns
+    /// only the last member with such a name. For a directory, the set is empty.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: reading fails.
@@ -121,7 +121,7 @@ impl Members {
         }
     }
 
-    /// Returns the file with this [name](Member::name); `None` if there is none.
+    /// Returns the file with this [name](Member::name), or `None` if there is no such file.
     pub fn get(&self, name: &str) -> Option<Member<'_>> {
         let name = match &self.0 {
             Files::Folder { files, .. } => files.get_key_value(name).map(|(name, _)| name.as_str()),
@@ -152,14 +152,14 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Returns the path inside the store, with `/` as the separator. Characters of a file name that are not UTF-8 are
-    /// replaced.
+    /// Returns the path inside the store, with `/` as the separator. Bytes of a file name that are not UTF-8 are
+    /// replaced by the character U+FFFD.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// Returns the key of the object if the file is a frame: the name with `/` before it and without its extension;
-    /// `None` if that is not a valid key, and for `embed.b2e`.
+    /// Returns the key that the file has if it is a frame: `/` and the name without its extension. Returns `None` for
+    /// `embed.b2e`, and if the result is not a valid key.
     pub fn key(&self) -> Option<String> {
         key::of_name(self.name).map(|(key, _)| key)
     }
@@ -168,8 +168,8 @@ impl<'a> Member<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: the member is compressed or encrypted by zip;
-    /// - [`ErrorKind::InvalidData`]: the member extends beyond the end of the zip file, overlaps another member, or
-    ///   has another name in the header before its bytes;
+    /// - [`ErrorKind::InvalidData`]: the member extends beyond the end of the zip file; the member overlaps another
+    ///   member; or the header before the member contains a different name;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read.
     pub fn open(&self) -> Result<Arc<dyn ReadAt + Send + Sync>> {
         match &self.members.0 {
@@ -196,8 +196,8 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Compares the bytes of a member of a zip file with their stored checksum. Does nothing for a file in a
-    /// directory, which has no checksum.
+    /// Checks the bytes of a member of a zip file against their stored checksum. Files in a directory have no checksum:
+    /// for such a file, this method does nothing.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the checksum differs;

@@ -10,7 +10,7 @@ use crate::ctable;
 use crate::embed_store::Entry;
 use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, TreeStore};
 
-/// The container in a file, a directory or an entry of a store. Python: `blosc2.open`.
+/// The array, store, table or other container in a file, a directory or an entry of a store. Python: `blosc2.open`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -32,28 +32,27 @@ pub enum Object {
     NDArray(NDArray),
     /// A super-chunk.
     SChunk(SChunk),
-    /// A tensor in a plain super-chunk.
+    /// A tensor: the items of an array in a super-chunk without chunk and block shape.
     Tensor(Tensor),
-    /// An array of values, one per chunk.
+    /// An array of values. Each value is one chunk.
     ObjectArray(ObjectArray),
-    /// An array of batches of values, one batch per chunk.
+    /// An array of values in batches. Each batch is one chunk.
     BatchArray(BatchArray),
     /// An array of lists.
     ListArray(ListArray),
-    /// A store of frames in one super-chunk.
+    /// A store of arrays and super-chunks in one file.
     EmbedStore(EmbedStore),
-    /// A store of files in a directory or a zip file.
+    /// A store of arrays, super-chunks and tables in a directory or a zip file.
     TreeStore(TreeStore),
     /// A table with columns.
     CTable(CTable),
-    /// A computation, or a reference to data elsewhere.
+    /// A Python object that holds no data: a computation, or a reference to data elsewhere.
     Carrier(Carrier),
 }
 
 impl Object {
-    /// Opens a file or a directory for reading.
-    ///
-    /// The content determines the container, not the name.
+    /// Opens a file or a directory for reading. The content of the file determines the type of the container; the file
+    /// name does not matter.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -65,9 +64,10 @@ impl Object {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens the container in a custom storage backend, such as object storage, for reading.
+    /// Opens the container in a custom storage backend, such as object storage, for reading. The content determines the
+    /// type of the container.
     ///
-    /// The content determines the container. A zip file is a store, whose members are read in place.
+    /// A zip file is a store: its members are read in place, without unpacking the file.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -119,9 +119,10 @@ impl Object {
         Ok(Self::SChunk(schunk))
     }
 
-    /// Returns the name of the container: `ndarray`, `schunk`, `tensor`, `objectarray`, `batcharray`, `listarray`,
-    /// `embedstore`, `treestore`, `dictstore`, `ctable`, or for a carrier `lazyexpr`, `lazyudf`, `proxy`,
-    /// `remotearray`, `remotestore`, `c2array` or `carrier`.
+    /// Returns the name of the type of the container:
+    /// - `ndarray`, `schunk`, `tensor`, `objectarray`, `batcharray`, `listarray`, `embedstore`, `treestore`,
+    ///   `dictstore` or `ctable`;
+    /// - for a [`Carrier`]: `lazyexpr`, `lazyudf`, `proxy`, `remotearray`, `remotestore`, `c2array` or `carrier`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NDArray(_) => "ndarray",
@@ -138,8 +139,8 @@ impl Object {
         }
     }
 
-    /// Returns the super-chunk of the container; `None` for a [`TreeStore`], a [`CTable`], and a carrier without a
-    /// super-chunk. The super-chunk of a [`ListArray`] does not contain the buffered rows.
+    /// Returns the super-chunk of the container. Returns `None` for a [`TreeStore`], a [`CTable`], and a carrier
+    /// without a super-chunk. The super-chunk of a [`ListArray`] does not contain the buffered rows.
     pub fn schunk(&self) -> Option<&SChunk> {
         match self {
             Self::NDArray(array) => Some(array.schunk()),
@@ -154,11 +155,12 @@ impl Object {
         }
     }
 
-    /// Returns the array of an [`Object::NDArray`]. Other containers, such as a [`Tensor`], are not converted.
+    /// Returns the array of an [`Object::NDArray`]. This method does not convert other containers, such as a
+    /// [`Tensor`].
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it is not an [`Object::NDArray`];
-    /// - [`ErrorKind::Unsupported`]: it is a carrier, which holds no data.
+    /// - [`ErrorKind::TypeMismatch`]: the container is not an [`Object::NDArray`];
+    /// - [`ErrorKind::Unsupported`]: the container is a carrier, which holds no data.
     pub fn into_ndarray(self) -> Result<NDArray> {
         let doing = "open an array";
         match self {
@@ -173,7 +175,7 @@ impl Object {
 }
 
 impl EmbedStore {
-    /// Opens a copy of an entry, in memory. Changes of the copy do not change the store.
+    /// Opens an in-memory copy of an entry. Changes to the copy do not change the store.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
@@ -217,7 +219,7 @@ impl TreeStore {
         Object::from_schunk(schunk)
     }
 
-    /// Opens an entry that is an array, for reading.
+    /// Opens an array of the store for reading.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
@@ -244,24 +246,24 @@ impl CTable {
     /// Opens the table in a file or a directory for reading.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;
-    /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
+    /// - [`ErrorKind::TypeMismatch`]: the container is not a table;
+    /// - [`ErrorKind::InvalidData`]: the schema or the mask of valid rows is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the version of the schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::of(Object::open(path)?).map_err(|error| error.at(path))
     }
 
-    /// Opens the table in a contiguous frame in memory, for reading and changing. Python: `ctable_from_cframe`, which
-    /// opens it for reading.
+    /// Opens the table in a contiguous frame in memory, for reading and changing. Python's `ctable_from_cframe` opens
+    /// the table for reading only.
     ///
-    /// [`to_cframe`](Self::to_cframe) returns a frame with the changes.
+    /// To get a frame with the changes, call [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;
-    /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
+    /// - [`ErrorKind::TypeMismatch`]: the container is not a table;
+    /// - [`ErrorKind::InvalidData`]: the schema or the mask of valid rows is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the version of the schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         let store = OpenOptions::new().write(true).from_cframe(bytes)?;

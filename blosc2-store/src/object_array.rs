@@ -12,10 +12,10 @@ const NAME: &str = "vlarray";
 const OPEN: &str = "open an object array";
 const MAKE: &str = "create an object array";
 
-/// An array of values of any type and size, one per chunk. Python: `ObjectArray`, formerly `VLArray`.
+/// An array of values of any type and size. Each value is one chunk. Python: `ObjectArray`, formerly `VLArray`.
 ///
-/// It is a super-chunk with the metalayer `vlarray`, in a contiguous file, a directory or in memory. Each value is read
-/// and written separately; for many small values a [`BatchArray`](crate::BatchArray) compresses better.
+/// An object array is a super-chunk with the metalayer `vlarray`, in a contiguous file, a directory or in memory. Each
+/// value is read and written separately. For many small values, a [`BatchArray`](crate::BatchArray) compresses better.
 ///
 /// ```
 /// use blosc2::Value;
@@ -87,9 +87,9 @@ impl ObjectArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`](blosc2::ErrorKind::InvalidArgument): the super-chunk has chunks, or a typesize
-    ///   other than 1;
-    /// - [`ErrorKind::ReadOnly`](blosc2::ErrorKind::ReadOnly): it was opened for reading or appending;
+    /// - [`ErrorKind::InvalidArgument`](blosc2::ErrorKind::InvalidArgument): the super-chunk has chunks, or its
+    ///   typesize is not 1;
+    /// - [`ErrorKind::ReadOnly`](blosc2::ErrorKind::ReadOnly): the super-chunk was opened for reading or appending;
     /// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): the file cannot be written.
     pub fn new_in(mut schunk: SChunk) -> Result<Self> {
         check_new(&schunk, MAKE)?;
@@ -102,15 +102,15 @@ impl ObjectArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): the metalayer `vlarray` is missing or invalid;
-    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): its values are not serialized with msgpack, or its
-    ///   format version is newer than this crate supports.
+    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): the values are not serialized with msgpack, or the
+    ///   format version of the array is newer than this crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         tag(&schunk, NAME, OPEN)?;
         Ok(Self { schunk })
     }
 
-    /// Returns the default compression parameters, which are those of Python: Zstandard at level 5, shuffle, and a
-    /// dictionary in each chunk.
+    /// Returns the default compression parameters: Zstandard at level 5, shuffle, and a dictionary in each chunk.
+    /// Python has the same defaults.
     pub fn default_cparams() -> CParams {
         CParams::default().dictionary(true)
     }
@@ -167,7 +167,7 @@ impl ObjectArray {
         self.schunk.value(index)
     }
 
-    /// Returns a double-ended iterator over all values. It reads each value when it is reached.
+    /// Returns a double-ended iterator over all values. Each step of the iterator reads one value.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Value>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }

@@ -16,11 +16,11 @@ const MAX_CHUNK: usize = 256 << 20;
 const MAX_NDIM: usize = 254;
 const OPEN: &str = "open a tensor";
 
-/// A tensor: a super-chunk with the items of an array, and its shape and dtype in a metalayer. Python: `save_array`,
-/// `save_tensor`, `pack_array2`, `pack_tensor`.
+/// A tensor: a super-chunk with the items of an array, and with the shape and the dtype in a metalayer. Python:
+/// `save_array`, `save_tensor`, `pack_array2`, `pack_tensor`.
 ///
-/// [`read`](Self::read) returns all items. Python returns the type that was stored: a NumPy array, or a tensor of
-/// PyTorch or TensorFlow.
+/// [`read`](Self::read) returns all items. Python returns an object of the type that was stored: a NumPy array, or a
+/// tensor of PyTorch or TensorFlow.
 ///
 /// ```
 /// use blosc2_store::Tensor;
@@ -51,7 +51,7 @@ impl Tensor {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens a tensor in a frame in memory. Python: `unpack_array2`, `unpack_tensor`.
+    /// Opens the tensor in a contiguous frame in memory. Python: `unpack_array2`, `unpack_tensor`.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -59,7 +59,7 @@ impl Tensor {
         Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
-    /// Opens a tensor in a super-chunk.
+    /// Opens the tensor in a super-chunk.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `__pack_tensor__` is missing, or does not match the chunks;
@@ -90,12 +90,11 @@ impl Tensor {
         schunk.vlmeta().contains(NAME)
     }
 
-    /// Creates a tensor in memory from items in C order, with the default compression parameters, which are those of
-    /// Python.
+    /// Creates a tensor in memory from items in C order, with the default compression parameters of Python.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape, or the metalayer cannot describe
-    ///   the dtype, for example a sub-array; see [`Value::from_dtype`];
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; or the metalayer cannot describe
+    ///   the dtype, for example a sub-array, see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
         Self::from_slice_with(items, shape, CParams::default())
@@ -104,8 +103,8 @@ impl Tensor {
     /// Creates a tensor in memory from items in C order, with the given compression parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; or a parameter is out of range;
-    ///   or the metalayer cannot describe the dtype, for example a sub-array; see [`Value::from_dtype`];
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; a parameter is out of range; or
+    ///   the metalayer cannot describe the dtype, for example a sub-array, see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn from_slice_with<T: Element>(
         items: &[T],
@@ -162,7 +161,7 @@ impl Tensor {
 
     /// Reads the bytes of all items, in C order and in the byte order of the dtype.
     ///
-    /// The limit [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) does not apply to the result: for untrusted
+    /// The limit [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) does not apply to the result. For untrusted
     /// input, use [`read`](Self::read).
     ///
     /// # Errors

@@ -14,15 +14,16 @@ use crate::tag::error;
 const TO: &str = "convert an array to Arrow";
 const FROM: &str = "convert from Arrow to an array";
 
-/// Returns the Arrow field of an array: the type of its rows (the indices of the first axis).
+/// Returns an Arrow field with the type of the rows of an array. A row consists of all items with the same index on the
+/// first axis.
 ///
-/// The metadata of the field describe what the Arrow type does not: the shape of rows with several axes, as the
-/// extension type `arrow.fixed_shape_tensor`, and complex numbers.
+/// The metadata of the field describe two properties that the Arrow type cannot express: complex numbers; and the shape
+/// of rows with several axes, as the extension type `arrow.fixed_shape_tensor`.
 ///
 /// # Errors
-/// - [`ErrorKind::Unsupported`]: the dtype of the array is not known, or has no Arrow type;
+/// - [`ErrorKind::Unsupported`]: the dtype of the array is unknown, or has no Arrow type;
 /// - [`ErrorKind::InvalidArgument`]: the array has no axes;
-/// - [`ErrorKind::InvalidData`]: its typesize differs from the size of its dtype.
+/// - [`ErrorKind::InvalidData`]: the typesize of the array differs from the size of its dtype.
 ///
 /// ```
 /// use arrow_schema::DataType;
@@ -53,10 +54,10 @@ pub fn field(name: &str, array: &NDArray) -> Result<Field> {
     items_field(name, dtype, inner, false).map_err(|detail| failed(ErrorKind::Unsupported, detail))
 }
 
-/// Reads rows of an array (indices of its first axis) as an Arrow array with the type of [`field`].
+/// Reads rows of an array (a range of the first axis) as an Arrow array. [`field`] returns the Arrow type.
 ///
-/// The byte order is converted to that of this machine. Numbers in native byte order are not copied after they are
-/// decompressed. The value NaT of dates and durations is null.
+/// Numbers are converted to native byte order. Numbers that are stored in native byte order are decompressed directly
+/// into the Arrow array, without a copy. The value NaT (not a time) of dates and durations becomes null.
 ///
 /// # Errors
 /// - The errors of [`field`];
@@ -106,7 +107,7 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
         .map_err(|(kind, detail)| failed(kind, detail))
 }
 
-/// Reads rows of an array of structures with one axis as a record batch, with a column for each field.
+/// Reads rows of a one-dimensional array of structures as a record batch. Each field of the structures is a column.
 ///
 /// # Errors
 /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the array has several axes;
@@ -137,16 +138,19 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
     Ok(RecordBatch::from(to_arrow(array, rows)?.as_struct()))
 }
 
-/// Creates an array from an Arrow array, with a row for each item. `field` is the field of the Arrow array: its
-/// metadata can describe a shape or complex numbers, see [`field`].
+/// Creates an array from an Arrow array. Each item of the Arrow array becomes a row. The argument `field` is the Arrow
+/// field of the Arrow array. Its metadata can describe a shape or complex numbers, as explained at the function
+/// [`field`](fn@field).
 ///
-/// Strings get the dtype `<U` and byte strings `|S`, with the length of the longest one. Nulls in arrays of dates and
-/// durations become NaT.
+/// Strings get the dtype `<U`, and byte strings the dtype `|S`, with the length of the longest string. Nulls in arrays
+/// of dates and durations become NaT (not a time).
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidArgument`]: there is no dtype for the Arrow type, such as lists of different lengths,
-///   dictionaries and timestamps with a time zone; the array has nulls and holds neither dates nor durations; a string
-///   ends with a zero; or a parameter of the builder is invalid;
+/// - [`ErrorKind::InvalidArgument`], in one of these cases:
+///   - no dtype exists for the Arrow type, such as variable-length lists, dictionaries and timestamps with a time zone;
+///   - the Arrow array has nulls, and its items are not dates or durations;
+///   - a string ends with a zero character or byte;
+///   - a parameter of the builder is invalid;
 /// - the errors of [`NDArrayBuilder::from_bytes`].
 ///
 /// ```
@@ -171,7 +175,8 @@ pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> 
     builder.from_bytes(&bytes, &shape, &dtype.to_string(), dtype.size())
 }
 
-/// Creates an array of structures from a record batch, with a field for each column, without gaps.
+/// Creates an array of structures from a record batch. Each column becomes a field. The structures have no padding
+/// between fields.
 ///
 /// # Errors
 /// Fails with the errors of [`from_arrow`].

@@ -15,12 +15,12 @@ use crate::tag::{ARROW, error};
 const READ: &str = "read Arrow items from a batch array";
 
 impl BatchArray {
-    /// Creates an array in an empty super-chunk. Its items are serialized with Arrow, `items_per_block` items in each
-    /// block. The array uses the storage and the compression parameters of the super-chunk. Python:
+    /// Creates an array in an empty super-chunk. Its items are serialized with Arrow; each block contains
+    /// `items_per_block` items. The array uses the storage and the compression parameters of the super-chunk. Python:
     /// `BatchArray(serializer="arrow")`.
     ///
-    /// The first batch determines the type of all items. With `items_per_block` `None`, the number is computed from the
-    /// first batch and the compression level, as for [`new_in`](Self::new_in).
+    /// The first batch determines the type of all items. If `items_per_block` is `None`, the number of items in each
+    /// block is computed from the first batch and the compression level: see the table at [`new_in`](Self::new_in).
     ///
     /// # Errors
     /// Fails with the errors of [`new_in`](Self::new_in).
@@ -44,7 +44,8 @@ impl BatchArray {
         Self::new_with(schunk, items_per_block, ARROW)
     }
 
-    /// Returns the Arrow type of the items; `None` if they are serialized with msgpack, or before the first batch.
+    /// Returns the Arrow type of the items. Returns `None` if the items are serialized with msgpack, or if the array
+    /// has no batch yet.
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_type(&self) -> Option<&DataType> {
         match self.format() {
@@ -53,16 +54,23 @@ impl BatchArray {
         }
     }
 
-    /// Reads the items of a batch as an Arrow array. The items of several blocks are copied into one array.
+    /// Reads the items of a batch as an Arrow array. If the batch has several blocks, their items are copied into one
+    /// array.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
     /// - [`ErrorKind::TypeMismatch`]: the items are serialized with msgpack;
-    /// - [`ErrorKind::InvalidData`]: a chunk is damaged, its content is not a valid Arrow array of the type of the
-    ///   items, or the number of its items differs from the stored one; see [`recount`](Self::recount);
-    /// - [`ErrorKind::Unsupported`]: the items are views of lists, unions or run-end encoded, their buffers are
-    ///   compressed by Arrow, or they are stored in a byte order other than that of this machine;
-    /// - [`ErrorKind::TooLarge`], [`ErrorKind::Io`]: as for [`batch`](Self::batch).
+    /// - [`ErrorKind::InvalidData`], in one of these cases:
+    ///   - the chunk is damaged;
+    ///   - the content of the chunk is not a valid Arrow array of the type of the items;
+    ///   - the number of items in the chunk differs from the stored number; see [`recount`](Self::recount);
+    /// - [`ErrorKind::Unsupported`], in one of these cases:
+    ///   - the Arrow type of the items is a list view, a union or run-end encoded;
+    ///   - the buffers of the items are compressed by Arrow;
+    ///   - the items are not stored in native byte order;
+    /// - [`ErrorKind::TooLarge`]: the result needs more memory than
+    ///   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) allows;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_batch(&self, index: usize) -> Result<ArrayRef> {
         let schunk = self.schunk();
@@ -92,13 +100,14 @@ impl BatchArray {
         Ok(array)
     }
 
-    /// Returns an iterator over the batches as Arrow record batches with one column, named `values`. The iterator reads
-    /// each batch when it is reached, and continues with the next batch after an error.
+    /// Returns an iterator over the batches as Arrow record batches with one column, named `values`. Each step of the
+    /// iterator reads one batch. After an error, the iterator continues with the next batch.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`]: the items are serialized with msgpack.
     ///
-    /// An error of a batch is an [`ArrowError::ExternalError`] with an error of [`arrow_batch`](Self::arrow_batch).
+    /// If a batch cannot be read, the iterator returns an [`ArrowError::ExternalError`] that contains the error of
+    /// [`arrow_batch`](Self::arrow_batch).
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_batches(&self) -> Result<impl RecordBatchReader + '_> {
         if let Format::Msgpack = self.format() {
@@ -119,8 +128,8 @@ impl BatchArray {
     /// Appends an Arrow array as a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the items have another type than those of the other batches, or the items of this
-    ///   array are serialized with msgpack;
+    /// - [`ErrorKind::TypeMismatch`]: the type of the items differs from the type of the other batches, or the items of
+    ///   this array are serialized with msgpack;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty;
     /// - the errors of [changing a container](crate#changing-a-container).
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]

@@ -1,18 +1,20 @@
-//! Tables, arrays and batches as Arrow arrays and record batches, and back: the feature `arrow`.
+//! Conversion of tables, arrays and batches to and from Arrow arrays and record batches. This module needs the feature
+//! `arrow`.
 //!
-//! | from or to Arrow | functions |
+//! | conversion | functions |
 //! |---|---|
-//! | a table as record batches | [`CTable::record_batches`](crate::CTable::record_batches), [`ReadOptions`] |
-//! | a table from record batches | [`Schema::try_from`](crate::Schema), [`CTable::append_record_batch`](crate::CTable::append_record_batch) |
-//! | an array with items of any type as an Arrow array | [`to_arrow`], [`from_arrow`], [`field`] |
-//! | an array of structures as a record batch | [`to_record_batch`], [`from_record_batch`] |
-//! | batches that are serialized with Arrow | [`BatchArray::new_arrow_in`](crate::BatchArray::new_arrow_in), [`arrow_batch`](crate::BatchArray::arrow_batch), [`append_arrow`](crate::BatchArray::append_arrow), [`arrow_batches`](crate::BatchArray::arrow_batches) |
+//! | a table to record batches | [`CTable::record_batches`](crate::CTable::record_batches), [`ReadOptions`] |
+//! | record batches to a table | [`Schema::try_from`](crate::Schema), [`CTable::append_record_batch`](crate::CTable::append_record_batch) |
+//! | an array with items of any type to or from an Arrow array | [`to_arrow`], [`from_arrow`], [`field`] |
+//! | an array of structures to or from a record batch | [`to_record_batch`], [`from_record_batch`] |
+//! | a batch that is serialized with Arrow to or from an Arrow array | [`BatchArray::new_arrow_in`](crate::BatchArray::new_arrow_in), [`arrow_batch`](crate::BatchArray::arrow_batch), [`append_arrow`](crate::BatchArray::append_arrow), [`arrow_batches`](crate::BatchArray::arrow_batches) |
 //!
-//! The types are those of the crates `arrow-array` and `arrow-schema`, version 60, which the crate `arrow` re-exports.
+//! The Arrow types in this module are defined by the crates `arrow-array` and `arrow-schema`, version 60. The crate
+//! `arrow` re-exports them.
 //!
 //! # Parquet and DataFusion
-//! [`RecordBatches`] is an [`arrow_array::RecordBatchReader`], an iterator over record batches with a schema, which
-//! most libraries for Arrow accept. With the crate `parquet`, a table becomes a file:
+//! [`RecordBatches`] implements [`arrow_array::RecordBatchReader`]: it is an iterator over record batches with a
+//! schema. Most libraries for Arrow accept this trait. The crate `parquet` writes a table to a file:
 //!
 //! ```ignore
 //! let table = CTable::open("events.b2d")?;
@@ -23,7 +25,7 @@
 //! }
 //! writer.close()?;
 //! ```
-//! and a file becomes a table:
+//! The crate `parquet` also reads the file, to create a table:
 //!
 //! ```ignore
 //! let batches = ParquetRecordBatchReaderBuilder::try_new(File::open("events.parquet")?)?.build()?;
@@ -33,8 +35,10 @@
 //! }
 //! table.finish()?;
 //! ```
-//! The crate `parquet-example` in the directory `integrations` of the repository is a program that does both, with a
-//! test. DataFusion receives the batches of the columns that a query needs:
+//! The crate `parquet-example` in the directory `integrations` of the repository is a complete program for both
+//! conversions.
+//!
+//! For a query with DataFusion, read the columns that the query uses:
 //!
 //! ```ignore
 //! let batches = ReadOptions::new().columns(["day", "price"]).read(&table)?.collect::<Result<Vec<_>, _>>()?;
@@ -44,12 +48,12 @@
 //! ```
 //!
 //! # Types
-//! The types of exported tables are those of Python's `CTable.to_arrow`, except for columns of arrays, which get an
-//! extension type, and of complex numbers, which Python does not export.
+//! Exported tables have the same types as those exported by Python's `CTable.to_arrow`, with two exceptions: columns of
+//! arrays get an extension type; and columns of complex numbers, which Python does not export, are exported.
 //!
-//! | [kind of the column](crate::ColumnKind) | Arrow type | other Arrow types that are stored in such a column |
+//! | [kind of the column](crate::ColumnKind) | Arrow type | other Arrow types for which `Schema::try_from` creates this kind |
 //! |---|---|---|
-//! | `Int8` to `Int64`, `UInt8` to `UInt64`, `Float32`, `Float64` | the same | |
+//! | `Int8` to `Int64`, `UInt8` to `UInt64`, `Float32`, `Float64` | the type of the same name | |
 //! | `Bool` | `Boolean` | |
 //! | `Timestamp` | `Timestamp` with its unit and time zone | |
 //! | `Complex64`, `Complex128` | `FixedSizeList` of two `Float32` or `Float64`, with metadata | |
@@ -61,36 +65,44 @@
 //! | `List` | `List` | `LargeList` |
 //! | `Struct` | `Struct` | |
 //! | `NDArray` | `FixedSizeList` with the extension type `arrow.fixed_shape_tensor` | `FixedSizeList` with the metadata `blosc2:ndarray_shape` of Python, or without |
-//! | `Object`, `Computed`, and unknown kinds | none: reading such a column is an error that names it; select other columns | |
+//! | `Object`, `Computed`, and unknown kinds | none: reading such a column fails with an error that contains its name; select other columns | |
 //!
-//! Null rows are null in Arrow, regardless of how the table represents them. Items of lists and fields of structures
-//! are nullable in the exported types, as in Python. "With metadata": the field has the key `blosc2:kind` with the name
-//! of the kind, such as `string[9]`, so that the same kind is created from the schema; without it, strings become
-//! `Utf8` and bytes `VlBytes`.
+//! Null rows are null in Arrow for every representation of nulls in the table. Items of lists and fields of structures
+//! are nullable in the exported types, as in Python.
+//!
+//! "With metadata" means: the Arrow field has the metadata key `blosc2:kind` with the name of the kind, such as
+//! `string[9]`. From such a field, [`Schema::try_from`](crate::Schema) creates a column of the same kind. Without this
+//! key, strings become `Utf8` columns, and bytes become `VlBytes` columns.
 //!
 //! | dtype of an array | Arrow type |
 //! |---|---|
-//! | `b1`, `i1` to `i8`, `u1` to `u8`, `f2` to `f8`, in both byte orders | the same number type, or `Boolean` |
+//! | `b1` | `Boolean` |
+//! | `i1` to `i8`, `u1` to `u8`, `f2` to `f8`, in both byte orders | the number type of the same kind and size |
 //! | `c8`, `c16` | `FixedSizeList` of two floats, with metadata |
-//! | `M8[s]`, `M8[ms]`, `M8[us]`, `M8[ns]`; `m8` | `Timestamp` without time zone; `Duration` |
+//! | `M8[s]`, `M8[ms]`, `M8[us]`, `M8[ns]` | `Timestamp` without time zone |
+//! | `m8[s]`, `m8[ms]`, `m8[us]`, `m8[ns]` | `Duration` |
 //! | `M8[D]` | `Date32` |
 //! | `S`, `U` | `Binary`, `Utf8`, without trailing zeros |
 //! | `V` | `FixedSizeBinary` |
 //! | structures | `Struct` |
-//! | sub-arrays, and the other axes of arrays with several axes | `FixedSizeList` with the extension type `arrow.fixed_shape_tensor` |
+//! | sub-arrays, and all axes of an array after the first axis | `FixedSizeList` with the extension type `arrow.fixed_shape_tensor` |
 //!
 //! # What is copied
-//! When numbers, timestamps, arrays and the bytes of `Utf8` columns are read, the chunks are decompressed directly into
-//! the buffers of the Arrow arrays, unless rows between the selected ones are deleted. Booleans are packed into bits,
-//! and strings of a fixed length are converted. `VlString`, `VlBytes`, `List` and `Struct` columns are decoded value by
-//! value. All batches of a reader share the strings of a `Dictionary` column.
+//! Reading a table:
+//! - Numbers, timestamps, arrays and the bytes of `Utf8` columns are decompressed directly into the buffers of the
+//!   Arrow arrays. If there are deleted rows in the selected range, the data are copied once.
+//! - Booleans are packed into bits, and fixed-length strings are converted.
+//! - `VlString`, `VlBytes`, `List` and `Struct` columns are decoded value by value.
+//! - All batches of a reader share the strings of a `Dictionary` column.
 //!
-//! When numbers, timestamps, arrays and the bytes of strings are written, the buffers of the Arrow arrays are
-//! compressed without a copy. Lists, structures and byte strings are converted value by value.
+//! Writing a table:
+//! - Numbers, timestamps, arrays and the bytes of strings are compressed from the buffers of the Arrow arrays, without
+//!   a copy.
+//! - Lists, structures and byte strings are converted value by value.
 //!
 //! # Untrusted input
-//! The lengths in serialized Arrow data are compared with the number of bytes before it is decoded, and its content is
-//! validated. Invalid data, such as offsets out of bounds or invalid UTF-8, is
+//! Serialized Arrow data can be untrusted. Before decoding, the lengths in the data are compared with the number of
+//! available bytes. The content is validated: invalid data, such as offsets out of bounds or invalid UTF-8, leads to
 //! [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData).
 
 mod arrays;

@@ -23,7 +23,7 @@ const READ: &str = "read a table as record batches";
 /// Rows of a batch, as in Python.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// Options for reading a table as record batches: which columns and rows, and the rows of a batch.
+/// Options for reading a table as record batches: the columns, the rows, and the number of rows in each batch.
 ///
 /// ```
 /// use blosc2_store::arrow::ReadOptions;
@@ -59,28 +59,27 @@ impl ReadOptions {
         Self::default()
     }
 
-    /// Selects columns by their [names](Column::name), in this order.
+    /// Selects columns by their [names](Column::name). The record batches contain the columns in the order of `names`.
     pub fn columns<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
         Self { columns: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Selects a range of the valid rows.
+    /// Selects a range of the valid rows; deleted rows are not counted.
     pub fn rows(self, rows: Range<u64>) -> Self {
         Self { rows: Some(rows), ..self }
     }
 
-    /// Sets the number of rows of each batch; the last batch can have fewer. 0 is the same as 1.
+    /// Sets the number of rows of each batch. The last batch can have fewer rows. 0 means 1.
     pub fn batch_rows(self, rows: usize) -> Self {
         Self { batch_rows: rows.max(1), ..self }
     }
 
-    /// Opens the selected columns of a table. `table` is a `CTable`, a reference to one, or an `Arc` of one.
+    /// Opens the selected columns of a table. `table` is a `CTable`, `&CTable` or `Arc<CTable>`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no column with one of the names;
+    /// - [`ErrorKind::NotFound`]: a selected column does not exist;
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
-    /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed or
-    ///   [stale](Column::is_stale);
+    /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed, or is [stale](Column::is_stale);
     /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Borrow<CTable>>(&self, table: T) -> Result<RecordBatches<T>> {
@@ -100,10 +99,10 @@ impl ReadOptions {
     }
 }
 
-/// The record batches of a table. Created by [`ReadOptions::read`] and [`CTable::record_batches`].
+/// An iterator over the record batches of a table. Created by [`ReadOptions::read`] and [`CTable::record_batches`].
 ///
-/// It is a [`RecordBatchReader`]: an iterator with a schema. It returns an error as an [`ArrowError::ExternalError`],
-/// whose source is the error of this crate, and ends after it.
+/// It implements [`RecordBatchReader`], which adds the schema. If reading fails, the iterator returns an
+/// [`ArrowError::ExternalError`] that contains the error of this crate. The iteration ends after an error.
 ///
 /// ```
 /// use arrow_array::RecordBatchReader;

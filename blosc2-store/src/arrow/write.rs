@@ -39,17 +39,18 @@ impl TryFrom<&ArrowSchema> for Schema {
 }
 
 impl CTable {
-    /// Appends the rows of an Arrow record batch. Its columns are identified by their names. A column that the batch
-    /// does not have is filled as in [`append`](Self::append).
+    /// Appends the rows of an Arrow record batch. The columns of the batch are matched with the columns of the table by
+    /// name. If the batch does not have a column of the table, the new rows of this column get the default of the
+    /// column, or null; see [`append`](Self::append).
     ///
-    /// Numbers and the bytes of strings are not copied before they are compressed. Numbers are not converted to another
-    /// type. String columns of every kind accept strings and dictionary-encoded strings of every Arrow type.
+    /// Numbers and the bytes of strings are compressed without a copy. Numbers are not converted to another type.
+    /// String columns of every kind accept every Arrow type of strings and dictionary-encoded strings.
     ///
     /// # Errors
-    /// If it fails, the table has its old rows.
+    /// After an error, the table has the same rows as before.
     ///
-    /// - [`ErrorKind::NotFound`]: the table has no column with the name of a column of the batch;
-    /// - [`ErrorKind::TypeMismatch`]: the Arrow type of a column does not match its kind;
+    /// - [`ErrorKind::NotFound`]: the batch has a column that the table does not have;
+    /// - [`ErrorKind::TypeMismatch`]: the Arrow type of a column does not match the kind of the column of the table;
     /// - the errors of [`append`](Self::append).
     ///
     /// ```

@@ -93,14 +93,17 @@ fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
 }
 
 impl CTable {
-    /// Creates an empty table in a new directory, or in a zip file if the name ends in `.b2z`. Python:
+    /// Creates an empty table: in a zip file if the name ends in `.b2z`, otherwise in a new directory. Python:
     /// `CTable(row_type, urlpath=path, mode="w")`.
     ///
-    /// Python expects the extension `.b2d` for a directory. A zip file is written by [`finish`](Self::finish).
+    /// The zip file does not exist until [`finish`](Self::finish) writes it. Python expects that the name of a
+    /// directory ends in `.b2d`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the schema has no columns, two columns of the same name, an invalid name, an
-    ///   option that is invalid or not of its kind, or a default or null value that its column cannot store;
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - the schema has no columns, two columns of the same name, or an invalid name;
+    ///   - an option does not exist for the kind of its column, or has an invalid value;
+    ///   - a column cannot store its default or null value;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
         let path = path.as_ref();
@@ -128,9 +131,9 @@ impl CTable {
     /// Opens the table in a directory or a zip file for reading and changing. Python: `CTable.open(path, mode="a")`.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table; a table in a tree is opened by
+    /// - [`ErrorKind::TypeMismatch`]: the directory or zip file is not a table. To open a table in a tree store, use
     ///   [`TreeStore::edit`](crate::TreeStore::edit);
-    /// - [`ErrorKind::Unsupported`]: its columns are references to arrays elsewhere;
+    /// - [`ErrorKind::Unsupported`]: the columns are references to arrays elsewhere;
     /// - the errors of [`open`](Self::open) and of [`TreeStore::open_rw`](crate::TreeStore::open_rw).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -151,16 +154,16 @@ impl CTable {
         Ok(table)
     }
 
-    /// Returns whether the table can be changed: whether it was created, opened for changing, or opened from a
-    /// contiguous frame in memory.
+    /// Returns whether the table can be changed. This is the case if the table was created, was opened for changing, or
+    /// was opened from a contiguous frame in memory.
     pub fn is_writable(&self) -> bool {
         self.parts.writable
     }
 
-    /// Returns the table as a contiguous frame, with all rows, including deleted ones. Python: `to_cframe`.
+    /// Returns the table as a contiguous frame, with all rows, including deleted rows. Python: `to_cframe`.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: it was opened for reading;
+    /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
     /// - the errors of [`finish`](Self::finish) and of [opening a container](crate#opening-a-container).
     pub fn to_cframe(&mut self) -> Result<Vec<u8>> {
         self.finish()?;
@@ -180,17 +183,19 @@ impl CTable {
         store.into_schunk().into_cframe()
     }
 
-    /// Appends rows, given as one item of [`Data`] for each column. Python: `extend`.
+    /// Appends rows. `columns` contains the name of each column and its new cells as [`Data`]. Python: `extend`.
     ///
-    /// A column without data gets its default, or null. A column that Python computes from other columns and stores
-    /// becomes [stale](Column::is_stale); its new cells are zeros, empty, or null.
+    /// A column without data gets its default value, or null. If Python has computed a stored column from other
+    /// columns, this column becomes [stale](Column::is_stale): its new cells are zeros, empty, or null.
     ///
-    /// The rows become valid by one atomic change, after all columns were written: if the call fails or the program
-    /// dies, the table has its old rows. After the program died, the next change by this crate removes the remains.
-    /// Python does not: if the table has columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`), open
-    /// it with [`open_rw`](Self::open_rw) and call [`finish`](Self::finish) before Python appends.
+    /// The new rows become valid in one atomic step, after all columns were written. If the call fails or the program
+    /// dies before this step, the table has the same rows as before.
     ///
-    /// Each call compresses the last chunk of each column again: append many rows at once.
+    /// If the program died, the next change by this crate removes the remains of the call. Python does not remove the
+    /// remains: if the table has columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`), call
+    /// [`open_rw`](Self::open_rw) and [`finish`](Self::finish) before you append with Python.
+    ///
+    /// Each call recompresses the last chunk of each column, so that it is faster to append many rows by one call.
     ///
     /// ```
     /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -207,12 +212,15 @@ impl CTable {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the columns have different numbers of rows; a column is given twice; there are
-    ///   no data for a column without a default; a value violates an option of its column (`ge`, `gt`, `le`, `lt`,
-    ///   `min_length`), is too long, or is out of range; or a row is null, but its column is not nullable;
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
-    /// - [`ErrorKind::TypeMismatch`]: items have another dtype, or values another kind than the column;
-    /// - [`ErrorKind::Unsupported`]: a column is of an unknown kind, or serialized with Arrow;
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - the columns have different numbers of rows, or a column occurs twice;
+    ///   - there are no data for a column that has no default and is not nullable;
+    ///   - a value violates an option of its column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
+    ///     range;
+    ///   - a cell is null, but its column is not nullable;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
+    /// - [`ErrorKind::Unsupported`]: a column has an unknown kind, or is serialized with Arrow;
     /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn append<'a, N: AsRef<str>>(
@@ -287,24 +295,29 @@ impl CTable {
         self.live.add(start..start + count)
     }
 
-    /// Replaces the cells of a column in some rows. If an index occurs more than once, its last cell applies. Python:
-    /// `table[name][rows] = data`.
+    /// Replaces the cells of a column in the selected rows. If a row index occurs more than once, its last cell is
+    /// stored. Python: `table[name][rows] = data`.
     ///
-    /// Indexes of the table and columns that Python has computed from this one become stale, as in Python. Each chunk
-    /// or batch that a row is in is compressed again, and stays in memory until the call ends. For a `Utf8` column, all
-    /// strings after the first changed one are rewritten; if the program dies during the call, the strings of a table in a
-    /// directory can be damaged.
+    /// As in Python, this makes the indexes of the table stale. Columns that Python has computed from the changed
+    /// column also become stale.
+    ///
+    /// Each chunk or batch with a changed cell is recompressed, and stays in memory until the call ends. In a `Utf8`
+    /// column, all strings after the first changed string are rewritten. If the program dies during the call, the
+    /// strings of a `Utf8` column of a table in a directory can be damaged.
     ///
     /// # Errors
-    /// If the data are invalid, nothing is changed.
+    /// If `data` is invalid, nothing is changed.
     ///
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or a mask has another length than the table;
-    /// - [`ErrorKind::InvalidArgument`]: the number of rows of `data` differs; a value violates an option of the column
-    ///   (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of range; or a row is null, but the column is not
-    ///   nullable;
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
-    /// - [`ErrorKind::TypeMismatch`]: items have another dtype, or values another kind than the column;
-    /// - [`ErrorKind::Unsupported`]: the column is of an unknown kind, or serialized with Arrow;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or the length of a mask is not the number of rows of the
+    ///   table;
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - the number of cells in `data` is not the number of selected rows;
+    ///   - a value violates an option of the column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
+    ///     range;
+    ///   - a cell is null, but the column is not nullable;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
+    /// - [`ErrorKind::Unsupported`]: the column has an unknown kind, or is serialized with Arrow;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
@@ -345,13 +358,14 @@ impl CTable {
         self.stored_mut(index)?.replace(&places, encoded)
     }
 
-    /// Deletes rows. Returns their number. Python: `delete`.
+    /// Deletes rows. Returns the number of deleted rows. Python: `delete`.
     ///
-    /// The rows are marked as deleted by one atomic change, and keep their places in the columns until
+    /// The rows are marked as deleted in one atomic step. Their cells stay in the columns until you call
     /// [`compact`](Self::compact).
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or a mask has another length than the table;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or the length of a mask is not the number of rows of the
+    ///   table;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
         self.check_writable()?;
@@ -381,15 +395,17 @@ impl CTable {
         Ok(places.len() as u64)
     }
 
-    /// Moves the valid rows to the front of each column, and frees the places of deleted rows. Python: `compact`, which
-    /// does not free them.
+    /// Removes the deleted rows from the columns: moves the valid rows to the front of each column, and frees the space
+    /// after them. Python's `compact` does not free the space.
     ///
-    /// All rows are read before the first column is changed. If the program dies after that, or a file cannot be written,
-    /// the columns of a table in a directory have their rows at different places. Where this must not happen, append the
-    /// rows to a new table instead, or use a zip file.
+    /// This method is not atomic for a table in a directory. All rows are read before the first column is changed. If
+    /// the program dies after that, or a file cannot be written, only some columns may be compacted, so that the rows
+    /// of different columns no longer match. To avoid this, append the rows to a new table, or use a zip file.
     ///
-    /// Cost: each column is read twice. Fixed-size items are moved in parts of about 16 MiB, rows that are cells of their
-    /// own are moved without decompressing them. Other columns are held in memory.
+    /// Each column is read twice. The memory that this method needs depends on the storage of a column:
+    /// - fixed-size items are moved in parts of about 16 MiB;
+    /// - lists with the option `storage` set to `vl` are moved without decompression, because each row is a chunk;
+    /// - all valid cells of any other column are in memory at the same time.
     ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: the strings of a column take more than 1 GiB of memory and more than 256 times the
@@ -420,14 +436,14 @@ impl CTable {
         self.trim()
     }
 
-    /// Adds a column, as the last stored one. `data` are the cells of the valid rows; without it they get the default
-    /// of the column, or null. Python: `add_column`.
+    /// Adds a column after the other stored columns. `data` contains the cells of the valid rows. Without `data`, the
+    /// cells get the default of the column, or null. Python: `add_column`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is a column with this name;
-    /// - [`ErrorKind::InvalidArgument`]: the name or an option is invalid; the number of rows of `data` differs; or as
-    ///   in [`append`](Self::append);
-    /// - the errors of [`append`](Self::append) for one column.
+    /// - [`ErrorKind::InvalidArgument`]: the name or an option is invalid; or the number of cells in `data` is not the
+    ///   number of valid rows;
+    /// - the errors of [`append`](Self::append) for the cells of one column.
     pub fn add_column(
         &mut self,
         name: &str,
@@ -513,12 +529,12 @@ impl CTable {
 
     /// Renames a column. Python: `rename_column`.
     ///
-    /// The index of the column is removed. Python's `create_index` builds it again under the new name.
+    /// If the column has an index, the index is removed. Python's `create_index` can create an index for the new name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::AlreadyExists`]: there is a column with the new name;
-    /// - [`ErrorKind::InvalidArgument`]: the new name is invalid; or other columns are computed from this one;
+    /// - [`ErrorKind::InvalidArgument`]: the new name is invalid; or other columns are computed from this column;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn rename_column(&mut self, name: &str, new_name: &str) -> Result<()> {
         self.check_writable()?;
@@ -558,8 +574,9 @@ impl CTable {
     /// Removes a column. Python: `drop_column`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such stored column;
-    /// - [`ErrorKind::InvalidArgument`]: it is the only one; or other columns are computed from it;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
+    /// - [`ErrorKind::InvalidArgument`]: the table has only this column; or other columns are computed from this
+    ///   column;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn drop_column(&mut self, name: &str) -> Result<()> {
         self.check_writable()?;
@@ -622,7 +639,7 @@ impl CTable {
         self.change_attributes(|schunk| schunk.vlmeta_mut().set_value(name, value))
     }
 
-    /// Removes a user attribute of the table. Returns whether it existed.
+    /// Removes a user attribute of the table. Returns whether the attribute existed.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `name` is reserved;
@@ -644,13 +661,14 @@ impl CTable {
         Ok(changed)
     }
 
-    /// Frees unused room for rows, stores the number of rows, syncs the table to disk, and writes a zip file. Python:
-    /// `close`.
+    /// Frees unused space after the last row, stores the number of rows, syncs the table to disk, and writes a zip
+    /// file. Afterwards, the table can be changed and finished again. Python: `close`.
     ///
-    /// The changes of a table in a directory are stored when the calls return; without `finish`, Python counts the rows
-    /// again, and the files are larger. A zip file is written only by this call; that of a table in a tree by
-    /// [`TreeStore::finish`](crate::TreeStore::finish), after the table was dropped. The table can be changed and
-    /// finished again.
+    /// - A table in a directory: each change is already stored when its call returns. Without `finish`, the files are
+    ///   larger, and Python must count the rows when it opens the table.
+    /// - A table in a zip file: only `finish` writes the zip file.
+    /// - A table in a tree store in a zip file: drop the table, and then call
+    ///   [`TreeStore::finish`](crate::TreeStore::finish), which writes the zip file.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;

@@ -7,7 +7,7 @@ use blosc2::{Dtype, NDArray, Value};
 
 use crate::{BatchArray, ItemType, ObjectArray};
 
-/// The type of a column, named as in Python's schemas.
+/// The type of a column. The names of the types are the same as in Python's schemas.
 ///
 /// ```
 /// use blosc2_store::ColumnKind;
@@ -42,52 +42,52 @@ pub enum ColumnKind {
     Complex64,
     /// Complex number of two `f64`.
     Complex128,
-    /// Boolean: `bool`; if nulls are stored as a value, `u8` with 0, 1, and 255 for null.
+    /// Boolean: `bool`. If a value represents null, the items are `u8`: 0, 1, and 255 for null.
     Bool,
-    /// Timestamp: `i64`, in `unit` since 1970-01-01.
+    /// Timestamp: `i64`, the time since 1970-01-01 in the unit `unit`.
     Timestamp {
         /// The unit.
         unit: TimeUnit,
-        /// The name of the time zone for display.
+        /// The name of the time zone, which is for display only.
         timezone: Option<String>,
     },
-    /// String of at most `max_length` characters, with four bytes for each character.
+    /// Fixed-length string of at most `max_length` characters. Each character takes four bytes.
     String {
         /// Maximum number of characters.
         max_length: u64,
     },
-    /// Byte string of at most `max_length` bytes.
+    /// Fixed-length byte string of at most `max_length` bytes.
     Bytes {
         /// Maximum number of bytes.
         max_length: u64,
     },
-    /// Variable-length strings, stored one after the other. Python: `utf8`.
+    /// Variable-length strings, stored as an array of offsets and an array of all bytes. Python: `utf8`.
     Utf8,
-    /// Variable-length strings, stored in batches. Python: `vlstring`.
+    /// Variable-length strings, stored in batches, as in a [`BatchArray`](crate::BatchArray). Python: `vlstring`.
     VlString,
     /// Variable-length bytes, stored in batches. Python: `vlbytes`.
     VlBytes,
-    /// Dictionary-encoded strings: `i32` codes, which are indices into a list of the distinct strings.
+    /// Dictionary-encoded strings: each row is an `i32` code, an index into a list of the distinct strings.
     Dictionary {
         /// Whether the order of the distinct strings is meaningful.
         ordered: bool,
     },
-    /// Variable-length lists of items of this type.
+    /// Variable-length lists. All items have this type.
     List(ItemType),
     /// Structures with these fields.
     Struct(Vec<(String, ItemType)>),
     /// Values of any type.
     Object,
-    /// Arrays of the same shape.
+    /// Arrays. The arrays of all rows have the same shape.
     NDArray {
-        /// The shape of the array of one row.
+        /// The shape of the array in each row.
         shape: Vec<u64>,
         /// The type of the items.
         dtype: Dtype,
     },
-    /// Not stored: Python computes it from this expression or source code.
+    /// A column that is not stored: Python computes it from this expression or source code.
     Computed(String),
-    /// A kind of this name, which this crate does not know.
+    /// A kind of this name that is unknown to this crate.
     Other(String),
 }
 
@@ -188,8 +188,8 @@ pub(super) enum Nulls {
 }
 
 impl Column {
-    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot,
-    /// slash or backslash in a name is escaped with a backslash.
+    /// Returns the name. The name of a nested column consists of the names of all levels, separated by dots:
+    /// `outer.inner`. A dot, slash or backslash inside the name of a level is escaped with a backslash.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -204,14 +204,15 @@ impl Column {
         self.nullable
     }
 
-    /// Returns whether the column is stale: the columns that it was computed from have changed since. Reading the
-    /// values of a stale column is an error; [`CTable::array`](super::CTable::array) opens the stored values.
+    /// Returns whether the column is stale. A stale column was computed by Python from other columns, which have
+    /// changed since then. Reading a stale column fails, but [`CTable::array`](super::CTable::array) opens its stored
+    /// values.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Returns the entry of the column in the schema: its kind, its bounds, its default value, how nulls are stored,
-    /// and the size of batches.
+    /// Returns the entry of the column in the schema. The entry contains the kind, the bounds, the default value, the
+    /// representation of nulls, and the size of batches.
     pub fn metadata(&self) -> &Value {
         &self.metadata
     }

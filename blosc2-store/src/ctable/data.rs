@@ -37,36 +37,37 @@ impl<'a> Data<'a> {
         Self { cells, nulls: None }
     }
 
-    /// Items of a column with fixed-size items, whose dtype must be that of the column: numbers are not converted. For
-    /// a column of arrays, the items of all rows in C order.
-    ///
-    /// Timestamps are `i64`, in the unit of the column.
+    /// Creates cells for a column with fixed-size items. `T` must have the dtype of the column: numbers are not
+    /// converted. For a column of arrays, pass the items of all rows in C order. For a column of timestamps, pass `i64`
+    /// in the unit of the column.
     pub fn items<T: Element>(items: &'a [T]) -> Self {
         Self::bytes(T::dtype(), bytes_of(items))
     }
 
-    /// Items as bytes, in the byte order of the dtype; see [`items`](Self::items).
+    /// Creates cells from the bytes of fixed-size items, in the byte order of `dtype`; see [`items`](Self::items).
     pub fn bytes(dtype: Dtype, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
         Self::new(Cells::Items { dtype, bytes: bytes.into() })
     }
 
-    /// Values of a column of any kind; [`Value::None`] is null. Numbers must be in the range of the column.
+    /// Creates cells for a column of any kind. [`Value::None`] is null. Numbers must be in the range of the column.
     pub fn values(values: impl Into<Cow<'a, [Value]>>) -> Self {
         Self::new(Cells::Values(values.into()))
     }
 
-    /// Strings as Arrow stores them: the string of row `n` is `bytes[offsets[n]..offsets[n + 1]]`, in UTF-8. For every
-    /// kind of string column.
+    /// Creates cells for a string column of any kind, from strings in the memory layout of Arrow: the string of row `n`
+    /// is `bytes[offsets[n]..offsets[n + 1]]`, in UTF-8.
     pub fn offsets(offsets: impl Into<Cow<'a, [i64]>>, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
         Self::new(Cells::Texts { offsets: offsets.into(), bytes: bytes.into() })
     }
 
-    /// Dictionary-encoded strings: indices into `texts`; negative indices are null. For every kind of string column.
+    /// Creates cells for a string column of any kind, from dictionary-encoded strings. Each code is an index into
+    /// `texts`; a negative code is null.
     pub fn codes(codes: impl Into<Cow<'a, [i32]>>, texts: impl Into<Cow<'a, [String]>>) -> Self {
         Self::new(Cells::Codes { codes: codes.into(), texts: texts.into() })
     }
 
-    /// Marks rows as null, in addition to those that are null in the data: one item per row, `true` for null.
+    /// Marks rows as null. `nulls` has one item per row, which is `true` for null. Cells that are already null in the
+    /// data stay null.
     pub fn nulls(mut self, nulls: impl Into<Cow<'a, [bool]>>) -> Self {
         self.nulls = Some(nulls.into());
         self
@@ -74,7 +75,7 @@ impl<'a> Data<'a> {
 }
 
 impl Data<'static> {
-    /// Strings, for every kind of string column; `None` is null.
+    /// Creates cells for a string column of any kind. `None` is null.
     pub fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = Option<T>>) -> Self {
         let (mut offsets, mut bytes, mut nulls) = (vec![0], Vec::new(), Vec::new());
         for text in texts {

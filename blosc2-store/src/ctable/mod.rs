@@ -58,16 +58,19 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// A table with typed columns, each stored separately. Python: `CTable`.
+/// A table with typed columns. Each column is stored separately. Python: `CTable`.
 ///
-/// A table is stored as a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), as an entry of one, or in memory as an
-/// [`EmbedStore`](crate::EmbedStore). [`open`](Self::open), [`TreeStore::get`](crate::TreeStore::get) and
-/// [`from_cframe`](Self::from_cframe) open it. [`create`](Self::create), [`in_memory`](Self::in_memory) and
-/// [`TreeStore::create_table`](crate::TreeStore::create_table) create a table; [`open_rw`](Self::open_rw) and
-/// [`TreeStore::edit`](crate::TreeStore::edit) open it for changing.
+/// | storage | create | open for reading | open for changing |
+/// |---|---|---|---|
+/// | a directory or a zip file, in the format of a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`) | [`create`](Self::create) | [`open`](Self::open) | [`open_rw`](Self::open_rw) |
+/// | an entry of a `TreeStore` | [`TreeStore::create_table`](crate::TreeStore::create_table) | [`TreeStore::get`](crate::TreeStore::get) | [`TreeStore::edit`](crate::TreeStore::edit) |
+/// | memory | [`in_memory`](Self::in_memory) | | |
+/// | a contiguous frame, in the format of an [`EmbedStore`](crate::EmbedStore) | [`to_cframe`](Self::to_cframe) | [`from_cframe`](Self::from_cframe) | [`from_cframe`](Self::from_cframe) |
 ///
-/// Row indices count the valid rows only, as in Python: deleted rows are skipped. Opening a table reads the schema and
-/// counts the rows. A column is opened when it is first read, and only the blocks that the rows need are read.
+/// The valid rows are the rows that are not deleted. As in Python, row indices count only valid rows.
+///
+/// Opening a table reads the schema and counts the rows. A column is opened when it is first read. Reading rows
+/// decompresses only the blocks that contain these rows.
 ///
 /// ```
 /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -150,12 +153,12 @@ impl CTable {
         self.live.len()
     }
 
-    /// Returns all columns in the order of the schema, computed columns last.
+    /// Returns all columns: first the stored columns in the order of the schema, then the computed columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Returns the column with this [name](Column::name); `None` if there is none.
+    /// Returns the column with this [name](Column::name), or `None` if there is no such column.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.places.get(name).map(|&at| &self.columns[at])
     }
@@ -171,11 +174,12 @@ impl CTable {
         }
     }
 
-    /// Returns the positions of selected valid rows in the stored columns. They are indices into
-    /// [`array`](Self::array), which also contains the deleted rows.
+    /// Returns the positions of selected valid rows in the stored columns. The positions are indices into the result of
+    /// [`array`](Self::array), which also contains deleted rows.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
+    ///   table;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
@@ -191,15 +195,16 @@ impl CTable {
         })
     }
 
-    /// Opens the array that stores a column: all rows, including deleted ones, and possibly unused rows at the end.
+    /// Opens the array that stores a column. The array contains all rows, including deleted rows, and possibly unused
+    /// rows at the end.
     ///
-    /// For a dictionary column it is the array of codes, for a column of UTF-8 strings the array of offsets. For a table
-    /// that can be changed, it is a copy in memory.
+    /// For a `Dictionary` column, the array contains the codes. For a `Utf8` column, the array contains the offsets of
+    /// the strings. If the table is open for changing, the array is an in-memory copy.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::TypeMismatch`]: the column is not stored as an array (`VlString`, `VlBytes`, `List`, `Struct`,
-    ///   `Object`), or is computed;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
+    /// - [`ErrorKind::TypeMismatch`]: the column is computed, or has a kind that is not stored as an array (`VlString`,
+    ///   `VlBytes`, `List`, `Struct`, `Object`);
     /// - [`ErrorKind::InvalidData`]: the array is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn array(&self, name: &str) -> Result<NDArray> {
@@ -222,18 +227,20 @@ impl CTable {
         }
     }
 
-    /// Reads rows of a column with fixed-size items. For a column of arrays it returns their items in C order, row by
-    /// row.
+    /// Reads rows of a column with fixed-size items. The result depends on the kind of the column:
+    /// - arrays: the items of all selected rows, in C order;
+    /// - `Dictionary`: the codes;
+    /// - `Timestamp`: integers, in the unit of the column.
     ///
-    /// For a dictionary column it returns the codes, for a column of timestamps the integers. For
-    /// [null rows](Self::nulls) the value is unspecified.
+    /// For [null rows](Self::nulls), the returned items are unspecified.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items differs from `T::dtype()`, for example in its byte order;
-    ///   or the items have no fixed size;
-    /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), or of an unknown kind;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
+    ///   table;
+    /// - [`ErrorKind::TypeMismatch`]: the items have no fixed size; or their dtype differs from `T::dtype()`, for
+    ///   example in its byte order;
+    /// - [`ErrorKind::Unsupported`]: the column is computed, is [stale](Column::is_stale), or has an unknown kind;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.
@@ -256,8 +263,8 @@ impl CTable {
         })
     }
 
-    /// Returns the indices of the rows whose item in a column satisfies a predicate. Null rows never match. Up to
-    /// 2<sup>20</sup> rows are read at once.
+    /// Returns the indices of the rows for which `predicate` returns `true`. `predicate` receives the item of the
+    /// column; it is not called for null rows. Up to 2<sup>20</sup> rows are in memory at the same time.
     ///
     /// ```
     /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -272,7 +279,8 @@ impl CTable {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`read`](Self::read); [`ErrorKind::TypeMismatch`] also for a column of arrays.
+    /// - [`ErrorKind::TypeMismatch`]: the column is a column of arrays;
+    /// - the errors of [`read`](Self::read).
     pub fn find<T: Element>(&self, name: &str, predicate: impl Fn(&T) -> bool) -> Result<Vec<u64>> {
         let column = self.find_column(name)?;
         if let ColumnKind::NDArray { .. } = column.kind() {
@@ -294,8 +302,8 @@ impl CTable {
         Ok(found)
     }
 
-    /// Returns a mask of the null rows of a column, however the column represents null: by a separate mask, by a null
-    /// value or a null code, or by `None`.
+    /// Returns a mask of the selected rows: `true` for null rows of the column. It does not matter how the column
+    /// represents null: by a separate mask, a null value, a null code, or `None`.
     ///
     /// # Errors
     /// Fails with the errors of [`values`](Self::values).
@@ -305,7 +313,7 @@ impl CTable {
         rows.read(1, |rows| stored.nulls(column, &self.live, rows))
     }
 
-    /// Reads rows of a string column of any kind; `None` for null rows.
+    /// Reads rows of a string column of any kind. The string of a null row is `None`.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the column does not hold strings;
@@ -333,16 +341,18 @@ impl CTable {
         texts.collect()
     }
 
-    /// Reads rows of any column; [`Value::None`] for null rows.
+    /// Reads rows of any column. The value of a null row is [`Value::None`].
     ///
-    /// The values are those of Python's `table[name][rows]`, with two exceptions: timestamps are integers here, and for
-    /// null rows Python can return a masked item or the stored null value.
+    /// Python's `table[name][rows]` returns the same values, with two exceptions. Timestamps are integers in Rust. For
+    /// null rows, Python can return a masked item or the stored null value.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or a mask does not have one item for each row;
-    /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), of an unknown kind, or
-    ///   serialized with Arrow and this build does not have the feature `arrow`;
+    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
+    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
+    ///   table;
+    /// - [`ErrorKind::Unsupported`], in one of these cases:
+    ///   - the column is computed, is [stale](Column::is_stale), or has an unknown kind;
+    ///   - the column is serialized with Arrow, and this build does not have the feature `arrow`;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.

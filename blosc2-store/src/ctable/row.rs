@@ -10,11 +10,11 @@ use super::{CTable, READ};
 use crate::tag::what;
 use crate::{ItemKind, ItemType};
 
-/// A struct as a row of a table: each field is a cell of the column with its name.
+/// A struct that represents a row of a table. Each field is the cell of the column with the same name.
 ///
-/// `#[derive(Row)]`, with the feature `derive`, implements it for structs with named fields that are [`Cell`]s.
-/// Attributes of a field:
-/// - `#[row(name = "...")]` sets the name of the column;
+/// The feature `derive` adds `#[derive(Row)]`, which implements this trait for structs with named fields. The type of
+/// each field must implement [`Cell`]. A field can have these attributes:
+/// - `#[row(name = "...")]` sets the name of the column, if it differs from the name of the field;
 /// - `#[row(spec = EXPR)]` sets the type of the column in the [`schema`](Self::schema). `EXPR` is an expression whose
 ///   type implements `Into<ColumnSpec>`; see [`ColumnSpec`].
 ///
@@ -48,26 +48,27 @@ pub trait Row: Sized {
     /// Returns a schema with a column for each field.
     fn schema() -> Schema;
 
-    /// Returns the cells of each column.
+    /// Returns the name of each column, and the cells of `rows` in this column.
     fn columns(rows: &[Self]) -> Vec<(&'static str, Data<'static>)>;
 
-    /// Reads rows of a table. The table may also have other columns.
+    /// Reads rows of a table. The table may have additional columns, without a field.
     ///
     /// # Errors
     /// Fails with the errors of [`CTable::rows`].
     fn read(table: &CTable, rows: Rows) -> Result<Vec<Self>>;
 }
 
-/// A type of the fields of a [`Row`].
+/// The trait of types that can be a field of a [`Row`]. The second column of the table is the kind of column in the
+/// [`schema`](Row::schema) of the `Row`; the third lists other kinds of columns that the type can read and write.
 ///
-/// | type | column |
-/// |---|---|
-/// | `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool` | the kind of this type |
-/// | `String` | `Utf8`; it also writes and reads the other kinds of strings |
-/// | `Vec<u8>` | `VlBytes`; it also writes and reads `Bytes` |
-/// | `Vec<T>` of `String`, `bool` and numbers other than `u8` | `List` |
-/// | [`Value`] | `Object`; it also writes and reads all other kinds |
-/// | `Option<T>` | that of `T`, nullable |
+/// | type | default kind of column | other kinds of columns |
+/// |---|---|---|
+/// | `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool` | the kind of the type, such as `Int8` | |
+/// | `String` | `Utf8` | all kinds of strings |
+/// | `Vec<u8>` | `VlBytes` | `Bytes` |
+/// | `Vec<T>`, where `T` is `String`, `bool` or a number type except `u8` | `List` | |
+/// | [`Value`] | `Object` | all kinds |
+/// | `Option<T>` | the kind of `T`, nullable | the kinds of `T` |
 ///
 /// ```
 /// use blosc2_store::{Cell, ColumnKind};
@@ -218,7 +219,7 @@ macro_rules! lists {
 lists!(i8, i16, i32, i64, u16, u32, u64, f32, f64, bool, String);
 
 impl CTable {
-    /// Appends rows. Columns without a field get their default, or null; see [`append`](Self::append).
+    /// Appends rows. A column without a field in `R` gets its default value, or null; see [`append`](Self::append).
     ///
     /// # Errors
     /// Fails with the errors of [`append`](Self::append).
@@ -230,16 +231,19 @@ impl CTable {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no column for a field;
-    /// - [`ErrorKind::TypeMismatch`]: a value does not have the type of its field, or is null;
+    /// - [`ErrorKind::TypeMismatch`]: a value does not match the type of its field; or a value is null, but the type of
+    ///   its field is not an `Option` or [`Value`];
     /// - the errors of [`values`](Self::values).
     pub fn rows<R: Row>(&self, rows: impl Into<Rows>) -> Result<Vec<R>> {
         R::read(self, rows.into())
     }
 
-    /// Reads rows of a column as cells. The derive macro `Row` calls it for each field.
+    /// Reads rows of a column as cells. The code that the derive macro `Row` generates calls this method for each
+    /// field.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: a value does not have the type `T`, or is null;
+    /// - [`ErrorKind::TypeMismatch`]: a value does not match the type `T`; or a value is null, but `T` is not an
+    ///   `Option` or [`Value`];
     /// - the errors of [`values`](Self::values).
     pub fn cells<T: Cell>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
         let cells = self.values(name, rows)?.into_iter().map(|value| {
@@ -255,7 +259,7 @@ impl CTable {
 }
 
 impl Data<'static> {
-    /// Cells of any [`Cell`] type.
+    /// Creates cells from values of a type that implements [`Cell`].
     pub fn cells<'a, T: Cell + 'a>(cells: impl IntoIterator<Item = &'a T>) -> Self {
         Self::values(cells.into_iter().map(Cell::to_value).collect::<Vec<_>>())
     }

@@ -7,13 +7,14 @@ use blosc2::{Error, ErrorKind, Result};
 /// Maximum rows between two selected ones that are read too.
 const GAP: u64 = 64;
 
-/// A selection of rows: a range, a list of indices or a mask. Deleted rows are not counted.
+/// A selection of rows: a range, a list of indices or a boolean mask. Deleted rows are not counted. Methods with an
+/// argument `impl Into<Rows>` accept these types:
 ///
-/// | from | selects |
+/// | type | selected rows |
 /// |---|---|
-/// | `..`, `2..5`, `..=7`, ... | a range |
+/// | a range, such as `..`, `2..5` or `..=7` | the rows in the range |
 /// | `Vec<u64>`, `&[u64]`, `[u64; N]` | the rows with these indices, in this order; an index can occur more than once |
-/// | `Vec<bool>`, `&[bool]` | the rows whose item is `true`; one item for each row |
+/// | `Vec<bool>`, `&[bool]` | a mask with one item for each valid row of the table; `true` selects the row |
 ///
 /// ```
 /// use blosc2_store::{CTable, ColumnKind, Data, Schema};

@@ -25,7 +25,7 @@ const BLOCK_ROWS: u64 = 256;
 /// Wider strings get chunks of their own size, as in Python.
 const MAX_SHARED_TEXT: usize = 128;
 
-/// The columns of a table to be created.
+/// The names and types of the columns of a new table.
 ///
 /// ```
 /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Schema};
@@ -54,15 +54,16 @@ impl Schema {
         Self::default()
     }
 
-    /// Adds a column. A name must not be empty, must be unique, and must not start with `_`. A dot separates the levels
-    /// of a nested name; a dot, slash or backslash that is a part of a name is escaped with a backslash.
+    /// Adds a column. A name must be unique, must not be empty, and must not start with `_`. A dot separates the levels
+    /// of a nested name, such as `outer.inner`. Write `\` before a dot, slash or backslash that does not separate
+    /// levels.
     pub fn column(mut self, name: impl Into<String>, column: impl Into<ColumnSpec>) -> Self {
         self.columns.push((name.into(), column.into()));
         self
     }
 
-    /// Sets the number of rows for which chunks are sized: 2<sup>20</sup> by default. Tables can have more rows.
-    /// Python: `expected_size`.
+    /// Sets the expected number of rows, which determines the size of chunks. Default: 2<sup>20</sup>. The table can
+    /// have more rows. Python: `expected_size`.
     pub fn expected_rows(mut self, rows: u64) -> Self {
         self.expected_rows = rows;
         self
@@ -114,7 +115,7 @@ pub(super) fn check_names<'a>(
     Ok(())
 }
 
-/// The type of a column to be created, with its options. A [`ColumnKind`] converts into it.
+/// The type of a new column: a [`ColumnKind`] and options. Create it by `ColumnSpec::from(kind)`.
 ///
 /// ```
 /// use blosc2_store::{ColumnKind, ColumnSpec};
@@ -196,25 +197,30 @@ impl ColumnSpec {
         &self.kind
     }
 
-    /// Allows null. Nulls are stored in a mask, with three exceptions: columns with the option `null_value` store this
-    /// value; dictionary columns store a code; columns that are stored in batches (`VlString`, `VlBytes`, `List`,
-    /// `Struct` and `Object`) store `None`. A batch is a chunk of up to `batch_rows` rows.
+    /// Allows null. The kind and the options of the column determine how null is stored:
+    /// - columns with the option `null_value` store this value;
+    /// - `Dictionary` columns store a code;
+    /// - columns that are stored in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`) store `None`. A
+    ///   batch is a chunk of up to `batch_rows` rows;
+    /// - other columns have a separate mask of nulls.
     pub fn nullable(self) -> Self {
         let has_mask = self.has_mask() && self.get("null_value").is_none();
         let this = self.set("nullable", true.into());
         if has_mask { this.set("null_storage", "mask".into()) } else { this }
     }
 
-    /// Sets an option, with its name in Python's schemas. Options are checked when a table or a column is created.
+    /// Sets an option. Options have the same names as in Python's schemas. This method does not check the option.
+    /// Creating a table or adding a column checks it.
     ///
     /// | option | columns | value |
     /// |---|---|---|
-    /// | `ge`, `gt`, `le`, `lt` | numbers | bound of the values: at least, above, at most, below |
+    /// | `ge`, `gt`, `le`, `lt` | numbers | the bound of the values: ≥, >, ≤ or < |
     /// | `min_length` | strings and bytes | minimum length |
-    /// | `null_value` | fixed-size kinds and `Utf8` | the value that represents null, instead of a mask; 255 for `Bool` |
-    /// | `default` | all | the value of rows that are appended without this column |
-    /// | `storage` | `List` | `batch` (default) or `vl`: one row per chunk |
-    /// | `batch_rows`, `items_per_block` | columns in batches (see [`nullable`](Self::nullable)), except `Struct` | rows of a batch (2048), and of each block of it (256) |
+    /// | `null_value` | fixed-size kinds and `Utf8` | the value that represents null; must be 255 for `Bool` |
+    /// | `default` | all | the value of the column in rows that are appended without this column |
+    /// | `storage` | `List` | `batch` (default): several rows per chunk; `vl`: one row per chunk |
+    /// | `batch_rows` | columns in batches (see [`nullable`](Self::nullable)), except `Struct` | rows per batch; default 2048 |
+    /// | `items_per_block` | columns in batches, except `Struct` | rows per block of a batch; default 256 |
     pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
         let this = self.set(name, value.into());
         if name != "null_value" {
@@ -233,13 +239,13 @@ impl ColumnSpec {
         self
     }
 
-    /// Returns an option; `None` if it is not set.
+    /// Returns the value of an option. Returns `None` if the option is not set.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut pairs = self.metadata.iter();
         pairs.find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
     }
 
-    /// Sets the compression parameters of the column. Default: those of Python.
+    /// Sets the compression parameters of the column. The default parameters are the defaults of Python.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self

@@ -23,16 +23,19 @@ const COPY: &str = "copy a store";
 impl TreeStore {
     /// Opens an entry for reading and changing.
     ///
-    /// Drop the returned object before you replace or remove the entry, before you drop the store, and, for a zip file,
-    /// before you call [`finish`](Self::finish). If the file has other names (hard links), it is copied first.
+    /// Drop the returned object before you replace the entry, remove the entry or drop the store. For a zip file, also
+    /// drop it before you call [`finish`](Self::finish).
+    ///
+    /// If the file of the entry has several names (hard links), this method first copies the file, so that the files
+    /// with the other names do not change.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a sparse frame, which this crate only reads; or it is
-    ///   in the embedded store `embed.b2e`, where Python can store small entries (use [`insert`](Self::insert) to
-    ///   replace such an entry);
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a [sparse frame](Self#sparse-frames), which this crate
+    ///   only reads; or the entry is in the embedded store `embed.b2e`, in which Python can store small entries. Use
+    ///   [`insert`](Self::insert) to replace an embedded entry;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -71,11 +74,14 @@ impl TreeStore {
     /// [`NDArray::schunk`]. Python: `store[key] = value`.
     ///
     /// # Errors
-    /// If it fails, an existing entry is not changed.
+    /// After an error, an existing entry is unchanged.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved; it is the key of a table or of a
-    ///   reference, or is below one; or it is below a symbolic link. In a `TreeStore` of Python, also: it is the key of
-    ///   a group, or is below an entry. A [`DictStore`](Self::is_dict) allows such keys.
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - the key is invalid or [reserved](Self#keys);
+    ///   - the key is the key of a table or a reference, or is below such a key;
+    ///   - the key is below a symbolic link;
+    ///   - the key is the key of a group, or is below the key of an entry (a [`DictStore`](Self::is_dict) allows such
+    ///     keys);
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -87,16 +93,16 @@ impl TreeStore {
         self.put_schunk(key, ending(schunk), schunk)
     }
 
-    /// Creates an array under a key, or replaces the entry with this key, and opens the array for changing, as
-    /// [`edit`](Self::edit) does.
+    /// Creates an array under a key, or replaces the entry with this key. Returns the array, open for changing as by
+    /// [`edit`](Self::edit).
     ///
-    /// `make` receives a builder on which the path of the new file is set. It must create the array with this builder,
-    /// for example with [`zeros`](NDArrayBuilder::zeros), and may fill it.
+    /// `make` receives a builder that contains the path of the new file. `make` must create the array with this
+    /// builder, for example with [`zeros`](NDArrayBuilder::zeros), and may fill the array.
     ///
     /// # Errors
-    /// If it fails, an existing entry is not changed.
+    /// After an error, an existing entry is unchanged.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: `make` did not create the array with the builder that it received;
+    /// - [`ErrorKind::InvalidArgument`]: `make` did not create the array with the builder;
     /// - the errors of [`insert`](Self::insert) for the key and the store;
     /// - the error that `make` returned.
     pub fn create_array(
@@ -273,8 +279,8 @@ impl TreeStore {
         Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail))
     }
 
-    /// Removes an entry, a table with all its parts, or a group with everything below it. A
-    /// [`DictStore`](Self::is_dict) has no groups that can be removed. Python: `del store[key]`.
+    /// Removes an entry, a table with all its parts, or a group with all its entries and groups. In a
+    /// [`DictStore`](Self::is_dict), only entries can be removed. Python: `del store[key]`.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry or group with this key;
@@ -341,8 +347,8 @@ impl TreeStore {
     /// Sets an attribute of a group; `/` is the root. The group is created if it does not exist.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved, empty or longer than 31
-    ///   bytes; or the group already has 16 other attributes;
+    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; `name` is reserved, empty or longer
+    ///   than 31 bytes; or the group already has 16 other attributes;
     /// - [`ErrorKind::Unsupported`]: the store is a `DictStore`, which has no groups;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set_attribute<T: Serialize + ?Sized>(
@@ -369,10 +375,10 @@ impl TreeStore {
         self.check_free(&format!("{group}/-"))
     }
 
-    /// Removes an attribute of a group; `/` is the root. Returns whether it existed.
+    /// Removes an attribute of a group; `/` is the root. Returns whether the attribute existed.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved;
+    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; or `name` is reserved;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
         self.folder_for_changes()?;
@@ -400,16 +406,19 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes the changes of a zip file: creates the file or replaces it atomically, and syncs it to disk. The changes
-    /// of a directory are already on disk, except those that were made through the objects of [`edit`](Self::edit) and
-    /// [`create_array`](Self::create_array). The store can be changed and finished again.
+    /// Writes all changes of a store in a zip file: creates the zip file or replaces it atomically, and syncs it to
+    /// disk. Afterwards, the store can be changed and finished again.
+    ///
+    /// For a store in a directory, this method does nothing, because each change of the store is already synced to
+    /// disk. Changes through an object of [`edit`](Self::edit) or [`create_array`](Self::create_array) are not synced:
+    /// call `sync` on the super-chunk of the object.
     ///
     /// # Errors
-    /// If it fails, the old zip file is not changed, and the changes are not lost: the call can be repeated.
+    /// After an error, the old zip file is unchanged. No change is lost: call this method again.
     ///
     /// - [`ErrorKind::Io`]: the zip file cannot be written;
-    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or a program that does not use this
-    ///   crate, such as Python, has changed the zip file since it was opened;
+    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another program, such as Python,
+    ///   has changed the zip file since this store was opened;
     /// - [`ErrorKind::AlreadyExists`]: a file was created at the path of a new store after [`create`](Self::create).
     pub fn finish(&mut self) -> Result<()> {
         if matches!(self.place, Place::Unpacked { .. }) {
@@ -443,15 +452,15 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of the store into a new zip file. Symbolic links are not packed. Python: `to_b2z`.
+    /// Packs a copy of the store into a new zip file, without its symbolic links. Python: `to_b2z`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
     /// - [`ErrorKind::Busy`]: another handle or program is creating the same file; or a file of the store became
     ///   shorter during the call;
-    /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
-    ///   encrypted; or the name of a file in a directory is not UTF-8;
-    /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
+    /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
+    ///   encrypted; or the store is a directory, and a file name is not UTF-8;
+    /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
     /// - [`ErrorKind::Io`]: the zip file cannot be written.
     pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -469,15 +478,16 @@ impl TreeStore {
         }
     }
 
-    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Symbolic links are not
-    /// copied; the files of a directory keep their permissions. Python: `to_b2d`.
+    /// Copies or unpacks the store into a new directory, without its symbolic links. The new directory appears when it
+    /// is complete. If the store is a directory, the copies have the permissions of the original files. Python:
+    /// `to_b2d`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
     /// - [`ErrorKind::Busy`]: another handle or program is creating the same directory;
-    /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
+    /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
     ///   encrypted;
-    /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
+    /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
     /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {

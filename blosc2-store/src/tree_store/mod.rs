@@ -36,20 +36,13 @@ const OPEN: &str = "open a store";
 const MAKE: &str = "make a store";
 const READ: &str = "read from a store";
 
-/// Arrays and super-chunks in a tree of groups, as files in a directory (`.b2d`) or a zip file (`.b2z`). Python:
-/// `TreeStore`, and `DictStore`, which has no groups.
+/// A store of arrays, super-chunks and tables in a directory (`.b2d`) or a zip file (`.b2z`). Each entry has a key,
+/// which is a path of group names and a last name: `/group/array`. Each array or super-chunk is a separate file of the
+/// directory, or a separate member of the zip file. Small entries are an exception: Python can store them together in
+/// the file `embed.b2e`.
 ///
-/// Keys are paths such as `/group/array`. A key is valid if it starts with `/`, no part is empty, `.` or `..`, and it
-/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters, and their last
-/// part must not consist only of dots. These keys are reserved:
-/// - keys whose last part is `__vlmeta__`;
-/// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
-/// - in a `TreeStore` of Python, keys below `/_meta`, and `/_meta` itself unless the entry is the description of a
-///   table.
-///
-/// Opening a zip file reads its list of members and the metadata of the store, but no arrays. The members are stored
-/// without zip compression, so that each array is read in place. Opening an entry fails with
-/// [`Unsupported`](blosc2::ErrorKind::Unsupported) if its member is compressed or encrypted.
+/// Python has two classes for these files: `TreeStore`, and `DictStore`, which has no groups.
+/// [`is_dict`](Self::is_dict) distinguishes them.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -73,52 +66,82 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
-/// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
-/// file atomically; without `finish` it is not changed.
+/// Opening a zip file reads its list of members and the metadata of the store, but no arrays. Stores in a zip file use
+/// no zip compression, so that each array is read in place. If a member is compressed or encrypted by zip, opening its
+/// entry fails with [`Unsupported`](blosc2::ErrorKind::Unsupported).
+///
+/// # Changes
+/// In a directory, each change is stored when its call returns. A zip file that is opened for changing is unpacked to a
+/// temporary directory. [`finish`](Self::finish) then replaces the zip file atomically. Without `finish`, the zip file
+/// does not change. Readers must reopen the store to see changes.
+///
+/// # Keys
+/// A key is a path of parts: each part follows a `/`. Keys have up to 4096 bytes and up to 256 parts. A part must not
+/// be empty, `.` or `..`, and must not contain a NUL character. Additional rules apply to new keys:
+/// - a new key must not contain `\`, `:` or control characters;
+/// - the last part of a new key must not consist only of dots.
+///
+/// These keys are reserved:
+/// - keys whose last part is `__vlmeta__`;
+/// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
+/// - in a `TreeStore` (not in a `DictStore`), keys below `/_meta`, and the key `/_meta`, except for the description of
+///   a table.
 ///
 /// # Several writers
-/// One handle at a time can change a store, among all threads and programs that use this crate: opening a second one
-/// for changing fails at once with [`Busy`](blosc2::ErrorKind::Busy). Another handle can open it for changing when this
-/// handle is dropped or its program ends. A table that was opened for changing also keeps the store locked until it is
-/// dropped. Other objects that [`edit`](Self::edit) and [`create_array`](Self::create_array) return do not keep it
-/// locked: drop them before the store. Readers need no lock. While a directory is open for changing, do not open its
-/// `embed.b2e` with [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call blocks until
-/// the store is dropped.
+/// A handle that is open for changing locks the store. While it exists, opening a second handle for changing fails at
+/// once with [`Busy`](blosc2::ErrorKind::Busy), in all threads and programs that use this crate. The lock is released
+/// when the handle is dropped or its program ends. Readers need no lock.
 ///
-/// - A directory is locked by its file `embed.b2e.b2lock`, which is not removed. Handles of Python with `locking=True`
-///   use the same lock for each access: they wait until this store is dropped, and then read its changes. Opening fails
-///   with `Busy` during an access by Python. Python without `locking` ignores the lock.
-/// - A zip file is locked by the directory `NAME.b2work` next to it, which Python ignores. If another program has
-///   replaced the zip file since it was opened, [`finish`](Self::finish) fails with `Busy`. `finish` does not notice a
-///   replacement that happens after this check, and overwrites it.
+/// - A table that was opened for changing also locks the store until the table is dropped.
+/// - Other objects that [`edit`](Self::edit) and [`create_array`](Self::create_array) return do not lock the store.
+///   Drop these objects before the store.
+/// - While a directory is open for changing, do not open its file `embed.b2e` with
+///   [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call blocks until the store is
+///   dropped.
 ///
-/// Locks do not work on some network file systems; where the file system has none, opening for changing fails.
+/// The lock depends on the form of the store:
+///
+/// - The lock of a directory is its file `embed.b2e.b2lock`, which is never removed. Python with `locking=True` locks
+///   the same file for each access: Python waits until this store is dropped, and then reads the changes. If Python is
+///   accessing the store, opening it for changing fails with `Busy`. Python without `locking` ignores the lock.
+/// - The lock of a zip file is the directory `NAME.b2work` next to the zip file, where `NAME` is the file name. Python
+///   ignores this lock. [`finish`](Self::finish) fails with `Busy` if another program has replaced the zip file since
+///   it was opened. If the replacement happens after this check, `finish` overwrites the other program's file.
+///
+/// Locks do not work on some network file systems. If the file system does not support locks, opening for changing
+/// fails.
 ///
 /// # Temporary files
-/// They are in the private directory `NAME.b2work` next to the store, or, if the directory above the store cannot
-/// contain it, in the directory `embed.b2e.b2work` in the store. A program that is killed leaves the directory. It is
-/// not part of the store, but Python lists a complete frame in the second directory as an entry. The next handle that
-/// opens the store for changing removes it.
+/// Temporary files are in the directory `NAME.b2work` next to the store, where `NAME` is the file name of the store. If
+/// this directory cannot be created, the temporary files of a store in a directory are in its subdirectory
+/// `embed.b2e.b2work`.
+///
+/// If a program is killed, the directory for temporary files remains. It is not part of the store, but Python lists a
+/// complete frame in `embed.b2e.b2work` as an entry. The next handle that opens the store for changing removes the
+/// directory.
 ///
 /// # Permissions
-/// New stores have the permissions of any new file or directory. A zip file that is replaced, and the file of an entry
-/// that is replaced, keep their permissions; the new file has them before its content is written. On Unix, only the
-/// owner can enter the directory for temporary files.
+/// New stores have the default permissions of new files and directories. If a zip file or the file of an entry is
+/// replaced, the new file has the permissions of the old file. These permissions are set before the content is written.
+/// On Unix, only the owner can enter the directory for temporary files.
 ///
 /// # Links and special files
-/// In a store in a directory, symbolic links, pipes and devices are ignored: they are not listed, read, copied or
-/// changed, and nothing is written through them. If `embed.b2e` is one, opening fails. A new entry replaces a link with
-/// the name of its file. A file that has other names (hard links) is copied before it is changed, so that the others do
-/// not change; on systems other than Unix, hard links are not recognised. The path of the store itself may be a link.
+/// In a store in a directory, symbolic links, pipes and devices are ignored. They are not listed, read, copied or
+/// changed, and nothing is written through a link. If `embed.b2e` is a link, pipe or device, opening the store fails.
+/// If a link has the file name of a new entry, the new file replaces the link. The path of the store may be a link.
 ///
-/// On Unix, files are opened, moved and removed relative to open directories, so that replacing a directory by a link
-/// during a call does not redirect the call. Other systems check for links before each call.
+/// A file that has several names (hard links) is copied before it is changed, so that the files with the other names do
+/// not change. This crate detects hard links on Unix only.
+///
+/// On Unix, files are opened, moved and removed relative to open directories: if another program replaces a directory
+/// by a link during a call, the call does not follow the link. On other systems, this crate checks for links before
+/// each call.
 ///
 /// # Sparse frames
 ///
-/// In a directory, an entry can also be a sparse frame: a directory with one file per chunk, as Python creates it for
-/// the cache of a remote array. Such an entry can only be read. Files whose names are not valid keys are ignored.
+/// In a directory, an entry can also be a sparse frame: a directory with one file per chunk. Python creates sparse
+/// frames for the cache of a remote array. This crate can only read them. Files whose names are not valid keys are
+/// ignored.
 #[derive(Debug)]
 pub struct TreeStore {
     /// The path as given; `None` for a source without a path.
@@ -153,9 +176,9 @@ impl TreeStore {
         Self::in_archive(Arc::new(file), path).map_err(|error| error.at(path))
     }
 
-    /// Returns whether a path can be a store: a directory with a file `embed.b2e`, or any zip file.
+    /// Returns whether a path is a directory with a file `embed.b2e`, or a zip file. Only such paths can be stores.
     ///
-    /// [`open`](Self::open) fails if the zip file is not a store.
+    /// The content of the zip file is not checked: [`open`](Self::open) fails if it is not a store.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the path cannot be read.
@@ -171,9 +194,9 @@ impl TreeStore {
         Archive::is_in(&open_regular(path).map_err(io)?).map_err(io)
     }
 
-    /// Returns whether a source can be a store: whether it is a zip file.
+    /// Returns whether a source is a zip file. Only zip files can be stores.
     ///
-    /// [`open_source`](Self::open_source) fails if the zip file is not a store.
+    /// The content of the zip file is not checked: [`open_source`](Self::open_source) fails if it is not a store.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: reading from the source fails.
@@ -192,10 +215,10 @@ impl TreeStore {
     /// Opens a directory or a zip file for reading and changing.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: another handle or program has it open for changing; see [several
+    /// - [`ErrorKind::Busy`]: another handle or program has the store open for changing; see [several
     ///   writers](Self#several-writers);
-    /// - [`ErrorKind::Unsupported`]: a member of the zip file is compressed or encrypted; or the lock file of the
-    ///   directory is a link or has several names; or the file system has no locks;
+    /// - [`ErrorKind::Unsupported`]: a member of the zip file is compressed or encrypted; the lock file of the
+    ///   directory is a link or has several names; or the file system does not support locks;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -238,13 +261,13 @@ impl TreeStore {
 
     /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
     ///
-    /// A zip file is written by [`finish`](Self::finish).
+    /// The zip file does not exist until [`finish`](Self::finish) writes it.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or has opened it for changing
+    /// - [`ErrorKind::AlreadyExists`]: the path exists; the existing file or directory is not changed;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or opened the store for changing
     ///   before this call returned;
-    /// - [`ErrorKind::Unsupported`]: the file system has no locks;
+    /// - [`ErrorKind::Unsupported`]: the file system does not support locks;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -397,22 +420,24 @@ impl TreeStore {
         self.leaves.keys().chain(&self.embedded).map(String::as_str)
     }
 
-    /// Returns the path of the file or directory; `None` for a store opened by [`open_source`](Self::open_source).
+    /// Returns the path of the file or directory. Returns `None` for a store that was opened by
+    /// [`open_source`](Self::open_source).
     pub fn path(&self) -> Option<&Path> {
         Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Returns whether it is a `DictStore`, which has keys but no groups.
+    /// Returns whether the store is a `DictStore`, which has keys but no groups.
     pub fn is_dict(&self) -> bool {
         self.embed.schunk().meta().contains("b2dict")
     }
 
-    /// Returns whether the store is a zip file that is read in place; `false` for a zip file that is open for changing.
+    /// Returns whether the store is an archive: a zip file that is open for reading, and is read in place. Returns
+    /// `false` for a zip file that is open for changing, because it is unpacked.
     pub fn is_archive(&self) -> bool {
         matches!(self.place, Place::Archive(_))
     }
 
-    /// Returns the keys of all entries (arrays, super-chunks, tables, ...), sorted.
+    /// Returns the sorted keys of all entries: arrays, super-chunks, tables and other objects.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let keys = self.all_keys().filter(|key| !self.is_hidden(key));
         let keys: BTreeSet<&str> = keys.chain(self.objects.keys().map(String::as_str)).collect();
@@ -430,8 +455,8 @@ impl TreeStore {
         above.filter_map(|above| self.objects.get_key_value(above)).map(|(key, _)| &**key).next()
     }
 
-    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, attributes, or both. For a
-    /// `DictStore`, every path above a key is returned.
+    /// Returns the sorted keys of all groups, without the root. A group contains entries or other groups, or has
+    /// attributes. For a `DictStore`, returns every path above a key.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         let attributes = self.all_keys().filter(|key| key.ends_with(ATTRIBUTES));
         let attributes = attributes.filter(|key| self.object_above(key).is_none());
@@ -455,7 +480,7 @@ impl TreeStore {
             || any(self.embedded.range(below.clone()..).next())
     }
 
-    /// Returns the keys of the entries and groups directly below a group, sorted. `/` is the root.
+    /// Returns the sorted keys of the entries and groups directly below a group. `/` is the root.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`]: there is no group with this key.
@@ -499,12 +524,12 @@ impl TreeStore {
         [leaf, object, embedded].into_iter().flatten().min().map(String::as_str)
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.keys().count()
     }
 
-    /// Returns whether the store has no keys.
+    /// Returns whether the store has no entries.
     pub fn is_empty(&self) -> bool {
         self.keys().next().is_none()
     }
@@ -516,7 +541,8 @@ impl TreeStore {
                 && !self.is_hidden(key)
     }
 
-    /// Opens the super-chunk of an entry for reading, without interpreting its metalayers.
+    /// Opens the super-chunk of an entry for reading. This method does not interpret the metalayers: it also returns
+    /// the super-chunk of an array.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
@@ -532,7 +558,7 @@ impl TreeStore {
 
     /// Returns the attributes of a group, in stored order. `/` is the root. Python: `vlmeta` of a subtree.
     ///
-    /// The attributes of an array are the variable-length metalayers of its super-chunk.
+    /// Arrays have attributes, too: the [variable-length metalayers](SChunk::vlmeta) of their super-chunk.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no group with this key;

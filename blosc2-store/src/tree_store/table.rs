@@ -14,10 +14,10 @@ use crate::folder::Kind;
 use crate::key::{self, ENDINGS, INDEX, META};
 
 impl TreeStore {
-    /// Creates an empty table under a key, and opens it for changing, as [`edit`](Self::edit) does. Python:
+    /// Creates an empty table under a key. Returns the table, open for changing as by [`edit`](Self::edit). Python:
     /// `store[key] = table`.
     ///
-    /// Drop the table before [`finish`](Self::finish) of a zip file.
+    /// For a store in a zip file, drop the table before you call [`finish`](Self::finish) of the store.
     ///
     /// ```
     /// use blosc2_store::{ColumnKind, Data, Object, Schema, TreeStore};
@@ -37,7 +37,8 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is an entry with this key;
-    /// - [`ErrorKind::Unsupported`]: the store is a [`DictStore`](Self::is_dict), in which Python has no tables;
+    /// - [`ErrorKind::Unsupported`]: the store is a [`DictStore`](Self::is_dict), which cannot contain tables in
+    ///   Python;
     /// - the errors of [`insert`](Self::insert) for the key and the store;
     /// - the errors of [`CTable::create`] for the schema.
     pub fn create_table(&mut self, key: &str, schema: &Schema) -> Result<CTable> {

@@ -22,17 +22,20 @@ use crate::{FILTER_ID, FilterParams};
 /// The maximum number of axes of a dataset. C: `H5S_MAX_RANK`.
 const MAX_RANK: usize = 32;
 
-/// Registers the filter with libhdf5. Afterwards, libhdf5 reads and writes all datasets with this filter in this
-/// process.
+/// Registers the filter with libhdf5. Afterwards, libhdf5 uses this crate for all datasets of this process that have
+/// the Blosc2 filter.
 ///
-/// It can be called at any time, several times and from several threads; it takes the lock of `hdf5-metno`. It replaces
-/// another implementation of the filter, such as a plugin that libhdf5 has loaded. libhdf5 compresses and decompresses
-/// one chunk at a time, on the thread that reads or writes the dataset.
+/// This function can be called at any time, several times and from several threads. It locks the global lock of
+/// `hdf5-metno`. If another implementation of the filter exists, such as a plugin that libhdf5 has loaded, this
+/// function replaces it. libhdf5 compresses and decompresses one chunk at a time, on the thread that reads or writes
+/// the dataset.
 ///
-/// When a dataset is created, the filter sets the sizes of items and chunks, so that a list of `cd_values` without them
-/// is complete; creation fails if the compression parameters cannot be used. If a chunk cannot be decompressed, reading
-/// it fails, and the error stack of HDF5 contains the message of this crate. For datasets with an optional filter, such
-/// as those that `hdf5-metno` creates, HDF5 stores chunks without the filter if compression fails.
+/// When a dataset is created, the filter sets the sizes of items and chunks in `cd_values` if they are missing. If the
+/// compression parameters are not supported, creating the dataset fails.
+///
+/// If a chunk cannot be decompressed, reading the chunk fails, and the error stack of HDF5 contains the message of this
+/// crate. If a chunk cannot be compressed, the result depends on the dataset: with an optional filter, HDF5 stores the
+/// chunk without the filter. `hdf5-metno` creates datasets with optional filters.
 ///
 /// The documentation of the [crate](crate) has an example.
 ///

@@ -11,12 +11,20 @@ const REVISION: u32 = 1;
 
 /// The parameters of the filter for one dataset: compression parameters, and the sizes of items and chunks.
 ///
-/// HDF5 stores the parameters of a filter as a list of integers, `cd_values`. [`cd_values`](Self::cd_values) and
-/// [`from_cd_values`](Self::from_cd_values) convert them. The integers are, in this order: the revision (1),
-/// [`blocksize`](Self::blocksize) (0 for an automatic size), [`typesize`](Self::typesize),
-/// [`chunksize`](Self::chunksize), [`level`](Self::level), the code of [`filter`](Self::filter), the code of
-/// [`codec`](Self::codec), and, for chunks with a shape, the number of dimensions and the
-/// [`chunk_shape`](Self::chunk_shape).
+/// HDF5 stores the parameters of a filter as a list of integers, `cd_values`. The methods
+/// [`cd_values`](Self::cd_values) and [`from_cd_values`](Self::from_cd_values) convert to and from this list:
+///
+/// | index | value |
+/// |---|---|
+/// | 0 | the revision, 1 |
+/// | 1 | [`blocksize`](Self::blocksize); 0 for an automatic size |
+/// | 2 | [`typesize`](Self::typesize) |
+/// | 3 | [`chunksize`](Self::chunksize) |
+/// | 4 | [`level`](Self::level) |
+/// | 5 | the code of [`filter`](Self::filter) |
+/// | 6 | the code of [`codec`](Self::codec) |
+/// | 7 | the ndim of a chunk; only for chunks with a shape |
+/// | 8 and following | the [`chunk_shape`](Self::chunk_shape); only for chunks with a shape |
 ///
 /// ```
 /// use blosc2::Codec;
@@ -31,31 +39,31 @@ const REVISION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterParams {
-    /// The codec, [`Codec::BloscLz`] by default.
+    /// The codec. Default: [`Codec::BloscLz`].
     pub codec: Codec,
     /// The compression level, 0 (no compression) to 9. Default: 5.
     pub level: u8,
-    /// The filter of Blosc2 that is applied before the codec, [`Filter::Shuffle`] by default. HDF5 stores its code,
-    /// but not its parameter.
+    /// The Blosc2 filter that is applied before the codec. Default: [`Filter::Shuffle`]. HDF5 stores the code of the
+    /// filter, but no parameter.
     pub filter: Option<Filter>,
-    /// The size of a block in bytes. `None`, the default, is an automatic size. For chunks with a shape, it is the
-    /// maximum size of a block; if it is too small, a block has 2 items on each axis. A size that is smaller than an
-    /// item is replaced by the size of an item.
+    /// The size of a block in bytes. The default, `None`, means an automatic size. For chunks with a shape, the value
+    /// is the maximum size of a block. If it is too small, a block has 2 items on each axis. If it is smaller than an
+    /// item, the size of an item is used.
     pub blocksize: Option<u32>,
-    /// The size of an item in bytes. For a dataset of fixed-size arrays, it is the size of an item of these arrays, as
-    /// in hdf5plugin. It is 0 if HDF5 has not set it, as for items of variable length.
+    /// The size of an item in bytes. For a dataset of fixed-size arrays, this is the size of an item of these arrays,
+    /// as in hdf5plugin. For variable-length items, HDF5 does not set the size, and the value is 0.
     pub typesize: u32,
-    /// The size of an uncompressed chunk in bytes. It is 0 if HDF5 has not set it.
+    /// The size of an uncompressed chunk in bytes. The value is 0 if HDF5 has not set the size.
     pub chunksize: u32,
-    /// The shape of a chunk in items. It is empty for chunks that are stored without a shape: those with one axis or
-    /// more than 16 axes.
+    /// The shape of a chunk in items. It is empty for chunks that are stored without a shape: chunks with one axis or
+    /// with more than 16 axes.
     pub chunk_shape: Vec<u32>,
 }
 
 impl FilterParams {
     /// Returns the default parameters for items of `typesize` bytes and chunks of this shape.
     ///
-    /// The defaults of codec, level and filter are those of the filter in hdf5plugin and PyTables.
+    /// The default codec, level and filter are the defaults of hdf5plugin and PyTables.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the typesize is 0, the shape has no axes, or an axis has size 0;
@@ -114,16 +122,16 @@ impl FilterParams {
         self
     }
 
-    /// Reads the parameters from the integers in a file. Missing compression parameters have their defaults.
+    /// Reads the parameters from the integers in a file. Missing compression parameters get their defaults.
     ///
-    /// Compression parameters that this crate cannot use, such as an unknown codec, are not an error, because
-    /// [`decode`] does not need them.
+    /// This function accepts compression parameters that this crate does not support, such as an unknown codec, because
+    /// [`decode`] does not need these parameters.
     ///
     /// [`decode`]: crate::decode
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: there are fewer than 4 integers, or fewer than the number of dimensions requires;
-    ///   a compression parameter is above 255; or the number of dimensions is 0 or above 16.
+    /// - [`ErrorKind::InvalidData`]: there are fewer than 4 integers, or fewer integers than the ndim requires; a
+    ///   compression parameter is above 255; or the ndim is 0 or above 16.
     pub fn from_cd_values(values: &[u32]) -> Result<Self> {
         let &[_, _, typesize, chunksize, ..] = values else {
             return Err(invalid(format!("expected at least 4 integers, got {values:?}")));
@@ -170,11 +178,14 @@ impl FilterParams {
         Ok(())
     }
 
-    /// Returns the integers that HDF5 stores, for `add_filter` of a dataset builder or for `H5Pset_filter`.
+    /// Returns the integers that HDF5 stores. Pass them to `add_filter` of a dataset builder, or to `H5Pset_filter`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the level is above 9; the codec works in arrays only and chunks have no shape;
-    ///   the filter has a parameter, needs one, or does not support the typesize; or the block size is invalid;
+    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
+    ///   - the level is above 9;
+    ///   - the codec supports arrays only, and the chunks have no shape;
+    ///   - the filter has a parameter, needs a parameter, or does not support the typesize;
+    ///   - the block size is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or the filter.
     pub fn cd_values(&self) -> Result<Vec<u32>> {
         // Fails if they cannot be used.

@@ -7,20 +7,22 @@ use crate::FilterParams;
 const DECODE: &str = "decode a chunk of the Blosc2 filter of HDF5";
 const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 
-/// Decompresses the bytes of one chunk that the filter has written.
+/// Decompresses the bytes of one HDF5 chunk that the filter has compressed.
 ///
-/// `payload` contains the stored bytes of the chunk, after the filters that follow Blosc2 in the pipeline were undone;
-/// a checksum of Fletcher32, for example, is verified and removed. The result contains the items of the whole chunk in
-/// C order, also for a chunk at the edge of the dataset. If the chunk was stored as an array and
-/// [`FilterParams::chunk_shape`] is not empty, the array has to have this shape and [`FilterParams::chunksize`].
-/// Decompression needs no other parameters.
+/// `payload` contains the stored bytes of the chunk. If filters follow Blosc2 in the pipeline, undo them first; for
+/// example, verify and remove a Fletcher32 checksum.
 ///
-/// The result is not empty, but it is shorter than the chunk if a damaged payload contains less: compare the lengths.
+/// `params` are needed only to check the chunk: if the payload is an array and [`FilterParams::chunk_shape`] is not
+/// empty, the array must have this shape, and its size must be [`FilterParams::chunksize`].
 ///
-/// `limit` is the maximum length of the result in bytes: the size of an uncompressed chunk that the dataset declares,
-/// and the bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32). The payload is untrusted input:
-/// apart from the result and the payload, this function allocates at most about 64 MiB or `limit` bytes, whichever is
-/// larger.
+/// `limit` is the maximum length of the result in bytes. Pass the size of an uncompressed chunk of the dataset, plus
+/// the number of bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32).
+///
+/// Returns the items of the complete chunk in C order, also for a chunk at the edge of the dataset. The result is never
+/// empty. If a damaged payload contains too little data, the result is shorter than the chunk: compare the lengths.
+///
+/// The payload can be untrusted input: in addition to the result, this function allocates at most about 64 MiB or
+/// `limit` bytes, whichever is larger.
 ///
 /// ```
 /// use blosc2_hdf5::{FilterParams, decode, encode};
@@ -33,8 +35,8 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// ```
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, has no chunk or several chunks, or
-///   is an array of another shape or size;
+/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, does not have exactly one chunk, or
+///   is an array whose shape or size differs from `params`;
 /// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
 ///   memory;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
@@ -117,13 +119,15 @@ fn decode_chunk<B: AsMut<[u8]>>(
     Ok(target)
 }
 
-/// Compresses one chunk as the filter does.
+/// Compresses one HDF5 chunk, like the filter.
 ///
-/// `chunk` contains the items of the whole chunk in C order, also for a chunk at the edge of the dataset, after the
-/// filters that precede Blosc2 in the pipeline. If its length is that of [`FilterParams::chunk_shape`], the chunk is
-/// stored as an array, so that readers can read a part of it; otherwise it is stored without a shape.
+/// `chunk` contains the items of the complete chunk in C order, also for a chunk at the edge of the dataset. If filters
+/// precede Blosc2 in the pipeline, apply them first.
 ///
-/// The result can be longer than `chunk`: by a few hundred bytes, if the data cannot be compressed.
+/// If the length of `chunk` matches [`FilterParams::chunk_shape`], the chunk is stored as an array, so that readers can
+/// read a part of the chunk. Otherwise, the chunk is stored without a shape.
+///
+/// If the data cannot be compressed, the result is a few hundred bytes longer than `chunk`.
 ///
 /// [`decode`](crate::decode) has an example.
 ///

@@ -38,21 +38,31 @@ const SPLITS: [(&str, i64, SplitMode); 4] = [
     ("forward_compat", 4, SplitMode::ForwardCompat),
 ];
 
-/// The codec `imagecodecs_blosc2`, which imagecodecs registers in Python. Each encoded chunk is a Blosc2 chunk.
+/// The codec `imagecodecs_blosc2`. The Python package imagecodecs has the same codec. Each encoded chunk is a Blosc2
+/// chunk.
 ///
-/// | | name | also read |
+/// | | name | other names that are read |
 /// |---|---|---|
 /// | Zarr V3 | `imagecodecs_blosc2` | `blosc2` |
 /// | Zarr V2 | `imagecodecs_blosc2` | `blosc2` |
 ///
-/// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`; the filters are none, `shuffle`, `bitshuffle` and
-/// `delta`. A chunk with any other codec or filter of this build is read as well: a chunk records how it was
-/// compressed.
+/// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`. The filters are `shuffle`, `bitshuffle`, `delta`,
+/// or none. Reading also supports all other codecs and filters of this build, because each chunk contains its codec and
+/// filters.
 ///
-/// The configuration is the same in both versions of Zarr. All fields are optional: `level` (1 by default),
-/// `compressor` (`zstd`), `shuffle` (`shuffle`), `splitmode` (`auto`), `typesize` (1; see the [limits](crate#limits)),
-/// `blocksize` (automatic) and `numthreads`, which is ignored. Names can be in upper or lower case; the codes of
-/// imagecodecs are read too.
+/// The configuration is the same in both versions of Zarr. All fields are optional:
+///
+/// | field | default |
+/// |---|---|
+/// | `level` | 1 |
+/// | `compressor` | `zstd` |
+/// | `shuffle` | `shuffle` |
+/// | `splitmode` | `auto` |
+/// | `typesize` | 1; see the [limits](crate#limits) |
+/// | `blocksize` | an automatic size |
+/// | `numthreads` | the field is ignored |
+///
+/// Reading a configuration accepts names in upper or lower case, and the numeric codes of imagecodecs.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -81,9 +91,13 @@ impl Blosc2Codec {
     /// is 1.
     ///
     /// # Errors
-    /// - [`PluginCreateError::Other`]: a parameter is invalid, or the metadata of this codec cannot express it: more
-    ///   than one filter, codecs and filters other than those above, a parameter of the codec, a dictionary, a tuner,
-    ///   chunks of Blosc1.
+    /// [`PluginCreateError::Other`]: a parameter is invalid, or the metadata of this codec cannot contain it. The
+    /// metadata cannot contain:
+    /// - more than one filter;
+    /// - codecs and filters that are not in the list of [`Blosc2Codec`];
+    /// - a parameter of the codec;
+    /// - a dictionary or a tuner;
+    /// - the option [`CParams::blosc1`].
     pub fn new(params: CParams) -> Result<Self, PluginCreateError> {
         let supported = CODECS.iter().any(|entry| entry.2 == params.codec)
             && FILTERS.iter().any(|entry| entry.2 == params.filters)

@@ -23,16 +23,18 @@ const MAX_SPLIT: usize = 16;
 /// The name under which zarr-python stores the codec of numcodecs in arrays of Zarr V3.
 const NUMCODECS: &str = "numcodecs.blosc";
 
-/// The codec `blosc` of Zarr V2 and V3. Each encoded chunk is a Blosc1 chunk, as numcodecs and zarr-python write it.
+/// The codec `blosc` of Zarr V2 and V3. Each encoded chunk is a Blosc1 chunk. numcodecs and zarr-python write the same
+/// format.
 ///
-/// | | name | also read |
+/// | | name | other names that are read |
 /// |---|---|---|
 /// | Zarr V3 | `blosc` | `numcodecs.blosc` |
 /// | Zarr V2 | `blosc` | |
 ///
-/// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`. Arrays with `snappy` cannot be opened.
+/// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`. Arrays with the compressor `snappy` cannot be
+/// opened.
 ///
-/// In metadata of Zarr V2, the typesize is optional, and Python does not write it: see the
+/// In metadata of Zarr V2, the typesize is optional. Python does not write the typesize: see the
 /// [limits](crate#limits).
 ///
 /// ```
@@ -60,10 +62,13 @@ pub struct BloscCodec {
 impl BloscCodec {
     /// Creates a codec from compression parameters.
     ///
-    /// The codec, the level, the filter, the typesize (1 by default) and the block size are stored in the metadata. The
-    /// number of [threads](CParams::threads) for each chunk and the [rule for splitting blocks](SplitMode) are used,
-    /// but not stored. The automatic block size and the automatic split are those of C-Blosc, not of C-Blosc2. A
-    /// typesize above 255 is stored in the metadata, and the chunks have a typesize of 1, as in C-Blosc.
+    /// - The metadata contain the codec, the level, the filter, the typesize (default: 1) and the block size.
+    /// - The number of [threads](CParams::threads) for each chunk and the [split mode](SplitMode) are used, but not
+    ///   stored.
+    /// - The automatic block size and the automatic split mode are computed like in C-Blosc. C-Blosc2 computes them
+    ///   differently.
+    /// - If the typesize is above 255, the metadata contain this typesize, but the chunks have a typesize of 1, as in
+    ///   C-Blosc.
     ///
     /// # Errors
     /// - [`PluginCreateError::Other`]: a parameter is invalid, or Blosc1 does not support it (see [`CParams::blosc1`]).

@@ -18,10 +18,10 @@ use zarrs::plugin::{ExtensionAliasesV2, ExtensionAliasesV3};
 pub use crate::blosc_codec::BloscCodec;
 pub use crate::blosc2_codec::Blosc2Codec;
 
-/// Registers both codecs in the run-time registry of `zarrs`, which takes precedence over the codecs that are
+/// Registers both codecs in the run-time registry of `zarrs`. This registry has precedence over codecs that are
 /// registered by linking. Further calls have no effect.
 ///
-/// This is needed only if the feature `blosc` of `zarrs` is enabled; see [Registration](crate#registration).
+/// Call this function if the feature `blosc` of `zarrs` is enabled: see [Registration](crate#registration).
 ///
 /// ```
 /// use blosc2_zarrs::BloscCodec;

@@ -13,7 +13,7 @@ use crate::CTable;
 pub(crate) struct RawItems {
     /// The dtype, in native byte order.
     pub(crate) dtype: Dtype,
-    /// The shape of the array of one row.
+    /// The shape of the array in each row.
     pub(crate) shape: Vec<u64>,
     pub(crate) bytes: Vec<u8>,
     /// The mask of null rows; `None` if no row can be null.
