@@ -48,7 +48,7 @@ impl Chunk {
         let dtype = T::dtype();
         if dtype.kind() != Some(Kind::Float) || !matches!(size, 4 | 8) || typesize != size {
             let detail =
-                format!("NaN takes f4 or f8 items, got {dtype} with a typesize of {typesize}");
+                format!("NaN needs items of f4 or f8, got {dtype} with a typesize of {typesize}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         without_value::<T>(Special::Nan, len, params)

@@ -268,12 +268,12 @@ fn arrays_are_checked() {
     let data = || ("data", Value::Bytes(vec![0; 4]));
     for (dtype, expected) in [
         (of_text("<i5"), "an unknown type"),
-        (of_text("[('a', '<i4')]"), "not described as NumPy does it"),
+        (of_text("[('a', '<i4')]"), "not in the notation of NumPy"),
         (
             of_text("{'names': ['a'], 'formats': ['<i4'], 'offsets': [0], 'itemsize': 4}"),
-            "not described",
+            "not in the notation",
         ),
-        (of_text("('|u1', (4,))"), "not described"),
+        (of_text("('|u1', (4,))"), "not in the notation"),
         (of_list(vec![1.into()]), "an unknown type"),
         (of_list(vec![Value::Tuple(vec!["a".into()])]), "an unknown type"),
         (of_list(vec![Value::Complex { re: 0.0, im: 1.0 }]), "nor a list of fields"),

@@ -631,7 +631,7 @@ impl NDArrayBuilder {
                 });
                 let Some(float) = float else {
                     let detail =
-                        format!("NaN takes f4 or f8 items, got {dtype} of {typesize} bytes");
+                        format!("NaN needs items of f4 or f8, got {dtype} of {typesize} bytes");
                     return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
                 };
                 // A special chunk of NaN is decoded in the byte order of the machine that reads it.

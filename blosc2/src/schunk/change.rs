@@ -195,10 +195,14 @@ impl SChunk {
         self.check_storable(UPDATE, chunk)?;
         self.check_same_size(index, chunk.nbytes())?;
         let blocksize = self.blocksize().filter(|_| self.is_array() && chunk.special().is_none());
-        if blocksize.is_some() && chunk.blocksize() != blocksize {
-            let found = chunk.blocksize();
-            let detail =
-                format!("its blocks have {found:?} bytes, the blocks of the array {blocksize:?}");
+        if let Some(expected) = blocksize
+            && chunk.blocksize() != blocksize
+        {
+            let found = chunk.blocksize().map_or_else(
+                || "the chunk has variable-length blocks".to_owned(),
+                |found| format!("the blocks of the chunk have {found} bytes"),
+            );
+            let detail = format!("the array has blocks of {expected} bytes, but {found}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
         self.put(vec![(index, chunk.as_bytes().into())])

@@ -77,8 +77,8 @@ impl<W: Write + Seek> FrameWriter<W> {
         let typesize = resolved.typesize();
         if !(1..=MAX_CHUNK_LEN).contains(&chunksize) || !chunksize.is_multiple_of(typesize) {
             let detail = format!(
-                "a chunk has to have 1 to {MAX_CHUNK_LEN} bytes, in items of {typesize}, got \
-                 {chunksize}"
+                "the chunk size must be a multiple of the typesize ({typesize}) from 1 to \
+                 {MAX_CHUNK_LEN} bytes, got {chunksize}"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }

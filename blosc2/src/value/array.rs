@@ -141,7 +141,7 @@ pub(super) fn from_descr(value: &Value) -> Result<Dtype, String> {
     // Rejects sub-arrays, and other notations of structures, in which fields may overlap.
     match (value, dtype.kind(), dtype.fields()) {
         (Value::Str(_), Some(_), _) | (Value::List(_), _, Some(_)) => Ok(dtype),
-        _ => Err(format!("of the type {dtype}, which is not described as NumPy does it")),
+        _ => Err(format!("of the type {dtype}, which is not in the notation of NumPy")),
     }
 }
 
