@@ -1,4 +1,4 @@
-//! Appends rows to an array in a file: an appender compresses each chunk once.
+//! Appends rows to an array in a file. An appender compresses each chunk once.
 
 use blosc2::NDArray;
 
@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sensors.b2nd");
 
-    // An array without rows; a row has the values of eight sensors.
+    // An array without rows. Each row has the values of eight sensors.
     let builder = NDArray::builder().chunks([4096, 8]).blocks([512, 8]);
     let mut sensors = builder.file(&path).zeros::<i32>(&[0, 8])?;
     let mut appender = sensors.appender(0)?;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         appender.array().shape()[0],
         appender.pending()
     );
-    appender.flush()?; // Dropping the appender flushes too, but cannot return an error.
+    appender.flush()?; // Dropping the appender also stores the rows, but cannot return an error.
     drop(appender);
     drop(sensors);
 

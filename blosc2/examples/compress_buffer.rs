@@ -1,11 +1,11 @@
-//! Compresses buffers to chunks and back: codec and filters, a reused compressor, output to an existing slice.
+//! Compresses and decompresses buffers: sets the codec and filters, reuses a compressor, writes to an existing slice.
 
 use blosc2::{CParams, ChunkRef, Codec, Compressor, Filter, Threads, compress_bound};
 
 fn main() -> blosc2::Result<()> {
     let readings: Vec<f64> = (0..500_000).map(|i| 20.0 + (i % 1000) as f64 / 100.0).collect();
 
-    // A chunk is a sequence of bytes. Its header contains the codec and the filters.
+    // A chunk is a sequence of bytes. The header of the chunk contains the codec and the filters.
     let bytes: Vec<u8> = blosc2::compress(&readings, &CParams::default())?;
     assert_eq!(blosc2::decompress::<f64>(&bytes)?, readings);
 
@@ -13,7 +13,7 @@ fn main() -> blosc2::Result<()> {
     assert_eq!(chunk.nbytes(), size_of_val(&readings[..]));
     println!("{} bytes compressed to {} by {}", chunk.nbytes(), chunk.cbytes(), chunk.codec());
 
-    // Many buffers: the compressor reuses its memory. `compress_bound` returns a length that is always sufficient.
+    // The compressor reuses its memory for each buffer. `compress_bound` returns a sufficient length for any items.
     let params =
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).threads(Threads::auto());
     let mut compressor = Compressor::new(&params)?;

@@ -3,7 +3,7 @@
 use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
 use blosc2::{CParams, Codec, DParams, SChunk, Threads};
 
-/// Writes each run of equal items as its length, in four bytes, and the item.
+/// Stores each run of equal items as a count, in four bytes, followed by the item.
 struct Runs;
 
 impl UserCodec for Runs {
@@ -18,7 +18,7 @@ impl UserCodec for Runs {
         for run in items.chunk_by(|a, b| a == b) {
             let count = u32::try_from(run.len())?.to_le_bytes();
             for bytes in [count.as_slice(), run[0]] {
-                // `None`: the block does not become smaller, and is stored uncompressed.
+                // `None`: the block does not become smaller. C-Blosc2 stores it uncompressed.
                 let Some(place) = output.get_mut(len..len + bytes.len()) else {
                     return Ok(None);
                 };
@@ -71,7 +71,7 @@ fn main() -> blosc2::Result<()> {
     assert_eq!(chunks.concat(), samples);
     println!("{} bytes, compressed to {} by the codec {codec}", schunk.nbytes(), schunk.cbytes());
 
-    // Decompressing a corrupted chunk fails with the message of the codec.
+    // Decompressing a corrupted chunk fails with the error message of the codec.
     let mut chunk = blosc2::compress(&samples, &params)?;
     let last = chunk.len() - 3;
     chunk[last] ^= 0xFF;

@@ -1,9 +1,9 @@
-//! A user-defined filter: differences of neighboring items, for values that change little from item to item.
+//! A user-defined filter: stores the differences of neighboring items. Small differences compress well.
 
 use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
 use blosc2::{CParams, Codec, Filter, Threads};
 
-/// Stores the first item of each block, and the difference to the previous item for all others.
+/// Stores the first item of each block. Replaces every other item by its difference to the previous item.
 struct Differences;
 
 impl UserFilter for Differences {

@@ -1,4 +1,4 @@
-//! A custom storage backend: a file that counts the bytes that are read and written.
+//! A custom storage backend: a file that counts the bytes read and written.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{CParams, OpenOptions};
 
-/// A database or a network service would implement the same methods.
+/// A backend for a database or a network service implements the same methods.
 struct Counted {
     file: File,
     read: Arc<AtomicU64>,
@@ -50,7 +50,7 @@ fn main() -> blosc2::Result<()> {
     println!("{} bytes of data, {} bytes written", schunk.nbytes(), written.load(Relaxed));
     assert!(written.load(Relaxed) >= schunk.frame_len()?);
 
-    // Reads one block of one chunk, and the header and the table of blocks of that chunk.
+    // Reads the header of one chunk, the table of its block positions, and one block.
     read.store(0, Relaxed);
     assert_eq!(schunk.items::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
     println!("{} bytes read for one item", read.load(Relaxed));

@@ -1,7 +1,7 @@
 //! Reads files that C-Blosc2 and Python wrote, and compares codecs and filters on 67 MB of data.
 //! `cargo xtask demo` runs it.
 //!
-//! Arguments: the folder of the C-Blosc2 sources, whose test files it reads, and the file to write.
+//! Arguments: the directory of the C-Blosc2 sources, which contains the test files, and the path of the file to write.
 
 use std::error::Error;
 use std::f32::consts::{PI, TAU};
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     write_and_read(&array, &target)
 }
 
-/// Reads every chunk of the test files that come with C-Blosc2.
+/// Reads every chunk of the test files of C-Blosc2.
 fn read_files(sources: &Path) -> Result<()> {
     println!("Files that other programs wrote, from {}:\n", sources.display());
     println!(
@@ -57,17 +57,17 @@ fn read_files(sources: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the temperature of a day at a point of a grid, rounded to a hundredth of a degree.
+/// Returns the temperature of a day at a grid point, rounded to a hundredth of a degree.
 fn temperatures([day, latitude, longitude]: [u64; 3]) -> f32 {
     let season = (day as f32 / 365.0 * TAU).cos();
     let zone = (latitude as f32 / 180.0 * PI).sin();
-    // Weather: looks random, but depends only on the day and the place.
+    // The weather looks random, but depends only on the day and the grid point.
     let weather = (day * 7919 + latitude * 104_729 + longitude * 1_299_709) % 1009;
     let celsius = -20.0 + 45.0 * zone - 10.0 * season * (1.0 - zone) + weather as f32 / 500.0;
     (celsius * 100.0).round() / 100.0
 }
 
-/// Compresses an array with several codecs and filters, and checks that each copy has the same items.
+/// Compresses an array with several codecs and filters, and checks that each copy contains the same items.
 fn compare_codecs() -> Result<NDArray> {
     let shape = [365, 180, 256];
     let threads = Threads::auto();
@@ -119,7 +119,7 @@ fn compare_codecs() -> Result<NDArray> {
     Ok(original)
 }
 
-/// Saves the array, reads a part of the file, and shows what to do next.
+/// Saves the array, reads a part of the file, and prints the next steps.
 fn write_and_read(array: &NDArray, target: &Path) -> Result<()> {
     array.save(target)?;
     let opened = NDArray::open(target)?;

@@ -1,4 +1,4 @@
-//! Random access to small records: each record is a variable-length block, and a dictionary contains common parts.
+//! Random access to small records. Each record is a variable-length block. A dictionary stores common parts once.
 
 use blosc2::{CParams, Codec, Compressor};
 
@@ -17,7 +17,7 @@ fn main() -> blosc2::Result<()> {
     assert!(with.has_dictionary() && !without.has_dictionary());
     assert!(with.cbytes() < without.cbytes());
 
-    // Decompresses one record only.
+    // Decompresses only one record.
     assert_eq!(with.block(1234)?, blocks[1234]);
     assert_eq!(with.nblocks(), 2000);
 

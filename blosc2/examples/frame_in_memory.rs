@@ -1,9 +1,9 @@
-//! A super-chunk without a file: created in memory, changed, sent as bytes, and read by the receiver.
+//! Creates a super-chunk in memory, changes it, sends it as bytes, and reads it at the receiver.
 
 use blosc2::{CParams, OpenOptions, SChunk};
 
 fn main() -> blosc2::Result<()> {
-    // Each chunk has its own allocation, so that changes are fast.
+    // Each chunk has a separate allocation, so that changes are fast.
     let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
     for start in [0, 1000, 2000] {
         schunk.append(&(start..start + 1000).collect::<Vec<u32>>())?;
@@ -12,17 +12,17 @@ fn main() -> blosc2::Result<()> {
     schunk.reorder(&[2, 0, 1])?;
     schunk.write_items(0, &[1u32, 2, 3])?;
 
-    // A contiguous frame, the same bytes as in a file. Python: blosc2.schunk_from_cframe.
+    // Converts the super-chunk to a contiguous frame. Python opens these bytes with blosc2.schunk_from_cframe.
     let bytes = schunk.to_cframe()?;
     println!("{} bytes of data in a frame of {} bytes", schunk.nbytes(), bytes.len());
 
-    // `from_cframe` checks the structure of the frame. Neither it nor `into_cframe` copies the bytes.
+    // `from_cframe` checks the structure of the frame. `from_cframe` and `into_cframe` do not copy the bytes.
     let received = SChunk::from_cframe(bytes)?;
     assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
     assert_eq!(received.items::<u32>(2999..)?, [7]);
     let bytes = received.into_cframe()?;
 
-    // Opens the frame for changes, in the same buffer.
+    // Opens the frame for changes in the same buffer.
     let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
     changed.delete(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));

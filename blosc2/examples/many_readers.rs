@@ -1,4 +1,4 @@
-//! A writer and four readers of one file at the same time. They are threads here; several programs work the same way.
+//! One writer and four readers use a file at the same time, here as threads. Several programs work in the same way.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ const ITEMS: u64 = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("log.b2frame");
-    // All users of the file lock it: a change waits for reads and other changes, a read waits for changes.
+    // All handles lock the file: a change waits for reads and other changes, and a read waits for changes.
     let shared = OpenOptions::new().locking(true);
     let options = shared.clone().append(true).create_new(true).typesize(8);
     let mut writer = options.cparams(CParams::default()).open(&path)?;
@@ -19,9 +19,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut file = shared.open(&path)?;
         let mut reads = 0;
         while file.len() < CHUNKS * ITEMS {
-            file.refresh()?; // Update the length that the handle knows.
+            file.refresh()?; // Re-reads the length of the file.
             let len = file.len();
-            // A read sees complete changes only, here whole chunks.
+            // A read returns complete changes only, here complete chunks.
             assert_eq!(len % ITEMS, 0);
             assert!(file.items::<u64>(..len)?.into_iter().eq(0..len));
             reads += 1;

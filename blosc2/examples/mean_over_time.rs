@@ -1,8 +1,8 @@
-//! Computes the mean over time of an array in a file, and writes it to another file. The array need not fit in memory.
+//! Computes the mean over time of an array, block by block, and writes the result to a file.
 
 use blosc2::{CParams, Codec, NDArray, Threads};
 
-/// The number of days; a day takes 32 KiB. With 1,000,000 days (30.5 GiB), the program needs no more memory.
+/// The number of days. A day takes 32 KiB. The memory use is the same for 1,000,000 days (30.5 GiB).
 const DAYS: u64 = 365;
 const LATITUDES: u64 = 64;
 const LONGITUDES: u64 = 128;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file(&path)
         .from_fn([DAYS, LATITUDES, LONGITUDES], temperature)?;
 
-    // Each thread decompresses some blocks at a time, and adds them to the sums.
+    // Each thread decompresses a few blocks at a time, and adds their items to the sums.
     let temperatures = NDArray::open(&path)?;
     let means = temperatures
         .lazy::<f32>()

@@ -1,4 +1,4 @@
-//! An array: computed by a function, stored, sliced, changed, copied with another chunk shape.
+//! Creates an array from a function, stores it, slices it, changes it, and copies it with another chunk shape.
 
 use blosc2::{CParams, Codec, NDArray, Threads};
 use ndarray::s;
@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("waves.b2nd");
 
-    // A thousand rows, computed and compressed on all cores, chunk by chunk.
+    // Computes and compresses a thousand rows on all cores, chunk by chunk.
     let params = CParams::new().codec(Codec::Zstd).level(5).threads(Threads::auto());
     let mut waves = NDArray::builder()
         .cparams(params.clone())
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .from_fn(&[1000, 2000], |[row, column]| (row as f32 / 50.0).sin() * column as f32)?;
     println!("{}", waves.info());
 
-    // A slice, every hundredth row in reverse, a column, one item.
+    // Reads a slice, every hundredth row in reverse, a column, and one item.
     let corner: Vec<f32> = waves.read(&[0..10, 0..20])?;
     assert_eq!(corner.len(), 200);
     let rows = waves.read_array::<f32>(s![..;-100, 500..505])?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(waves.read::<f32>(&[0..1, 0..4])?, [1.0, 2.0, 3.0, 0.0]);
     assert_eq!(waves.read::<f32>(&[1000..1001, 0..1])?, [0.0]);
 
-    // The same items with another chunk shape, as 64-bit numbers, in memory.
+    // Copies the items to an array in memory, with another chunk shape, as 64-bit numbers.
     let copy = NDArray::builder()
         .chunks([1001, 64])
         .blocks([128, 64])

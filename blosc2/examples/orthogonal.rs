@@ -3,22 +3,22 @@
 use blosc2::NDArray;
 
 fn main() -> blosc2::Result<()> {
-    // Ten stations, a year of days: station * 1000 + day.
+    // Ten stations with 365 days. Each item is: station * 1000 + day.
     let mut days =
         NDArray::builder().from_fn(&[10, 365], |[station, day]| (station * 1000 + day) as u32)?;
 
-    // Three stations, the first day of each of four weeks: all pairs, as with NumPy's `ix_`.
+    // Reads three stations on the first day of each of four weeks, in all combinations, as with NumPy's `ix_`.
     let some = days.read::<u32>(([7, 0, 3], (0..28).step_by(7)))?;
     assert_eq!(some[..4], [7000, 7007, 7014, 7021]);
     assert_eq!(some.len(), 12);
 
-    // The last week of one station.
+    // Reads the last week of one station.
     assert_eq!(days.read::<u32>((4, -7..))?[0], 4358);
 
-    // Single items, in any order; each block is decompressed once.
+    // Reads single items, in any order. Each block is decompressed once.
     assert_eq!(days.read_points::<u32>(&[[9, 364], [0, 1], [9, 364]])?, [9364, 1, 9364]);
 
-    // Reads and writes the items that a mask selects.
+    // Reads and writes the items at which the mask is true.
     let all = days.read_all::<u32>()?;
     let mask: Vec<bool> = all.iter().map(|value| value % 1000 == 100).collect();
     assert_eq!(days.read_mask::<u32>(&mask)?.len(), 10);

@@ -1,4 +1,4 @@
-//! Reads an array on several threads: within one call, with rayon, and with threads of the program.
+//! Reads an array on several threads in three ways: one call, a rayon iterator, and threads of the program.
 
 use blosc2::{CParams, Codec, DParams, NDArray, Threads};
 use rayon::iter::ParallelIterator;
@@ -11,17 +11,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut table =
         builder.cparams(params).file(&path).from_fn(&[1000, 1000], |[row, column]| row * column)?;
 
-    // One call, which distributes the chunks over all cores.
+    // One call distributes the chunks over all cores.
     table.set_dparams(DParams::new().threads(Threads::auto()));
     let whole: u64 = table.read_all::<u64>()?.into_iter().sum();
 
-    // A parallel iterator over the chunks: each is read on the thread that uses it.
+    // A parallel iterator over the chunks. The thread that uses a chunk also reads it.
     table.set_dparams(DParams::new());
     let sums: blosc2::Result<Vec<u64>> =
         table.par_chunks().map(|chunk| Ok(chunk.read::<u64>()?.into_iter().sum())).collect();
     assert_eq!(sums?.into_iter().sum::<u64>(), whole);
 
-    // Threads of the program, with a cache for blocks that several of them need.
+    // Threads of the program share a cache of decoded blocks.
     table.set_cache(16 << 20);
     let row = |row: u64| table.read::<u64>(&[row..row + 1, 0..1000]);
     std::thread::scope(|scope| -> blosc2::Result<()> {

@@ -1,10 +1,10 @@
-//! Random access to a chunk: a range of items, single blocks, and the blocks that a boolean mask selects.
+//! Random access to a chunk: decompresses a range of items, a single block, and the blocks of a boolean mask.
 
 use blosc2::{CParams, Compressor, DParams, Decompressor};
 
 fn main() -> blosc2::Result<()> {
     let items: Vec<u32> = (0..1_000_000).map(|i| i / 3).collect();
-    // A block is decompressed whole: small blocks are faster to access, large blocks compress better.
+    // A block is always decompressed completely. Small blocks are faster to access, large blocks compress better.
     let params = CParams::new().blocksize(64 * 1024);
     let chunk = Compressor::new(&params)?.compress(&items)?;
 
@@ -12,12 +12,12 @@ fn main() -> blosc2::Result<()> {
     let some: Vec<u32> = chunk.items(700_000..700_005)?;
     assert_eq!(some, items[700_000..700_005]);
 
-    // A block, and its byte range in the uncompressed data.
+    // Decompresses a block, and computes its byte range in the uncompressed data.
     let range = chunk.block_range(3)?.expect("there are 62 blocks");
     assert_eq!(range, 3 * 65_536..4 * 65_536);
     assert_eq!(chunk.block(3)?.len(), 65_536);
 
-    // Several blocks, each in its place; the rest of the target is not changed.
+    // Decompresses several blocks, each to its offset in the target. The other bytes of the target do not change.
     let mut wanted = vec![false; chunk.nblocks()];
     wanted[3] = true;
     wanted[40] = true;

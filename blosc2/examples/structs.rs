@@ -1,8 +1,8 @@
-//! Structures as items: their fields are the fields of a NumPy structured dtype.
+//! Structs as items: the fields of the struct are the fields of a NumPy structured dtype.
 
 use blosc2::{Element, NDArray};
 
-/// A measurement; three bytes between `valid` and `position` are padding, which is written as zeros.
+/// A measurement. Three bytes between `valid` and `position` are padding, which is stored as zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(C)]
 struct Reading {
@@ -21,13 +21,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         position: [at[0] as f32, 0.5],
     })?;
 
-    // In Python this is an array of dtype {'names': ['sensor', 'valid', 'xy'], ...}, with array["xy"] and so on.
+    // In Python, the dtype of this array is {'names': ['sensor', 'valid', 'xy'], ...}. array["xy"] returns a field.
     let readings = NDArray::open(&path)?;
     println!("{}", readings.dtype_str().unwrap_or_default());
     let row = readings.read::<Reading>(&[7..8, 0..10])?;
     assert_eq!(row[9], Reading { sensor: 9, valid: true, position: [7.0, 0.5] });
 
-    // Reading it as another type is an error.
+    // Reading the array as another type is an error.
     let error = readings.read_all::<u64>().unwrap_err();
     println!("{error}");
     Ok(())
