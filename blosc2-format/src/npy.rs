@@ -17,7 +17,7 @@ use crate::dtype::{LiteralResult, MAX_TEXT_LEN, Unlike, Value, tuple};
 use crate::{Dtype, Error, FormatError};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy pads the header, including the magic string, to a multiple of this.
+/// NumPy pads the header, including the magic string, to a multiple of this number of bytes.
 const ALIGNMENT: usize = 64;
 /// The number of digits that NumPy reserves so that the first axis can grow.
 const GROWTH_DIGITS: usize = 21;
@@ -34,7 +34,8 @@ const GROWTH_DIGITS: usize = 21;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the items. It must not be a sub-array: put the axes of a sub-array into `shape`.
+    /// The type of the items. A sub-array is not allowed: append the axes of the sub-array to
+    /// `shape` instead.
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,
@@ -43,7 +44,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header, up to the first item.
+    /// Reads the header. The next byte of `file` is then the first byte of the first item.
     ///
     /// # Errors
     /// - [`Error::Format`]: the bytes are not a `.npy` file, end early, or have an invalid header;
