@@ -415,7 +415,7 @@ impl<F: FolderMut> Writer<F> {
     /// [`frame::Writer::write_checksums`](crate::frame::Writer::write_checksums).
     ///
     /// # Errors
-    /// [`Error::Argument`]: there are chunks already, or 16 variable-length metalayers.
+    /// [`Error::Argument`]: the frame already has chunks, or 16 variable-length metalayers.
     pub fn write_checksums(&mut self) -> Result<(), Error> {
         self.builder.outline.set_checksums(Some(Vec::new()))
     }

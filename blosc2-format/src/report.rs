@@ -119,8 +119,8 @@ pub enum Part {
     VlMetalayer(String),
     /// The trailer without its metalayers.
     Trailer,
-    /// The [name](crate::packed::Ancillary::name) of an ancillary chunk. A [packed
-    /// super-chunk](crate::packed) (a legacy format) stores its metadata in such chunks.
+    /// An ancillary chunk of a [packed super-chunk](crate::packed) (a legacy format), identified by
+    /// its [name](crate::packed::Ancillary::name). Ancillary chunks contain metadata.
     Ancillary(&'static str),
     /// Bytes that belong to no other part.
     Gap,

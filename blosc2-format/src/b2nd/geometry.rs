@@ -211,7 +211,8 @@ impl Geometry {
     /// `ranges` contains one range of indices for each axis.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the slice is out of bounds, or `ranges` does not have one range for each axis.
+    /// [`Error::Argument`]: the slice is out of bounds, or the number of ranges differs from the
+    /// number of axes.
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);

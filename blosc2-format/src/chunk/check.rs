@@ -8,8 +8,9 @@ use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
 
 impl Chunk<'_> {
-    /// Checks the chunk in `bytes`, which should contain nothing else, and returns a report of the
-    /// violations. Parts that depend on an invalid part are not checked.
+    /// Checks the chunk at the start of `bytes`. The report contains the violations of the format,
+    /// and a warning if other bytes follow the chunk. Parts that depend on an invalid part are not
+    /// checked.
     ///
     /// ```
     /// use blosc2_format::Options;
@@ -29,8 +30,8 @@ impl Chunk<'_> {
     }
 }
 
-/// Checks the chunk in `bytes`, which should contain nothing else. Returns the number of decoded
-/// bytes.
+/// Checks the chunk at the start of `bytes`, and reports other bytes after it. Returns the number
+/// of decoded bytes.
 pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {
     let errors = checker.errors();
     let raw = match RawHeader::read(bytes) {
@@ -68,7 +69,7 @@ pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) 
     content(&chunk, options, checker)
 }
 
-/// Reports what does not prevent reading, and the features that are not supported.
+/// Reports faults that do not prevent reading, and features that are not supported.
 fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
     let version = header.version;
     if version > super::MAX_VERSION {

@@ -1,6 +1,6 @@
 //! Python literals, as far as dtypes and `.npy` headers use them.
 
-/// A syntax error: what was expected, at which byte.
+/// A syntax error: the expected text, and its position in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unlike {
     pub(crate) at: usize,
