@@ -113,8 +113,8 @@ impl Output {
 }
 
 impl Encoder {
-    /// Creates an encoder with these parameters. The filters are not checked until data is encoded,
-    /// and also not whether this build can compress with the codec.
+    /// Creates an encoder with these parameters. The methods that encode data check the filters,
+    /// and whether this build can compress with the codec.
     ///
     /// # Errors
     /// - [`Error::Argument`]: a chunk cannot have the typesize, the level or the block size in

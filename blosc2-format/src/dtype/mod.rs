@@ -57,9 +57,9 @@ pub const MAX_TEXT_LEN: usize = 1 << 20;
 /// - the names, titles, offsets and order of the fields;
 /// - the unit of dates and durations.
 ///
-/// There is one exception: units such as `1000ms` and `s`, which are equal but written with another
-/// power of 1000. NumPy's result depends on the order of the operands: `M8[1000ms] == M8[s]` is
-/// true, and `M8[s] == M8[1000ms]` is false. In this crate both comparisons are false.
+/// There is one exception: equal units whose notations differ by a power of 1000, such as `1000ms`
+/// and `s`. NumPy's result depends on the order of the operands: `M8[1000ms] == M8[s]` is true, and
+/// `M8[s] == M8[1000ms]` is false. In this crate both comparisons are false.
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -369,7 +369,8 @@ impl Dtype {
         self.any_scalar(&|scalar| scalar.kind == Kind::Object)
     }
 
-    /// Returns `true` if no part of the type has a byte order other than the native byte order.
+    /// Returns whether all parts of the type are in native byte order. Parts without a byte order
+    /// are ignored.
     pub fn is_native(&self) -> bool {
         !self.any_scalar(&|scalar| scalar.order.is_some_and(|order| order != ByteOrder::NATIVE))
     }
