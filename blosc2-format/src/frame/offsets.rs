@@ -14,8 +14,7 @@ use crate::{Error, FormatError, Limits, ReadAt};
 pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
 /// The number of offsets per block.
 const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
-/// The number of bytes in memory per chunk: 8 bytes for its index entry, and 16 bytes for the
-/// sorted list of a check.
+/// The number of bytes in memory per chunk, for its index entry and for the sorted list of a check.
 pub(crate) const HELD_LEN: u64 = 24;
 
 /// The parameters that the C library compresses the offsets with.

@@ -126,8 +126,8 @@ impl Outline {
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same
-    /// parameters and metalayers, and no chunks. Exception: if all chunks have the same special
-    /// value, as after [`fill`](Self::fill), the copy has the same chunks.
+    /// parameters and metalayers, and no chunks. Exception: if the index chunk is one repeated
+    /// special value, as after [`fill`](Self::fill), the copy has the same chunks.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -511,8 +511,8 @@ impl Outline {
         self.offsets.encode()
     }
 
-    /// Returns whether [`index`](Self::index) can return another index chunk than the last one that
-    /// was read or returned.
+    /// Returns `true` if the result of [`index`](Self::index) can differ from the index chunk that
+    /// was read or returned last.
     pub fn is_index_changed(&self) -> bool {
         self.offsets.is_changed()
     }

@@ -1,4 +1,4 @@
-//! Ranges of bytes that should fill a part of a file without gaps and overlaps.
+//! Ranges of bytes that should fill a part of a file without gaps and without overlaps.
 
 use crate::report::{Checker, Part, Rule};
 

@@ -51,7 +51,7 @@ impl Parts {
     }
 }
 
-/// Checks everything except the chunks, or returns `None` if they cannot be found.
+/// Checks all parts except the chunks. Returns `None` if the chunks cannot be found.
 pub(crate) fn structure<R: ReadAt + ?Sized>(
     source: &R,
     limits: &Limits,
@@ -219,7 +219,7 @@ fn contents<R: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Checks what the header states about the chunks; `chunk` is the first one.
+/// Compares the header with the chunks. `chunk` is the header of the first chunk.
 fn agree(header: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     if !chunk.is_compressed() {
         return;
@@ -241,7 +241,8 @@ fn agree(header: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     }
 }
 
-/// Checks the order: ancillary chunks, data chunks, and the positions before or after the data.
+/// Checks the order of the parts: ancillary chunks, data chunks, and the table of positions before
+/// or after the data.
 fn order(spans: &[Span], parts: &Parts, checker: &mut Checker<'_>) {
     let mut sorted = true;
     let (index, chunks) =
