@@ -151,8 +151,8 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 /// Executes a match: copies the `len` bytes at `at - distance` to `at`. The copied bytes can
 /// include bytes that this copy has written.
 ///
-/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after `at +
-/// len` can change.
+/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after
+/// `at + len` can change.
 #[inline(always)]
 fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) {
     // Copying words of 16 bytes is much faster than copying the exact number of bytes.
