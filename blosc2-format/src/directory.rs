@@ -359,7 +359,7 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
         return Ok(());
     }
     match folder.open(name)?.size()? {
-        // The remains of a chunk that was replaced by a special offset.
+        // The file of a chunk that a special offset has replaced.
         0 => checker.found(&EMPTIED, 0, 0, "only chunks of the index", "an empty file"),
         size => checker.found(&UNUSED, 0, size, "only chunks of the index", "another chunk"),
     }
@@ -541,7 +541,7 @@ mod tests {
             frame.decode_chunk(number, &mut data).unwrap();
             assert_eq!(data, [byte; 800]);
         }
-        // Neither is mistaken for the other.
+        // A reader of one layout rejects the other layout.
         let index = files.0[INDEX].clone();
         assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
         let mut files = Memory::default();

@@ -130,7 +130,7 @@ impl Header {
             None => (3, text.into_bytes()),
         };
         let start = if version == 1 { 10 } else { 12 };
-        // A header that already fills a multiple is extended by another one.
+        // NumPy also extends a header whose length already is a multiple of the alignment.
         let len = (start + body.len() + 2).next_multiple_of(ALIGNMENT) - start;
         let too_long = |_| Error::Unsupported(format!("an npy header of {len} bytes"));
         let mut bytes = MAGIC.to_vec();

@@ -138,7 +138,7 @@ fn marker(rule: &'static Rule, at: u64, expected: u8, found: u8, checker: &mut C
 
 fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     let ndim = sizes.numbers.len();
-    // There are at most 16.
+    // `ndim` is at most 16.
     marker(&rules::SHAPE_MARKER, sizes.at as u64, 0x90 + ndim as u8, sizes.marker, checker);
     if ndim == MAX_NDIM && sizes.marker == 0xa0 {
         let (expected, found) =
@@ -211,7 +211,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
         found(&rules::NCHUNKS, 0, nchunks, "as the frame states", geometry.nchunks());
     }
-    // Without items nothing determines the size of a chunk.
+    // The chunk size of an array without items has no meaning.
     if geometry.nchunks() == 0 {
         return;
     }
@@ -330,7 +330,7 @@ mod tests {
             found(&bytes, Frame { chunksize: None, blocksize: None, nchunks: None, ..FRAME }),
             []
         );
-        // As Caterva wrote it.
+        // The metalayer as Caterva wrote it: without dtype format and dtype.
         bytes.truncate(bytes.len() - 9);
         bytes[0] = 0x95;
         assert_eq!(found(&bytes, FRAME), []);
@@ -352,7 +352,7 @@ mod tests {
             (4, 0xcf, &[("b2nd.number_marker", 104, 1)]),
             (5, 0x80, &[("b2nd.shape", 105, 8)]),
             (21, 0, &[("b2nd.nchunks", 103, 19)]),
-            // Over the limits, but first of all invalid.
+            // The values exceed the limits, but the check reports that they are invalid.
             (6, 0x40, &[("b2nd.nchunks", 103, 19)]),
             (22, 0, &[("b2nd.shape_marker", 122, 1)]),
             (23, 0, &[("b2nd.number_marker", 123, 1)]),

@@ -350,7 +350,8 @@ impl Geometry {
         for_each(&count[..ndim], |index| {
             let number = (0..ndim)
                 .fold(0, |all, axis| all * self.block_grid[axis] + first[axis] + index[axis]);
-            // Both are less than the sizes of the chunk and of the box, which are in memory.
+            // Both offsets are less than the sizes of the chunk and of the box, which are in
+            // memory, so they do not overflow.
             let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
             for axis in 0..ndim {
                 let start = origin[axis] + (first[axis] + index[axis]) * self.blocks[axis];
@@ -360,7 +361,8 @@ impl Geometry {
                 in_box += (from - ranges[axis].start) * box_strides[axis];
             }
             let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
-            // The last axes that both contain completely are copied as one range.
+            // If the block and the box contain the last axes completely, these axes are copied as
+            // one range.
             let (mut outer, mut run) = (ndim, self.typesize);
             while let Some(axis) = outer.checked_sub(1) {
                 outer = axis;

@@ -188,7 +188,8 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     }
     ranges.sort_unstable();
     let mut last = chunk.data() as u32;
-    // In an old chunk that was split against the rule, most of the streams remain unused.
+    // In an old chunk that was split against the rule, the bytes after the first stream of each
+    // block are unused.
     let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };
     for (start, end, block) in ranges {
         if start < last {
@@ -228,8 +229,8 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
                 let all = decoded + len as u64;
                 Limits::allow("bytes decoded in total", all, options.limits.total_bytes)
             });
-        // Runs of one byte occupy no space: decoding them cannot fail, so it is skipped to save
-        // time and memory.
+        // Decoding runs of one byte cannot fail. It is skipped, because a short chunk of runs can
+        // represent much data.
         if allowed.is_ok() && skips && !has_compressed(chunk, block) {
             continue;
         }

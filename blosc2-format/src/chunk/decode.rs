@@ -61,8 +61,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk, or to 0 on
-    /// an error.
+    /// Decodes a chunk into `data`, and sets the length of `data` to the decoded size of the chunk.
+    /// On an error the length is 0.
     ///
     /// If the streams cannot decode to that length, the method fails before it allocates memory.
     pub(crate) fn decode_vec(
@@ -250,7 +250,7 @@ fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
     }
 }
 
-/// Returns whether the first block is needed to decode the others. Variable-length blocks are
+/// Returns whether the first block is needed to decode all other blocks. Variable-length blocks are
 /// independent.
 fn needs_reference(chunk: &Chunk<'_>) -> bool {
     let header = chunk.header();

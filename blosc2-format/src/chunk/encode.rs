@@ -151,7 +151,7 @@ impl Encoder {
         if !stored && let Some(chunk) = self.compress(&plan, first, blocks)? {
             return Ok(chunk);
         }
-        // Incompressible data keeps the flags of the attempt to compress it.
+        // A chunk of incompressible data has the flags of the attempt to compress it.
         let table = self.header_len() + 4 * plan.nblocks();
         let attempted = !stored && table <= data.len() + self.header_len();
         let flags = STORED | if attempted { self.flags(&plan) } else { self.extended_flags() };
@@ -196,7 +196,7 @@ impl Encoder {
         for (number, block) in blocks.iter().enumerate() {
             out.set(EXTENDED_HEADER_LEN + 4 * number, out.len);
             let source = pipeline.forward(block, &mut self.block, &mut self.scratch, None)?;
-            // There is space for uncompressed blocks, so this always fits.
+            // The output has space for all blocks uncompressed, so `push` does not fail.
             out.push(&(block.len() as u32).to_le_bytes());
             self.packer.stream(source, &mut out)?;
         }
@@ -257,7 +257,7 @@ impl Encoder {
             }
         }
         if zeros {
-            // The streams are runs of zeros only: the header can state that.
+            // All streams are runs of zeros. A special chunk of zeros needs only the header.
             out.len = head;
             out.bytes[31] |= 1 << 4;
         }

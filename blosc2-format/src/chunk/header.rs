@@ -157,7 +157,7 @@ impl RawHeader {
             special: None,
         };
         let Some(extension) = self.extension else {
-            // Blosc1 has no pipeline: the flags state delta, then one of the shuffles.
+            // Blosc1 has no pipeline. The flags state delta, and shuffle or bitshuffle after delta.
             if flags & 0b1 != 0 {
                 header.filters[5] = SHUFFLE;
             } else if flags & 0b100 != 0 {
@@ -390,7 +390,7 @@ impl Header {
         let (Some((place, _)), None) = (places.next(), places.next()) else {
             return !filters.contains(&DELTA);
         };
-        // Truncated bits are not restored.
+        // Undoing truncated precision does nothing, so it needs no buffer.
         let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
         let before = filters[..place].iter().filter(undone).count();
         let after = filters[place..].iter().filter(undone).count();

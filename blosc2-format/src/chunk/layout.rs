@@ -313,7 +313,7 @@ impl<'a> Chunk<'a> {
     fn splits(&self) -> bool {
         let header = &self.header;
         let typesize = u32::from(header.typesize).max(1);
-        // Before Blosc 1.11 chunks had no flag for it, and readers still apply this rule to them.
+        // Chunks of Blosc before 1.11 have no flag for splitting. Readers apply this rule to them.
         let old = header.version <= 2;
         let fits = typesize <= OLD_MAX_STREAMS && header.block_len() / typesize >= OLD_MIN_STREAM;
         header.split && !header.variable_blocks && (fits || !old)

@@ -80,7 +80,8 @@ pub(super) fn lay_out<'a>(
     if i64::try_from(lazy.offset).is_err() {
         findings.found(&rules::LAZY_OFFSET, at + 4, 8, "at least 0", lazy.offset as i64);
     }
-    // The maximum is that of streams stored uncompressed, with their sizes.
+    // The maximum is the size of a block whose streams are stored uncompressed, with the sizes of
+    // the streams.
     let most = match header.variable_blocks {
         true => u64::from(header.cbytes),
         false => u64::from(header.block_len()) + 4 * u64::from(header.typesize),

@@ -67,7 +67,7 @@ pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
             if len > out.len() - at {
                 return Err(too_long(start));
             }
-            // Like C, it stops at the end of the stream and ignores a match as the last
+            // Like C, the decoder stops at the end of the stream and ignores a match as the last
             // instruction.
             if read >= stream.len() {
                 return Err(Fault::new(start, "literals at the end", "a match"));
@@ -329,7 +329,7 @@ impl Writer<'_> {
     }
 
     fn literal(&mut self, byte: u8) -> Option<()> {
-        // Even if the run continues, space for the next one is required.
+        // C-Blosc2 requires space for the next run even if this run continues.
         self.room(2)?;
         self.push(byte);
         self.run += 1;

@@ -23,7 +23,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
         let start = read;
         let token;
         let distance;
-        // Most sequences have few literals; then all bytes before the match fit in two words.
+        // Most sequences have few literals, so that all bytes before the match fit into two words.
         let near = block.get(read..).and_then(|rest| rest.first_chunk::<17>());
         let near = near.filter(|near| near[0] < 0xf0 && out.len() - at >= 32);
         if let Some(near) = near {
@@ -56,7 +56,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             if read == block.len() {
                 break;
             }
-            // The format requires this from encoders, and the decoder of C checks it.
+            // The format requires this from encoders, and the C decoder checks it.
             if out.len() - at < MATCH_LIMIT {
                 return Err(Fault::new(start, "literals to the end of the data", "a match"));
             }
@@ -176,7 +176,7 @@ pub(super) fn compress(
                     return out.last(&data[anchor..]);
                 }
                 matcher.remember(matcher.hash(anchor - 2), anchor - 2);
-                // A match often follows directly.
+                // Often the next match follows directly.
                 let Some(next) = matcher.check(matcher.hash(anchor), anchor) else { break };
                 (from, start) = (next, anchor);
                 token = out.token()?;

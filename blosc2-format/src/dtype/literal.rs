@@ -8,7 +8,7 @@ pub(crate) struct Unlike {
 }
 
 impl Unlike {
-    /// Creates an error about the text as a whole.
+    /// Creates an error about the complete text.
     pub(crate) fn new(expected: impl Into<String>) -> Self {
         Self { at: 0, expected: expected.into() }
     }

@@ -280,7 +280,7 @@ impl Dtype {
         Self { size: scalar.size, form: Form::Scalar(scalar), nesting: 0 }
     }
 
-    /// The error states what was expected.
+    /// The error states the expected value.
     fn repeated(self, shape: &[u64]) -> Result<Self, String> {
         if shape.is_empty() {
             return Ok(self);
@@ -304,7 +304,7 @@ impl Dtype {
         Ok(Self { form: Form::Array(Box::new(self), shape.to_vec()), size, nesting })
     }
 
-    /// The error states what was expected.
+    /// The error states the expected value.
     fn of_fields(size: usize, fields: Vec<Field>, aligned: bool) -> Result<Self, String> {
         if size > MAX_SIZE {
             return Err(format!("an item of at most {MAX_SIZE} bytes"));
@@ -385,8 +385,9 @@ impl Dtype {
         }
     }
 
-    /// Returns whether both types describe the same bytes. The size must be equal, and the names,
-    /// offsets, types and order of the fields. Titles and the notation of padding are ignored.
+    /// Returns whether both types describe the same bytes. For structures, the size and the names,
+    /// offsets, types and order of the fields must be equal. Titles and the notation of padding are
+    /// ignored.
     ///
     /// Python's `blosc2.asarray` stores an aligned structure with a void field for each gap between
     /// fields. The name of such a void field is `f` and its index, as for an unnamed field in

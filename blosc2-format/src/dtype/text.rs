@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Str,
-    /// The notation within an aligned structure, whose nested structures are aligned as well.
+    /// The notation within an aligned structure. The nested structures are aligned as well.
     Aligned,
     /// Fields without a name are padding.
     Npy,
@@ -118,7 +118,7 @@ impl Dtype {
         match value {
             Value::Str(text) => Scalar::parse(text).map(Self::of_scalar),
             Value::Tuple(parts) => match parts.as_slice() {
-                // The class of the items, which only Python uses.
+                // The first value is the class of the items, which only Python uses.
                 [Value::Record, dtype] => Self::from_value(dtype, notation),
                 [dtype, shape] => Self::from_value(dtype, notation)?.with_shape(shape),
                 _ => Err(Unlike::new("a type and a shape in a tuple")),
@@ -275,8 +275,8 @@ fn read_title(value: &Value) -> Result<Option<String>> {
 }
 
 impl Struct {
-    /// Returns the padding before each field and after the last one, or the name of a field that
-    /// overlaps another or has a lower offset than its predecessor.
+    /// Returns the padding before each field and after the last field. Fails with the name of a
+    /// field if the field overlaps another field or has a lower offset than its predecessor.
     fn gaps(&self, size: usize) -> Result<Vec<usize>, &str> {
         let mut end = 0;
         let mut gaps = Vec::new();

@@ -95,8 +95,8 @@ pub fn recognise<R: ReadAt + ?Sized>(source: &R) -> std::io::Result<Option<Kind>
     Ok(is_chunk(&start, size).then_some(Kind::Chunk))
 }
 
-/// Returns whether the bytes are a chunk: it has no magic name, so its header or its length has to
-/// be valid.
+/// Returns whether the bytes are a chunk. A chunk has no magic name, so its header or its length
+/// must be valid.
 fn is_chunk(start: &[u8], size: u64) -> bool {
     let Some(head) = start.first_chunk::<{ chunk::MIN_HEADER_LEN }>() else {
         return false;

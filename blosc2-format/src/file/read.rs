@@ -120,8 +120,8 @@ impl<'a> File<'a> {
         self.source.chunk_nbytes(number)
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;

@@ -31,7 +31,8 @@ pub(super) fn backward(data: &mut [u8], typesize: usize, reference: Option<&[u8]
     }
 }
 
-/// Combines each item with the result of the previous one, in words of whole items.
+/// Combines each item with the result of the previous item. Processes words that contain several
+/// whole items.
 fn accumulate(data: &mut [u8], width: usize) {
     let in_words = data.len() - data.len() % 8;
     let mut last = 0;

@@ -11,7 +11,7 @@ use super::outline::Outline;
 use crate::Error;
 use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
 
-/// The maximum number of chunks: their offsets have to fit into one chunk.
+/// The maximum number of chunks: all offsets must fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
 
 /// The result of a change: byte strings that the caller must store, each with its position. In a
@@ -80,7 +80,7 @@ impl Outline {
     /// number of chunks. Returns the bytes that the caller must store.
     ///
     /// Chunks can have different sizes. If all chunks have the same size, readers can compute the
-    /// index of the chunk that contains an item. In this case only the last chunk can be shorter.
+    /// index of the chunk that contains an item. A shorter last chunk is allowed in this case.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
@@ -429,7 +429,8 @@ impl Outline {
         if count > MAX_CHUNKS {
             return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
         }
-        // The parameters must be valid for a chunk of that size, and determine its block size.
+        // Checks that the parameters are valid for a chunk of this size, and determines its block
+        // size.
         let sample = chunk::special(&self.params(), special, chunksize as usize, &[])?;
         let sample = chunk::Header::parse(&sample)?;
         if count > 0 {
@@ -533,8 +534,8 @@ impl Outline {
         }
     }
 
-    /// Releases the positions of chunks that are removed. `last` is the highest position of the
-    /// other chunks.
+    /// Releases the positions of the chunks `dropped`. `last` is the highest position of the
+    /// remaining chunks.
     fn vacate_all(&mut self, dropped: impl Iterator<Item = (u64, Sizes)>, last: Option<u64>) {
         let place = |offsets: &Offsets, number| offsets.decoded(number).and_then(Offset::place);
         match (self.header.layout, last) {

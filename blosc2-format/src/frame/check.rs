@@ -80,7 +80,7 @@ fn check_parts<R: ReadAt + ?Sized>(
         if at < end {
             let expected = format_args!("no byte before {end}, where another chunk ends");
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
-            // Limits the time spent on checking the same bytes repeatedly.
+            // Limits the time for checking the same bytes repeatedly.
             overlapping = overlapping.saturating_add(end - at);
             if overlapping > parts.outline.room() {
                 chunks.incomplete = true;
@@ -422,7 +422,7 @@ impl<'a> ChunkChecker<'a> {
             let used = if dictionary { "some of the chunks use one" } else { "no chunk uses one" };
             field::MORE_FLAGS.found(&mut within, &rules::DICTIONARY, frame.dictionary, used);
         }
-        // The C library compares with the number of chunks as well.
+        // The C library also compares the field with the number of chunks.
         let least = self.stored.saturating_mul(EXTENDED_HEADER_LEN as u64);
         if frame.layout == Layout::Directory && frame.cbytes < least {
             let expected = format_args!("at least {least}, for the headers of the chunks");
@@ -472,7 +472,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
     };
     differ(16, 6, "filters", &frame.filters, &chunk.filters);
     differ(24, 6, "parameters of the filters", &frame.filters_meta, &chunk.filters_meta);
-    // Stored data does not have to name the codec.
+    // A chunk of stored data can state any codec.
     if !chunk.memcpyed {
         // LZ4HC writes streams of LZ4.
         let codec = if frame.codec == 2 { 1 } else { frame.codec };
@@ -489,7 +489,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
             }
         }
     }
-    // If chunks differ, the C library continues with the smallest block size used.
+    // If chunk sizes vary, the C library continues with the smallest block size that it has used.
     if frame.blocksize > 0 && frame.chunksize != ChunkSize::Variable && !chunk.variable_blocks {
         // Blocks contain whole items if they are large enough.
         let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);

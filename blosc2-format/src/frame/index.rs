@@ -92,7 +92,8 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     }
     let mut whole = None;
     if depth == Depth::Lazy {
-        // The header, the block table, and a short rest. A truncated table is reported below.
+        // The header, the block starts, and a short rest. A truncated table of block starts is
+        // reported below.
         let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
         let is_short = len <= SHORT;
         let read = if is_short { len } else { table.min(len) };

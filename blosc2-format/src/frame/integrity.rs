@@ -107,8 +107,8 @@ impl Outline {
     fn sums(&mut self) -> Option<&mut Vec<Sum>> {
         let count = usize::try_from(self.offsets.len()).unwrap_or(usize::MAX);
         let chunks = &mut self.checksums.as_mut()?.chunks;
-        // Another program can have changed the number of chunks. A missing checksum fits no chunk,
-        // with a probability of 1 - 2^-32.
+        // Another program can have changed the number of chunks. A missing checksum differs from
+        // the checksum of a chunk with a probability of 1 - 2^-32.
         chunks.resize_with(count, Sum::default);
         Some(chunks)
     }

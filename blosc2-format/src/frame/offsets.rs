@@ -37,7 +37,7 @@ pub(crate) enum Offsets {
     Alike(Offset, u64),
 }
 
-/// Offsets in blocks of 2,048. Clones share the blocks that neither of them has changed.
+/// Offsets in blocks of 2,048. Clones share their unchanged blocks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocks {
     count: usize,
@@ -213,7 +213,7 @@ impl Offsets {
         numbers.into_iter().map(move |number| (place(number).unwrap_or(NOWHERE), number.into()))
     }
 
-    /// Returns the neighbors of a position. The offsets have to be decoded.
+    /// Returns the neighbors of a position. The offsets must be decoded.
     pub(crate) fn neighbors(&self, place: u64) -> Neighbors {
         let mut found = Neighbors::default();
         let (mut same, mut before) = (0, None);
@@ -416,7 +416,7 @@ impl Blocks {
         blocks
     }
 
-    /// Appends blocks after the last one, which has to be full.
+    /// Appends blocks after the last block, which must be full.
     fn extend(&mut self, numbers: &[i64]) {
         self.blocks.extend(numbers.chunks(PER_BLOCK).map(|block| Block::new(block.to_vec())));
         self.count += numbers.len();

@@ -268,7 +268,7 @@ impl Outline {
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
-        // At most the chunk size.
+        // The result is at most the chunk size.
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
@@ -292,7 +292,8 @@ impl Outline {
         let typesize = self.header.typesize;
         let params = Params {
             typesize,
-            // A value must not cross the boundary of two blocks, which have no other effect here.
+            // A value must not cross the boundary of two blocks. The block size has no other effect
+            // here.
             blocksize: self.header.params().blocksize.filter(|size| size.is_multiple_of(typesize)),
             ..Params::default()
         };
@@ -478,7 +479,8 @@ impl Outline {
         }
         let one =
             |metalayer: &Metalayer| 1 + metalayer.name.len() + 5 + 5 + metalayer.content.len();
-        // Around the metalayers: array, size of the index, map and array, each with its length.
+        // The section has 10 more bytes: the array, the size of the index, the map and the second
+        // array.
         let section = 10 + self.metalayers.iter().map(one).sum::<usize>();
         (MIN_HEADER_LEN + section) as u64
     }
@@ -532,7 +534,8 @@ impl Outline {
         if sums.is_some() {
             let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);
             let crc = checksums::of_metadata(&self.header(frame_len), pairs(&self.vlmetalayers));
-            // What another program has changed stays marked, until the checksums are set again.
+            // After a change by another program, the checksums remain marked as outdated until they
+            // are set again.
             let is_valid = self.checksums.as_ref().is_none_or(|sums| sums.fault().is_none());
             let known_len = if is_valid { frame_len } else { 0 };
             checksums::complete(&mut out, count, known_len, crc);

@@ -70,7 +70,7 @@ impl Parts {
         }
     }
 
-    /// Examines `source`, which has to start with a frame in this layout.
+    /// Examines `source`, which must start with a frame in this layout.
     ///
     /// Returns `None` if an error prevents finding the other parts.
     ///

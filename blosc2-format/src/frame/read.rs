@@ -221,7 +221,7 @@ impl<R: ReadAt> Frame<R> {
             return Ok(nbytes.into());
         }
         if self.outline.is_unverified(number) {
-            // Its header may be damaged.
+            // Reads the complete chunk, because its header may be damaged.
             self.chunk(number)?;
         }
         match offset {
@@ -230,8 +230,9 @@ impl<R: ReadAt> Frame<R> {
         }
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk. C: `blosc2_schunk_decompress_chunk`. Python:
+    /// `SChunk.decompress_chunk`.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:

@@ -203,7 +203,7 @@ pub(crate) fn write(out: &mut Vec<u8>, lead: usize, metalayers: &[(&str, &[u8])]
     }
 }
 
-/// Checks that a metalayer can be added to the others.
+/// Checks that a metalayer can be added to the existing metalayers.
 pub(crate) fn check_new<'a>(
     name: &str,
     content: &[u8],

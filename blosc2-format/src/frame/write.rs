@@ -74,7 +74,7 @@ impl<W: Write + Seek> Writer<W> {
     /// `SChunk.append_data`.
     ///
     /// Chunks can have different sizes. If all chunks have the same size, readers can compute the
-    /// index of the chunk that contains an item. In this case only the last chunk can be shorter.
+    /// index of the chunk that contains an item. A shorter last chunk is allowed in this case.
     ///
     /// As in the C library, a chunk that is shorter than a block reduces the block size of all
     /// later chunks.

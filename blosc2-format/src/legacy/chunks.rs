@@ -78,7 +78,7 @@ impl<R: ReadAt> Reader<R> {
         FormatError::new("chunk", 0, expected, "none").moved(at).into()
     }
 
-    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk.
+    /// Decodes a chunk into `data`, and sets the length of `data` to the decoded size of the chunk.
     pub(crate) fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<(), Error> {
         self.decoder.decode_vec(&Chunk::new(bytes, &self.limits)?, data)
     }

@@ -21,7 +21,7 @@ impl Span {
 }
 
 /// Checks that the spans fill the bytes from `start` to `end`. Removes overlapping spans and sorts
-/// the others by position.
+/// the remaining spans by position.
 ///
 /// The total length of the remaining spans is at most the size of the file, even if the file refers
 /// to the same bytes repeatedly.

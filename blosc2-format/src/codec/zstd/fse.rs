@@ -117,8 +117,8 @@ impl Table {
             if symbol > max_symbol {
                 return Err(broken(format_args!("symbols up to {max_symbol}"), symbol));
             }
-            // Values from 0 to `left + 1` use the minimum number of bits, the lower ones one bit
-            // less.
+            // Values from 0 to `left + 1` use the minimum number of bits. The lower values use one
+            // bit less.
             let most = left as u32 + 1;
             let bits = most.ilog2() + 1;
             let half = (1 << (bits - 1)) - 1;

@@ -172,7 +172,7 @@ fn unpack(packed: &[u8], weights: &mut [u8; 256]) -> Result<usize, Fault> {
         return Err(broken("two states", "fewer bits"));
     }
     let mut count = 0;
-    // The two states alternate until there are no bits for the next one.
+    // The two states alternate until there are no bits for the next state.
     while bits.left >= 0 {
         if count > 253 {
             return Err(broken("weights of 256 symbols or less", "more"));

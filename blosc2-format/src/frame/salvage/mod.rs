@@ -249,7 +249,7 @@ impl Salvaged {
         let known = (count, frame_len, crc);
         let checksums = match Checksums::read(&layer.content, 0, known, limits) {
             Ok(checksums) => checksums,
-            // What is optional does not prevent the recovery of the rest.
+            // Unreadable checksums do not prevent the recovery of the other parts.
             Err(Error::Limit { .. } | Error::Unsupported(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -288,7 +288,7 @@ struct File<'a, R: ?Sized> {
 }
 
 impl<'a, R: ReadAt + ?Sized> File<'a, R> {
-    /// Examines the whole file. For a directory, `files` are the intact chunk files.
+    /// Examines the complete file. For a directory, `files` are the intact chunk files.
     fn read(
         source: &'a R,
         size: u64,
@@ -393,7 +393,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
                 let is_found = chunks.binary_search_by_key(&at, |chunk| chunk.at).is_ok();
                 *(if is_found { &mut found } else { &mut lost }) += 1;
             })?;
-            // The base of the offsets can be a guess, which nothing may contradict.
+            // The base of the offsets can be a guess. A guess is accepted only if it leads to all
+            // chunks.
             let is_guess = self.known.base.is_none() && lost > 0 && self.known.files.is_none();
             let is_headers = self.known.index_at == Some(index.at)
                 && self.count().is_none_or(|expected| expected == count);
@@ -450,7 +451,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             };
             let mut sizes = pieces[..count.saturating_sub(1)].iter().filter_map(whole);
             size = sizes.next().filter(|&size| sizes.all(|other| other == size));
-            // The chunks of an array all have the full size; the last chunk of another frame can be
+            // All chunks of an array have the full size. In other frames the last chunk can be
             // shorter.
             let is_array = |layer: &Metalayer| {
                 [crate::b2nd::NAME, crate::b2nd::OLD_NAME].contains(&layer.name.as_str())
@@ -466,7 +467,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         }
     }
 
-    /// Combines the results; `damaged` is the number of wrong bytes in other files.
+    /// Combines the results. `damaged` is the number of wrong bytes in other files.
     fn finish(
         &self,
         chunks: &[IntactChunk],

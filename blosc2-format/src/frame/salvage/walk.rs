@@ -214,7 +214,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         }
         let Some((bytes, has_gap)) = self.check(Span { at, len })? else { return Ok(None) };
         if has_gap {
-            // Its length can be wrong, so the next chunk can start before its end.
+            // The length of the candidate can be wrong, so the next chunk can start before its end.
             self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
             return Ok(None);
         }
@@ -281,7 +281,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
     /// form. Therefore the entries must lead to chunks, or the position must be that of an index.
     fn is_index(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Error> {
         let Ok(chunk) = Chunk::new(bytes, self.limits) else { return Ok(false) };
-        // A repeated special value is an index; a repeated position is not.
+        // A repeated special value can be an index. A repeated position is not an index.
         let may_have_places = chunk.header().special != Some(Special::Value);
         let base = base(&self.known, &self.walked.chunks);
         let starts = self.known.files.unwrap_or(&self.walked.chunks);
@@ -321,7 +321,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         if exact && (places.len() != 1 || self.may_end(end)?) {
             return Ok(true);
         }
-        // A truncated trailer can have its start.
+        // In a truncated frame, only the start of the trailer may be present.
         let len = TRAILER_START.len().min(usize::try_from(self.size - end).unwrap_or(usize::MAX));
         let next = self.get(end, len)?.unwrap_or_default();
         Ok(!next.is_empty() && TRAILER_START.starts_with(next))

@@ -87,7 +87,7 @@ fn chunk_spans<R: ReadAt + ?Sized>(
     Ok(spans)
 }
 
-/// Checks what the header states about all chunks together.
+/// Checks the fields of the header that depend on all chunks together.
 fn sums(parts: &Parts, sizes: &[u32], rules: &'static Rules, checker: &mut Checker<'_>) {
     let header = &parts.header;
     if sizes.len() != parts.offsets.len() || sizes.is_empty() != (header.cbytes == 0) {

@@ -126,7 +126,7 @@ fn flag(parts: &Parts, rules: &'static Rules, checker: &mut Checker<'_>) {
                 let expected = "0xc2 without user metadata";
                 checker.found(&rules.other_flag, 0x3f, 1, expected, flag);
             }
-            // Writers that set the user metadata later left it so.
+            // The flag was not updated if the user metadata was set later.
             (true, false) => {
                 checker.found(&rules.stale_flag, 0x3f, 1, "0xc3 with user metadata", flag);
             }

@@ -179,8 +179,8 @@ impl<R: ReadAt> Frame<R> {
         &self.chunks.limits
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:

@@ -56,7 +56,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         let chunk = Chunk::new(&bytes, limits)?;
         let header = chunk.header();
         parts.index_is_stored = header.is_stored() && header.extended;
-        // Each chunk has a header, so this limits the memory by the length of the data.
+        // Each chunk has a header, so the length of the data limits the number of chunks and the
+        // memory.
         let nchunks = u64::from(header.nbytes) / 8;
         if header.nbytes % 8 != 0 || nchunks == 0 || nchunks > data_len / MIN_HEADER_LEN as u64 {
             let most = data_len / MIN_HEADER_LEN as u64;

@@ -74,7 +74,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     let index_end = header.nchunks.saturating_mul(8).saturating_add(header.index);
     let least = u64::try_from(index_end).unwrap_or_default().max(HEADER_LEN as u64);
     let end = match u64::try_from(header.cbytes) {
-        // If the positions end after that, the length is wrong.
+        // If the table of positions ends after this length, the length is wrong.
         Ok(cbytes) if cbytes <= size && (cbytes >= least || least > size) => cbytes,
         _ => {
             let expected = format_args!("{least} to the {size} available bytes");
@@ -124,7 +124,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     Ok(Some(parts))
 }
 
-/// Checks the chunks, their layout, and what the header states about all of them.
+/// Checks the chunks, their layout, and the fields of the header that depend on all chunks.
 fn contents<R: ReadAt + ?Sized>(
     source: &R,
     parts: &Parts,

@@ -185,8 +185,8 @@ impl<R: ReadAt> Packed<R> {
         Ok(self.chunks.header(nth(&self.parts.chunks, number)?)?.nbytes.into())
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk. If the filter is delta, adds the reference.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk. If the filter is delta, adds the reference.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:
