@@ -146,7 +146,7 @@ pub trait FolderMut: Folder {
     }
 }
 
-/// A directory of the file system, at a path.
+/// A directory in the file system, at a path.
 ///
 /// ```
 /// use blosc2_format::directory::{Disk, Folder, FolderMut};

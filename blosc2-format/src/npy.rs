@@ -39,7 +39,8 @@ pub struct Header {
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,
-    /// Whether the first axis varies fastest (Fortran order) instead of the last one (C order).
+    /// Whether the items are in Fortran order: the first axis varies fastest. Otherwise they are in
+    /// C order: the last axis varies fastest.
     pub fortran_order: bool,
 }
 
@@ -47,9 +48,10 @@ impl Header {
     /// Reads the header. The next byte of `file` is then the first byte of the first item.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the bytes are not a `.npy` file, end early, or have an invalid header;
-    /// - [`Error::Unsupported`]: an unknown version of the format;
-    /// - [`Error::Limit`]: a header of more than 1 MiB (NumPy's default limit is 10,000 bytes);
+    /// - [`Error::Format`]: the bytes are not a `.npy` file, are truncated, or have an invalid
+    ///   header;
+    /// - [`Error::Unsupported`]: the version of the format is unknown;
+    /// - [`Error::Limit`]: the header has more than 1 MiB (NumPy's default limit is 10,000 bytes);
     /// - [`Error::Io`]: reading fails.
     pub fn read(file: &mut impl Read) -> Result<Self, Error> {
         let start: [u8; 8] = read(file, 0)?;

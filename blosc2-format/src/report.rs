@@ -34,7 +34,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A rule of a format.
+/// A rule of a format. Each finding of a check refers to one rule.
 ///
 /// ```
 /// let rule = blosc2_format::rules().find(|rule| rule.id == "chunk.version").unwrap();
@@ -248,7 +248,8 @@ pub struct Region {
 pub struct Report {
     /// The findings, in the order in which the check found them.
     pub findings: Vec<Finding>,
-    /// The map of the file if [`Options::map`] is set, otherwise empty.
+    /// The map of the file: for each range of bytes, the part that the range belongs to. Empty if
+    /// [`Options::map`] is not set.
     pub regions: Vec<Region>,
     /// The number of findings that the report does not contain, because it already contained
     /// [`MAX_FINDINGS`](Self::MAX_FINDINGS) findings. If the check found an error, the report
@@ -422,7 +423,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The options of a check: the depth, and the limits on memory and work.
+/// The options of a check: whether to decode the data, whether to add a map of the file, and the
+/// limits on memory and work.
 ///
 /// ```
 /// use blosc2_format::{Limits, Options};

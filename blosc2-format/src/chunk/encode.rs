@@ -119,7 +119,7 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: a chunk cannot have the typesize, the level or the block size in
     ///   `params`;
-    /// - [`Error::Unsupported`]: the codec is none of BloscLZ, LZ4, LZ4HC, zlib and Zstandard.
+    /// - [`Error::Unsupported`]: the codec is not BloscLZ, LZ4, LZ4HC, zlib or Zstandard.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_form(params, Form::default())
     }
@@ -135,7 +135,7 @@ impl Encoder {
         Ok(Self { params, form, packer, block: Vec::new(), scratch: Vec::new() })
     }
 
-    /// Compresses `data` to a chunk, which is at most 32 bytes longer than the data. C:
+    /// Compresses `data` to a chunk. The chunk is at most 32 bytes longer than the data. C:
     /// `blosc2_compress_ctx`. Python: `blosc2.compress2`.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ pub const EXTENDED_HEADER_LEN: usize = 32;
 pub const MAX_VERSION: u8 = 6;
 /// The maximum size of a block, in bytes.
 pub const MAX_BLOCKSIZE: u32 = 536_866_816;
-/// The maximum number of filters in a filter pipeline.
+/// The number of slots in a filter pipeline: the maximum number of filters.
 pub const MAX_FILTERS: usize = 6;
 
 /// The two flags that mark an extended header if both are set.
@@ -40,7 +40,7 @@ pub enum Special {
     Nan,
     /// All items have the same value, which is stored after the header.
     Value,
-    /// The data is uninitialized; it reads as zeros.
+    /// The data is uninitialized. This crate decodes it to zeros.
     Uninit,
 }
 
@@ -240,19 +240,19 @@ pub struct Header {
     pub codec_meta: u8,
     /// The size of an item, in bytes; 1 if it is greater than 255.
     pub typesize: u8,
-    /// The size of the data when decompressed, in bytes.
+    /// The decompressed size of the data, in bytes.
     pub nbytes: u32,
     /// The size of a block, in bytes, as stored; the number of blocks if `variable_blocks` is set.
     pub blocksize: u32,
     /// The size of the chunk, in bytes, including the header.
     pub cbytes: u32,
-    /// The codes of the filters; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
     /// Whether the chunk has variable-length blocks.
     pub variable_blocks: bool,
-    /// Whether a dictionary follows the block starts.
+    /// Whether the chunk contains a dictionary, which follows the [block starts](super::Chunk).
     pub dictionary: bool,
     /// Whether the items are in big-endian byte order.
     pub big_endian: bool,

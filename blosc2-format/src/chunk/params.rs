@@ -55,9 +55,11 @@ pub struct Params {
     /// A block size above the size of the data is reduced to the size of the data. A block size
     /// above `typesize` is rounded down to a multiple of `typesize`.
     pub blocksize: Option<u32>,
-    /// The codes of the filters; 0 is an empty slot. Default: shuffle (1) in the last slot.
+    /// The codes of the filters, in the order in which they are applied: 1 shuffle, 2 bitshuffle, 3
+    /// delta, 4 truncated precision, 34 the first version of bytedelta, 35 bytedelta, 36 int_trunc.
+    /// 0 is an empty slot. Default: shuffle in the last slot.
     pub filters: [u8; MAX_FILTERS],
-    /// The parameters of the filters. Default: zeros.
+    /// The parameters of the filters, one for each slot. Default: zeros.
     pub filters_meta: [u8; MAX_FILTERS],
     /// The rule for splitting blocks into streams. Default: [`SplitMode::ForwardCompat`].
     pub split: SplitMode,

@@ -1,4 +1,4 @@
-//! Special (constant) chunks: a header, followed by the value if it is arbitrary.
+//! Special (constant) chunks: a header, and the value if it is a repeated value.
 
 use super::encode::{Form, header};
 use super::plan::Plan;

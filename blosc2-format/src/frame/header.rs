@@ -145,7 +145,7 @@ pub struct Header {
     pub chunksize: ChunkSize,
     /// Whether the trailer contains variable-length metalayers.
     pub has_vlmeta: bool,
-    /// The codes of the filters; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they are applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],

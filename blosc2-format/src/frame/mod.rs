@@ -1,5 +1,5 @@
-//! Contiguous frames, and the index files of directories: versions 2 and 3, which C-Blosc2 writes
-//! since 2.0.0-rc.1.
+//! Contiguous frames, and the index files of directories, in the versions 2 and 3 of the frame
+//! format. C-Blosc2 writes these versions since 2.0.0-rc.1.
 //!
 //! A frame stores a sequence of chunks and named metadata (metalayers). A contiguous frame consists
 //! of:
@@ -10,7 +10,8 @@
 //! - the trailer, with the variable-length metalayers.
 //!
 //! The index file of a [directory](crate::directory) has the same layout without the chunks. In the
-//! header and in the trailer, numbers are big-endian, and a msgpack marker precedes each number.
+//! header and in the trailer, numbers are big-endian, and a type byte (msgpack marker) precedes
+//! each number.
 //!
 //! ```
 //! use blosc2_format::frame::{Header, MIN_HEADER_LEN};

@@ -55,10 +55,12 @@ pub struct Header {
     pub header_len: i32,
     /// The size of the frame, in bytes.
     pub frame_len: u64,
-    /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
+    /// The version and the size of the offsets: 0x24 in [`Layout::Early`], 0x21 in
+    /// [`Layout::Version1`].
     pub general_flags: u8,
-    /// In early frames, the filters, in a form that depends on the version of the writer. Always 0
-    /// in version 1. Use the headers of the chunks to determine the filters reliably.
+    /// In [`Layout::Early`], the filters, in a form that depends on the version of the writer.
+    /// Always 0 in [`Layout::Version1`]. Use the headers of the chunks to determine the filters
+    /// reliably.
     pub filter_flags: u8,
     /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
@@ -79,11 +81,11 @@ pub struct Header {
     /// there are metalayers. In a frame with a trailer, it states whether there is [user
     /// metadata](super::Frame::usermeta).
     pub flag: u8,
-    /// The number of filters; 0 in early frames.
+    /// The number of filters; 0 in [`Layout::Early`].
     pub nfilters: u8,
-    /// The codes of the filters in order; zeros in early frames.
+    /// The codes of the filters in order; zeros in [`Layout::Early`].
     pub filters: [u8; 8],
-    /// The parameters of the filters; zeros in early frames.
+    /// The parameters of the filters; zeros in [`Layout::Early`].
     pub filters_meta: [u8; 8],
 }
 
@@ -120,7 +122,7 @@ impl Header {
     /// Parses the fields of the layout at the start of `frame`.
     ///
     /// # Errors
-    /// Fails if there are fewer than 64 bytes, or fewer than 82 bytes for version 1.
+    /// Fails if there are fewer than 64 bytes, or fewer than 82 bytes for [`Layout::Version1`].
     pub fn parse(layout: Layout, frame: &[u8]) -> Result<Self, FormatError> {
         let fixed = layout.fixed_len();
         let Some(head) = frame.get(..fixed) else {

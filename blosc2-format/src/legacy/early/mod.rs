@@ -3,7 +3,7 @@
 //!
 //! There are two layouts. [`recognise`] detects the layout from the first bytes of a frame:
 //! - [`Layout::Early`]: a fixed header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by
-//!   development versions shortly before and after it;
+//!   development versions shortly before and after 2.0.0-beta.1;
 //! - [`Layout::Version1`]: a fixed header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to
 //!   2.0.0-beta.5.
 //!

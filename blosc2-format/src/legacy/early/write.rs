@@ -13,7 +13,7 @@ const SHUFFLE: u8 = 1;
 /// The minimum size of data that the old library compressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// How the old library wrote the frame: all chunks at once, or by appending chunks.
+/// How the old library wrote the frame: all chunks in one call, or chunk by chunk.
 ///
 /// The mode determines the chunk size in the header, the bytes before the trailer, and the flag for
 /// user metadata.
@@ -68,7 +68,7 @@ pub struct Params {
     pub empty_metalayers: bool,
     /// The version of the chunk format: 4, or 3 for the first writers of [`Layout::Early`].
     pub chunk_version: u8,
-    /// Byte 0x1a. Its meaning depends on the version of the writer. 0 in version 1.
+    /// Byte 0x1a. Its meaning depends on the version of the writer. 0 in [`Layout::Version1`].
     pub filter_flags: u8,
     /// The code of the codec, from 0 to 6; see [`Frame::codec`](super::Frame::codec).
     pub codec: u8,
@@ -310,8 +310,8 @@ impl Writer {
     }
 }
 
-/// Returns a chunk that stores `data` uncompressed, in version 4 of the chunk format, as the old
-/// library wrote it with BloscLZ and shuffle at level 0.
+/// Returns an uncompressed chunk with `data`, in version 4 of the chunk format. The old library
+/// wrote such chunks with BloscLZ and shuffle at level 0.
 ///
 /// # Errors
 /// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.

@@ -72,7 +72,8 @@ impl<R: ReadAt> Packed<R> {
         Ok(packed)
     }
 
-    /// Sets whether uncompressed chunks contain data or differences, if the filter is delta.
+    /// Sets whether the reader treats the content of uncompressed chunks as data or as differences,
+    /// if the filter is delta.
     #[must_use]
     pub fn with_stored_delta(mut self, reading: StoredDelta) -> Self {
         self.stored_delta = reading;
