@@ -318,9 +318,9 @@ impl Geometry {
         )))
     }
 
-    /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box,
-    /// with the offset of the range in the chunk, its offset in the box, and its length. The box is
-    /// within the bounds of the array.
+    /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box.
+    /// The arguments are the offset of the range in the chunk, its offset in the box, and its
+    /// length. The box is within the bounds of the array.
     fn for_each_run(
         &self,
         chunk: u64,

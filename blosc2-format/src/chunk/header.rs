@@ -231,8 +231,9 @@ pub struct Header {
     /// Whether each block is split into `typesize` streams, which are compressed separately.
     /// Otherwise a block is one stream.
     pub split: bool,
-    /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 5 Lizard
-    /// (only if `version` is below 5), 6 a codec whose code is in `user_codec`.
+    /// The stream format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard.
+    /// The format 5 is Lizard if `version` is below 5, and unused otherwise. The format 6 means
+    /// that `user_codec` contains the code of the codec.
     pub codec_format: u8,
     /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,

@@ -57,8 +57,8 @@ impl Files {
         let used = || offsets.places().chain(self.vacated.iter().copied());
         let next = self.next.unwrap_or_else(|| used().max().map_or(0, |last| last + 1));
         if self.free.len() < count && self.holes {
-            // At least `count` of the first `used + count` numbers are free, if there are so many
-            // valid numbers.
+            // At least `count` of the first `used + count` numbers are free, if `next` is not
+            // smaller.
             let mut is_used = vec![false; next.min((used().count() + count) as u64) as usize];
             for number in used() {
                 let is_used = usize::try_from(number).ok().and_then(|at| is_used.get_mut(at));

@@ -250,8 +250,9 @@ impl Outline {
     }
 
     /// Returns whether `other` equals this outline. The caller must have just read `other` from
-    /// `source`. For parts of the index that this outline has not decoded, the method compares the
-    /// positions in the index chunk, and does not always compare the content.
+    /// `source`. If this outline has not decoded a part of the index, the method compares the
+    /// position of this part in the index chunk. It does not always compare the content of this
+    /// part.
     ///
     /// # Errors
     /// Fails with the errors of [`offset`](Self::offset) for `other`.

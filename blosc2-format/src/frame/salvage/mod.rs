@@ -170,8 +170,8 @@ pub struct IntactChunk {
 /// changed bytes counts as intact if it can still be decoded. The run time is proportional to the
 /// size of the data and of `source`.
 ///
-/// If the index is lost, and the data of a damaged chunk contains the bytes of another chunk, the
-/// function mistakes the inner chunk for a chunk of the frame.
+/// The data of a damaged chunk can contain the bytes of another chunk. If the index is lost, the
+/// function mistakes this inner chunk for a chunk of the frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;

@@ -54,10 +54,10 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
 
     /// Returns the position and the length of the trailer.
     ///
-    /// The trailer follows the index. In frames of version 1 that were written in one call, it
-    /// follows a gap of the same length after the index, because the writer reserved the space
-    /// twice. Three fields determine the length of the trailer: two fields in the trailer, and the
-    /// length of the frame. If one of them is wrong, the trailer can still be found.
+    /// The trailer follows the index. Exception: in frames of version 1 that were written in one
+    /// call, a gap with the length of the trailer is between them, because the writer reserved the
+    /// space twice. Three fields determine the length of the trailer: two fields in the trailer,
+    /// and the length of the frame. If one of them is wrong, the trailer can still be found.
     fn find_trailer(&self, parts: &Parts) -> Result<Option<(u64, u64)>, Error> {
         let Self { source, size, .. } = *self;
         let (frame_len, index_end) = (parts.header.frame_len, parts.index_end());

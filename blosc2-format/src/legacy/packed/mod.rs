@@ -1,10 +1,10 @@
 //! Legacy packed super-chunks of C-Blosc2 2.0.0-a2 to 2.0.0-a4. No other current reader opens these
 //! files.
 //!
-//! A packed super-chunk consists of a header of 96 bytes, up to four ancillary chunks, the data
-//! chunks, and a table with the positions of the data chunks. Numbers are in little-endian byte
-//! order. There is no magic number: [`recognise`] checks whether the lengths in the header agree
-//! with each other and with the file.
+//! A packed super-chunk consists of a header of 96 bytes, up to four [ancillary chunks](Ancillary),
+//! the data chunks, and a table with their positions. Numbers are in little-endian byte order.
+//! There is no magic number: [`recognise`] checks whether the lengths in the header agree with each
+//! other and with the file.
 //!
 //! ```
 //! use blosc2_format::Limits;
