@@ -1,8 +1,9 @@
 //! Directories (sparse frames): an index file and one file per chunk.
 //!
-//! The index file `chunks.b2frame` is a frame without its chunks. Its index contains file numbers:
-//! the chunk with the file number 26 is the whole content of the file `0000001A.chunk`. `.b2lock`
-//! is the lock file, if locking is enabled.
+//! The index file `chunks.b2frame` is a frame without its chunks: it has a header, an index and a
+//! trailer. The index contains the *file number* of each chunk. The name of a chunk file is its
+//! file number in hexadecimal notation: the file `0000001A.chunk` contains the chunk with the file
+//! number 26. If locking is enabled, the directory also contains the lock file `.b2lock`.
 //!
 //! ```
 //! use blosc2_format::{Limits, Options, chunk, directory, frame::Frame};
@@ -57,8 +58,8 @@ pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMP
 /// Read access to the files of a directory (sparse frame), such as objects in an object store.
 ///
 /// A *custom directory* is a custom storage backend for directories: a value of a user-defined type
-/// that implements this trait. It opens files by their names, and the files need not be in the file
-/// system.
+/// that implements this trait. The implementation opens files by their names and decides where the
+/// files are stored.
 ///
 /// ```
 /// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
@@ -89,7 +90,7 @@ pub trait Folder: Debug + Send + Sync {
 
     /// Returns the cost of a request; see [`ReadAt::request_cost`].
     ///
-    /// If the cost is higher than the default, a read of an array or super-chunk opens and reads
+    /// If the cost is higher than the default, the readers of arrays and super-chunks open and read
     /// several files at the same time.
     fn request_cost(&self) -> u64 {
         DEFAULT_REQUEST_COST
@@ -99,12 +100,12 @@ pub trait Folder: Debug + Send + Sync {
 /// Write access to the files of a directory (sparse frame), such as objects in an object store.
 ///
 /// A *custom directory* is a custom storage backend for directories: a value of a user-defined type
-/// that implements this trait. It opens, writes and removes files by their names, and the files need
-/// not be in the file system.
+/// that implements this trait. The implementation opens, writes and removes files by their names
+/// and decides where the files are stored.
 ///
 /// A change of a frame writes the new chunk files first and the index file last. The change is
-/// atomic if replacing a file is atomic, and if files become visible in the order in which they are
-/// written.
+/// atomic under two conditions: replacing a file is atomic, and files become visible in the order
+/// in which they are written.
 ///
 /// ```
 /// use blosc2_format::directory::{Folder, FolderMut, Memory};
@@ -125,8 +126,8 @@ pub trait FolderMut: Folder {
     /// returns.
     ///
     /// # Errors
-    /// The I/O errors of the backend. After an error the old file is unchanged, unless only syncing
-    /// the directory entry failed: then the new file is already in place.
+    /// The I/O errors of the backend. After an error the old file is unchanged. Exception: if only
+    /// syncing the directory entry failed, the new file has already replaced the old file.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
 
     /// Removes the file with this name.
@@ -145,7 +146,7 @@ pub trait FolderMut: Folder {
     }
 }
 
-/// A directory of the file system, at a path.
+/// A directory in the file system, at a path.
 ///
 /// ```
 /// use blosc2_format::directory::{Disk, Folder, FolderMut};
@@ -226,7 +227,7 @@ impl FolderMut for Disk {
     }
 }
 
-/// A directory in memory: the contents by file name.
+/// An in-memory directory: a map from file names to contents.
 ///
 /// ```
 /// use blosc2_format::directory::{Folder, FolderMut, Memory};
@@ -358,7 +359,7 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
         return Ok(());
     }
     match folder.open(name)?.size()? {
-        // The remains of a chunk that was replaced by a special offset.
+        // The file of a chunk that a special offset has replaced.
         0 => checker.found(&EMPTIED, 0, 0, "only chunks of the index", "an empty file"),
         size => checker.found(&UNUSED, 0, size, "only chunks of the index", "another chunk"),
     }
@@ -367,8 +368,9 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
 
 /// Writes a frame as a directory.
 ///
-/// The files are identical to those of C-Blosc2 3.3.2 for the same chunks. [`finish`](Self::finish)
-/// writes the index file; until then the directory contains no frame.
+/// The files are identical to the files that C-Blosc2 3.3.2 writes for the same chunks.
+/// [`finish`](Self::finish) writes the index file. Before that call, the directory contains no
+/// valid frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -388,13 +390,15 @@ pub struct Writer<F> {
 }
 
 impl<F: FolderMut> Writer<F> {
-    /// Creates the writer of an empty frame without writing a file. `params` describes how data is
-    /// compressed; `metalayers` are the fixed-length metalayers of the header.
+    /// Creates the writer of an empty frame. No file is written yet. `params` contains the
+    /// compression parameters. `metalayers` are the fixed-length metalayers of the header.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
-    ///   with the same name, or contents of 2 GiB - 4 KiB or more in total; or a name that is not 1
-    ///   to 31 bytes long or contains a NUL byte;
+    /// - [`Error::Argument`], if
+    ///   - `params` contains a value that a chunk cannot have;
+    ///   - there are more than 16 metalayers, or two metalayers have the same name;
+    ///   - the contents of all metalayers have 2 GiB - 4 KiB or more in total;
+    ///   - a name is not 1 to 31 bytes long, or contains a NUL byte;
     /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the directory already contains a
     ///   frame;
     /// - [`Error::Io`]: an operation of `folder` fails.
@@ -411,7 +415,7 @@ impl<F: FolderMut> Writer<F> {
     /// [`frame::Writer::write_checksums`](crate::frame::Writer::write_checksums).
     ///
     /// # Errors
-    /// [`Error::Argument`]: there are chunks already, or 16 variable-length metalayers.
+    /// [`Error::Argument`]: the frame already has chunks, or 16 variable-length metalayers.
     pub fn write_checksums(&mut self) -> Result<(), Error> {
         self.builder.outline.set_checksums(Some(Vec::new()))
     }
@@ -537,7 +541,7 @@ mod tests {
             frame.decode_chunk(number, &mut data).unwrap();
             assert_eq!(data, [byte; 800]);
         }
-        // Neither is mistaken for the other.
+        // A reader of one layout rejects the other layout.
         let index = files.0[INDEX].clone();
         assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
         let mut files = Memory::default();

@@ -4,7 +4,7 @@
 use crate::limits::Limits;
 use crate::report::{Finding, Rule};
 
-/// The violation of a format rule: the field, its position, the expected and the found value.
+/// The violation of a format rule: the field, its position, the expected value and the found value.
 ///
 /// ```
 /// use blosc2_format::chunk::Header;
@@ -16,13 +16,13 @@ use crate::report::{Finding, Rule};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected}, found {found}")]
 pub struct FormatError {
-    /// The field or section, in the terms of `FORMATS.md`.
+    /// The name of the field or section, as in `FORMATS.md`.
     pub what: &'static str,
     /// The position in bytes, from the start of the parsed bytes.
     pub offset: u64,
-    /// What the format requires.
+    /// The content that the format requires.
     pub expected: String,
-    /// What the bytes contain.
+    /// The content that was found.
     pub found: String,
 }
 
@@ -83,11 +83,11 @@ pub enum Error {
     /// The bytes violate a rule of their format.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The bytes may be valid, but they need a feature that this crate does not know or that this
-    /// build does not include.
+    /// The bytes need a feature that this crate does not support or that this build does not
+    /// include. The bytes can be valid.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// The bytes need more than the [`Limits`] of the caller allow.
+    /// Reading the bytes exceeds the [`Limits`] of the caller.
     #[error("{what}: {amount}, over the limit of {max}")]
     Limit {
         /// The quantity that exceeds its limit.

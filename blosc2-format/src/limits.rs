@@ -3,13 +3,13 @@
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
-/// Limits on the memory and the work of reading and checking untrusted input. They apply whatever
-/// sizes a file declares.
+/// Limits on the memory and the work for reading and checking untrusted input. The limits do not
+/// depend on the sizes that a file states.
 ///
-/// The defaults suit common files on common machines. A reader fails with
-/// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports it as a
-/// finding; its report is then not [complete](crate::Report::is_complete). The fields
-/// [`metalayers`](Self::metalayers) and [`nesting`](Self::nesting) are exceptions.
+/// The defaults suit common files on common machines. If the input exceeds a limit, a reader fails
+/// with [`Error::Limit`](crate::Error::Limit). A check reports the exceeded limit as a finding, and
+/// its report is not [complete](crate::Report::is_complete). The fields
+/// [`metalayers`](Self::metalayers) and [`nesting`](Self::nesting) describe exceptions.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -19,19 +19,27 @@ pub const MAX_NDIM: usize = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of bytes of memory for one part of a file: a chunk or a variable-length
-    /// metalayer, stored or decoded; a block; the stored header, index or trailer; or the items that
-    /// [`read_box`](crate::file::File::read_box) returns. Default: 2 GiB, which is sufficient for
-    /// every chunk.
+    /// The maximum number of bytes of memory for one part of a file. Default: 2 GiB, which is
+    /// sufficient for every chunk.
+    ///
+    /// The limit applies separately to each of these parts:
+    ///
+    /// - a chunk or a variable-length metalayer, stored or decoded;
+    /// - a block;
+    /// - the header, the index or the trailer of a frame, as stored;
+    /// - the items that [`read_box`](crate::file::File::read_box) returns.
     pub memory: u64,
     /// The maximum number of bytes of memory for the decoded metadata of a frame: the index of its
     /// chunks and its metalayers.
     ///
-    /// Default: `None`, which means 12 times the size of the file plus 40 MiB. Opening a frame and
-    /// reading its metadata then allocates at most 16 times the size of the file plus 64 MiB in
-    /// total. Valid frames can need more: a few bytes can encode millions of chunks of zeros, or a
+    /// Default: `None`, which means 12 times the size of the file plus 40 MiB. With this default,
+    /// opening a frame and reading its metadata allocates at most 16 times the size of the file
+    /// plus 64 MiB in total.
+    ///
+    /// Some valid frames need more memory: a few bytes can encode millions of chunks of zeros, or a
     /// long metalayer of one repeated value. Reading such a frame fails with an
-    /// [`Error::Limit`](crate::Error::Limit) that names this field; set a higher value to read it.
+    /// [`Error::Limit`](crate::Error::Limit) that names this field. To read the frame, set a higher
+    /// value.
     pub metadata: Option<u64>,
     /// The maximum number of bytes that one check decodes in total. Default: 16 TiB.
     pub total_bytes: u64,
@@ -41,15 +49,18 @@ pub struct Limits {
     pub dimensions: usize,
     /// The maximum number of chunks of a super-chunk. Default: 2^24.
     pub chunks: u64,
-    /// The maximum number of metalayers of a frame, for each of the two kinds. Default: 8192.
+    /// The maximum number of fixed-length metalayers of a frame, and also the maximum number of
+    /// variable-length metalayers. Default: 8192.
     ///
-    /// In frames of versions 2 and 3 the limits of the C library apply as well: 16 fixed-length
-    /// metalayers and 8192 variable-length metalayers. Such a frame with more metalayers is treated
-    /// as invalid: a reader fails with [`Error::Format`](crate::Error::Format). For a legacy frame
-    /// with more metalayers it fails with [`Error::Limit`](crate::Error::Limit).
+    /// In frames of versions 2 and 3, the limits of the C library apply as well: 16 fixed-length
+    /// metalayers and 8192 variable-length metalayers. If a frame of these versions has more
+    /// metalayers, it counts as invalid, and a reader fails with
+    /// [`Error::Format`](crate::Error::Format). If a legacy frame has more metalayers, a reader
+    /// fails with [`Error::Limit`](crate::Error::Limit).
     pub metalayers: usize,
     /// The maximum nesting depth of brackets in the dtype of an array. Default: 64. A check reports
-    /// a dtype with more levels as unknown (`b2nd.dtype_unknown`). Opening the file does not fail.
+    /// a dtype with more levels as unknown (rule `b2nd.dtype_unknown`). Opening a file with such a
+    /// dtype does not fail.
     pub nesting: usize,
 }
 

@@ -17,7 +17,7 @@ use crate::dtype::{LiteralResult, MAX_TEXT_LEN, Unlike, Value, tuple};
 use crate::{Dtype, Error, FormatError};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy pads the header, including the magic string, to a multiple of this.
+/// NumPy pads the header, including the magic string, to a multiple of this number of bytes.
 const ALIGNMENT: usize = 64;
 /// The number of digits that NumPy reserves so that the first axis can grow.
 const GROWTH_DIGITS: usize = 21;
@@ -34,21 +34,24 @@ const GROWTH_DIGITS: usize = 21;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the items. It must not be a sub-array: put the axes of a sub-array into `shape`.
+    /// The type of the items. A sub-array is not allowed: append the axes of the sub-array to
+    /// `shape` instead.
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,
-    /// Whether the first axis varies fastest (Fortran order) instead of the last one (C order).
+    /// Whether the items are in Fortran order: the first axis varies fastest. Otherwise they are in
+    /// C order: the last axis varies fastest.
     pub fortran_order: bool,
 }
 
 impl Header {
-    /// Reads the header, up to the first item.
+    /// Reads the header. The next byte of `file` is then the first byte of the first item.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the bytes are not a `.npy` file, end early, or have an invalid header;
-    /// - [`Error::Unsupported`]: an unknown version of the format;
-    /// - [`Error::Limit`]: a header of more than 1 MiB (NumPy's default limit is 10,000 bytes);
+    /// - [`Error::Format`]: the bytes are not a `.npy` file, are truncated, or have an invalid
+    ///   header;
+    /// - [`Error::Unsupported`]: the version of the format is unknown;
+    /// - [`Error::Limit`]: the header has more than 1 MiB (NumPy's default limit is 10,000 bytes);
     /// - [`Error::Io`]: reading fails.
     pub fn read(file: &mut impl Read) -> Result<Self, Error> {
         let start: [u8; 8] = read(file, 0)?;
@@ -129,7 +132,7 @@ impl Header {
             None => (3, text.into_bytes()),
         };
         let start = if version == 1 { 10 } else { 12 };
-        // A header that already fills a multiple is extended by another one.
+        // NumPy also extends a header whose length already is a multiple of the alignment.
         let len = (start + body.len() + 2).next_multiple_of(ALIGNMENT) - start;
         let too_long = |_| Error::Unsupported(format!("an npy header of {len} bytes"));
         let mut bytes = MAGIC.to_vec();

@@ -47,7 +47,7 @@ pub trait ReadAt {
     /// Fills each buffer with the bytes at its offset.
     ///
     /// The default implementation reads the ranges one after the other. A source with a high
-    /// latency, such as an object store, should request all of them at once.
+    /// latency, such as an object store, should request all ranges at the same time.
     ///
     /// # Errors
     /// Fails with the errors of [`read_exact_at`](Self::read_exact_at). Some of the buffers may
@@ -56,14 +56,15 @@ pub trait ReadAt {
         ranges.iter_mut().try_for_each(|(offset, buffer)| self.read_exact_at(*offset, buffer))
     }
 
-    /// Returns the cost of a request: the number of bytes that the source transfers in the time that
-    /// a request takes. The default implementation returns [`DEFAULT_REQUEST_COST`], which suits
-    /// files and memory.
+    /// Returns the cost of one request, in bytes: the number of bytes that the source can transfer
+    /// during the latency of a request. The default implementation returns
+    /// [`DEFAULT_REQUEST_COST`], which suits files and memory.
     ///
-    /// Readers also read gaps of up to this number of bytes between the ranges that they need. If the
-    /// cost is higher than the default, a read of an array or super-chunk collects the ranges of many
-    /// chunks for each call of [`read_ranges_at`](Self::read_ranges_at), and reads the next chunks
-    /// while it decompresses.
+    /// To save requests, readers also read gaps of up to this number of bytes between required
+    /// ranges. If the cost is higher than the default, the readers of arrays and super-chunks
+    /// request the ranges of many chunks with each call of
+    /// [`read_ranges_at`](Self::read_ranges_at). They also read the next chunks while they
+    /// decompress the previous ones.
     fn request_cost(&self) -> u64 {
         DEFAULT_REQUEST_COST
     }
@@ -133,7 +134,7 @@ impl ReadAt for File {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
 
-    /// Moves the cursor of the file: the system has no positioned read without this effect.
+    /// Moves the cursor of the file, because Windows has no positioned read without this effect.
     #[cfg(windows)]
     fn read_exact_at(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
@@ -168,8 +169,8 @@ pub struct AtOffset<R> {
 }
 
 impl<R: ReadAt> AtOffset<R> {
-    /// Returns a source of the bytes of `source` from `start` on. It is empty if `source` ends
-    /// before `start`.
+    /// Returns a source that contains the bytes of `source` from byte `start` on. The returned
+    /// source is empty if `source` ends before `start`.
     pub fn new(source: R, start: u64) -> Self {
         Self { source, start }
     }
@@ -206,8 +207,8 @@ impl<R> AtOffset<R> {
     }
 }
 
-/// A source whose first and last bytes are read at once, because opening a frame reads many small
-/// parts of them.
+/// A source whose first and last bytes are read in advance, because opening a frame reads many
+/// small parts of both ends.
 #[derive(Debug)]
 pub(crate) struct Ends<'a, R: ?Sized> {
     source: &'a R,

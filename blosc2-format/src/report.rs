@@ -13,13 +13,14 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Information: valid but unusual bytes, a possible cause of another finding, or a block that
-    /// needs an unsupported codec or filter.
+    /// Information about valid but unusual bytes, a possible cause of another finding, or a block
+    /// that needs an unsupported codec or filter.
     Note,
-    /// No data is lost, but the bytes show a fault of the writer or can trigger a fault of a
-    /// reader. Or a part was not checked, for example because it exceeds the limits.
+    /// No data is lost. The writer had a fault, or some readers can fail on these bytes or read
+    /// wrong data. This severity also marks a part that was not checked, for example because it
+    /// exceeds the [limits](crate::Limits).
     Warning,
-    /// The bytes violate the format: some or all of the data cannot be trusted.
+    /// The bytes violate the format: some or all of the data can be lost or wrong.
     Error,
 }
 
@@ -33,7 +34,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A rule of a format.
+/// A rule of a format. Each finding of a check refers to one rule.
 ///
 /// ```
 /// let rule = blosc2_format::rules().find(|rule| rule.id == "chunk.version").unwrap();
@@ -53,7 +54,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Creates a rule, for crates whose checks build on those of this one.
+    /// Creates a rule. Other crates use this function for formats that contain the formats of this
+    /// crate.
     ///
     /// ```
     /// use blosc2_format::{Finding, Part, Report, Rule, Severity};
@@ -101,7 +103,7 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Part {
-    /// The whole file, or no specific part.
+    /// The complete file, or no specific part.
     Whole,
     /// The header without its metalayers.
     Header,
@@ -110,15 +112,15 @@ pub enum Part {
     /// A chunk, by its index. The chunk of a file with a [single chunk](crate::file::Kind::Chunk)
     /// has the index 0.
     Chunk(u64),
-    /// The index chunk with the offsets of the other chunks or, in a [packed
-    /// super-chunk](crate::packed) (a legacy format), the table of their positions.
+    /// The index: a chunk that contains the offsets of the other chunks. In a [packed
+    /// super-chunk](crate::packed) (a legacy format), a table with the positions of the chunks.
     Index,
     /// A variable-length metalayer, in the trailer.
     VlMetalayer(String),
     /// The trailer without its metalayers.
     Trailer,
-    /// An ancillary chunk of a [packed super-chunk](crate::packed) (a legacy format), such as its
-    /// metadata, by its [name](crate::packed::Ancillary::name).
+    /// An ancillary chunk of a [packed super-chunk](crate::packed) (a legacy format), identified by
+    /// its [name](crate::packed::Ancillary::name). Ancillary chunks contain metadata.
     Ancillary(&'static str),
     /// Bytes that belong to no other part.
     Gap,
@@ -145,8 +147,8 @@ impl fmt::Display for Part {
 
 /// An entry of a report: a range of bytes that violates a rule, is unusual, or was not checked.
 ///
-/// The [severity](Rule::severity) of its [`rule`](Self::rule) states what the finding means for the
-/// data.
+/// The [severity](Rule::severity) of the [`rule`](Self::rule) states whether the finding affects
+/// the data.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};
@@ -168,11 +170,12 @@ pub struct Finding {
     pub part: Part,
     /// The position of the bytes, from the start of the file.
     pub offset: u64,
-    /// The number of these bytes; 0 if something is missing at this position.
+    /// The number of bytes that the finding is about; 0 if required bytes are missing at this
+    /// position.
     pub len: u64,
-    /// What the format requires, or what is usual.
+    /// The content that the format requires, or the usual content.
     pub expected: String,
-    /// What the bytes contain.
+    /// The content that the check found.
     pub found: String,
 }
 
@@ -206,7 +209,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A range of bytes of a file, and the part it belongs to: an entry of the map of a file.
+/// An entry of the [map of a file](Report::regions): a range of bytes, and the part that the range
+/// belongs to.
 ///
 /// ```
 /// use blosc2_format::{Options, Part, chunk, frame};
@@ -242,13 +246,14 @@ pub struct Region {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The findings, in the order in which they were made.
+    /// The findings, in the order in which the check found them.
     pub findings: Vec<Finding>,
-    /// The map of the file if [`Options::map`] is set, otherwise empty.
+    /// The map of the file: for each range of bytes, the part that the range belongs to. Empty if
+    /// [`Options::map`] is not set.
     pub regions: Vec<Region>,
-    /// The number of findings that were left out because the report already contained
-    /// [`MAX_FINDINGS`](Self::MAX_FINDINGS) of them. If any finding is an error, the report contains
-    /// at least one error.
+    /// The number of findings that the report does not contain, because it already contained
+    /// [`MAX_FINDINGS`](Self::MAX_FINDINGS) findings. If the check found an error, the report
+    /// contains at least one error.
     pub omitted: u64,
     errors: usize,
     /// Whether only the first error is stored.
@@ -256,9 +261,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Removes the findings about chunks that differ from their checksums, if the checksums are outdated. They are
-    /// outdated if a program that does not write checksums has changed the frame. Such chunks are not necessarily
-    /// damaged.
+    /// If the checksums are outdated, removes the findings about chunks that differ from their
+    /// checksums.
+    ///
+    /// Checksums are outdated if a program that does not write checksums has changed the frame. A
+    /// chunk that differs from an outdated checksum is not necessarily damaged.
     pub fn accept_changed_chunks(&mut self) {
         let has = |id| self.findings.iter().any(|finding| finding.rule.id == id);
         if has("frame.checksums.outdated") {
@@ -266,8 +273,8 @@ impl Report {
         }
     }
 
-    /// The number of findings after which a report is full: 65,536. [`omitted`](Self::omitted)
-    /// counts the others. Exception: the first error is added to a full report.
+    /// The maximum number of findings in a report: 65,536. [`omitted`](Self::omitted) counts
+    /// further findings. Exception: the first error is added even to a full report.
     pub const MAX_FINDINGS: usize = 1 << 16;
 
     /// Returns a report without findings.
@@ -285,22 +292,25 @@ impl Report {
         self.findings.iter().map(|finding| finding.rule.severity).max()
     }
 
-    /// Returns whether no finding is an error.
+    /// Returns `true` if the report contains no error. It can contain warnings and notes.
     pub fn is_good(&self) -> bool {
         self.worst() != Some(Severity::Error)
     }
 
     /// Returns whether the check examined everything that was requested.
     ///
-    /// Returns `false` if findings were omitted, or if a finding states that a part exceeds the
-    /// [limits](crate::Limits) (`*.limit`) or needs an unsupported feature (`*.unsupported`).
+    /// Returns `false` in three cases:
+    ///
+    /// - the report [omits](Self::omitted) findings;
+    /// - a part exceeds the [limits](crate::Limits) (a finding with a rule `*.limit`);
+    /// - a part needs an unsupported feature (a finding with a rule `*.unsupported`).
     pub fn is_complete(&self) -> bool {
         let is_left_out = |id: &str| id.ends_with(".limit") || id.ends_with(".unsupported");
         self.omitted == 0 && !self.findings.iter().any(|finding| is_left_out(finding.rule.id))
     }
 
-    /// Adds a finding. If the report is full, the finding is counted in [`omitted`](Self::omitted), unless it is the
-    /// first error.
+    /// Adds a finding. A full report does not store the finding and only counts it in
+    /// [`omitted`](Self::omitted). Exception: the first error is always stored.
     pub fn add(&mut self, finding: Finding) {
         let is_error = finding.rule.severity == Severity::Error;
         if self.has_room(is_error) {
@@ -308,8 +318,11 @@ impl Report {
         }
     }
 
-    /// Adds the findings and the regions of `other`, the report on another file, such as a member of a store. `file` is
-    /// the name of that file. If it is a directory, its name and `/` precede the names of the files in it.
+    /// Adds the findings and the regions of `other`, a report on another file, such as a member of
+    /// a store.
+    ///
+    /// `file` is the name of the other file. If the other file is a directory, the names of the
+    /// files in it get the prefix `file/`.
     pub fn append(&mut self, file: &str, other: Self) {
         let name: Arc<str> = file.into();
         let named = |inner: &Option<Arc<str>>| match inner {
@@ -343,8 +356,8 @@ impl Report {
     }
 }
 
-/// The destination of the findings of a check: a report, and the position that offsets are relative
-/// to.
+/// The destination of the findings of a check: a report, and the position that the offsets of
+/// findings are relative to.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     report: &'a mut Report,
@@ -358,8 +371,8 @@ impl<'a> Checker<'a> {
         Self { report, file: None, part: Part::Whole, base: 0 }
     }
 
-    /// Returns a checker for the bytes that start at `offset` of these, and that are the part
-    /// `part`.
+    /// Returns a checker for the part `part`, which starts at `offset` of the bytes of this
+    /// checker.
     pub(crate) fn within(&mut self, part: Part, offset: u64) -> Checker<'_> {
         let base = self.base.saturating_add(offset);
         Checker { report: self.report, file: self.file.clone(), part, base }
@@ -410,7 +423,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The options of a check: its depth and its limits.
+/// The options of a check: whether to decode the data, whether to add a map of the file, and the
+/// limits on memory and work.
 ///
 /// ```
 /// use blosc2_format::{Limits, Options};

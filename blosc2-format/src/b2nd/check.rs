@@ -19,8 +19,8 @@ pub(crate) struct Frame {
     pub(crate) nchunks: Option<u64>,
 }
 
-/// Checks the content of the metalayer and, if the frame is known, that both agree. Returns the
-/// layout of the items if it can be determined.
+/// Checks the content of the metalayer. If the frame is known, also compares the metalayer with the
+/// frame. Returns the layout of the items if it can be determined.
 pub(crate) fn check(
     content: &[u8],
     frame: Option<&Frame>,
@@ -75,8 +75,7 @@ const UNLIMITED: Limits = Limits {
     nesting: 0,
 };
 
-/// Checks the blocks of a chunk whose header starts at `offset`: the C library computes their
-/// number from the metalayer.
+/// Checks the number of blocks of a chunk: the C library computes this number from the metalayer.
 pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Checker<'_>) {
     if header.variable_blocks {
         let expected = "blocks of equal length, as in an array";
@@ -139,7 +138,7 @@ fn marker(rule: &'static Rule, at: u64, expected: u8, found: u8, checker: &mut C
 
 fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     let ndim = sizes.numbers.len();
-    // There are at most 16.
+    // `ndim` is at most 16.
     marker(&rules::SHAPE_MARKER, sizes.at as u64, 0x90 + ndim as u8, sizes.marker, checker);
     if ndim == MAX_NDIM && sizes.marker == 0xa0 {
         let (expected, found) =
@@ -212,7 +211,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
         found(&rules::NCHUNKS, 0, nchunks, "as the frame states", geometry.nchunks());
     }
-    // Without items nothing determines the size of a chunk.
+    // The chunk size of an array without items has no meaning.
     if geometry.nchunks() == 0 {
         return;
     }
@@ -249,14 +248,16 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
 impl Meta {
     /// Parses the content of the metalayer. C: `b2nd_deserialize_meta`.
     ///
-    /// Like the C library, it ignores the version and the msgpack markers of arrays and numbers: the C
-    /// library marks an array of 16 dimensions with 0xa0, which is an empty string in msgpack.
+    /// Like the C library, this function ignores the version and the msgpack markers of arrays and
+    /// numbers. These markers are not reliable: for 16 dimensions the C library writes the marker
+    /// 0xa0, which means an empty string in msgpack.
     ///
     /// # Errors
-    /// - the bytes end early;
+    /// - `content` is truncated;
     /// - there are more than 16 dimensions;
-    /// - a size is negative, the chunk size is zero on an axis with items, or the block size is
-    ///   zero on an axis with a non-zero chunk size;
+    /// - a size is negative;
+    /// - on one axis, the size of the array is above 0, and the chunk size is 0;
+    /// - on one axis, the chunk size is above 0, and the block size is 0;
     /// - the dtype is not UTF-8 or has the wrong marker.
     pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();
@@ -329,7 +330,7 @@ mod tests {
             found(&bytes, Frame { chunksize: None, blocksize: None, nchunks: None, ..FRAME }),
             []
         );
-        // As Caterva wrote it.
+        // The metalayer as Caterva wrote it: without dtype format and dtype.
         bytes.truncate(bytes.len() - 9);
         bytes[0] = 0x95;
         assert_eq!(found(&bytes, FRAME), []);
@@ -351,7 +352,7 @@ mod tests {
             (4, 0xcf, &[("b2nd.number_marker", 104, 1)]),
             (5, 0x80, &[("b2nd.shape", 105, 8)]),
             (21, 0, &[("b2nd.nchunks", 103, 19)]),
-            // Over the limits, but first of all invalid.
+            // The values exceed the limits, but the check reports that they are invalid.
             (6, 0x40, &[("b2nd.nchunks", 103, 19)]),
             (22, 0, &[("b2nd.shape_marker", 122, 1)]),
             (23, 0, &[("b2nd.number_marker", 123, 1)]),

@@ -14,11 +14,13 @@ type Index = [u64; MAX_NDIM];
 
 /// The layout of the items of an array in chunks and blocks.
 ///
-/// The chunks are in C order of their coordinates in the grid of chunks, and the blocks of a chunk
-/// are in C order of their coordinates in the grid of blocks of the chunk. A chunk contains its
-/// blocks one after the other; each block contains its items in C order. All chunks and blocks have
-/// their full size: positions in a block that are outside the chunk or the array are padding. An
-/// array without axes has one chunk with one item. An array with an axis of size 0 has no chunks.
+/// The chunks of an array form a grid, and the blocks of a chunk form a grid. Both grids are
+/// numbered in C order. A chunk contains its blocks one after the other. Each block contains its
+/// items in C order.
+///
+/// All chunks and blocks have their full size. Positions in a block that are outside of the chunk
+/// or of the array contain padding. An array without axes has one chunk with one item. An array
+/// with an axis of size 0 has no chunks.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -51,10 +53,10 @@ impl Geometry {
     /// Computes the layout of an array from its metalayer and the size of an item in bytes.
     ///
     /// # Errors
-    /// - [`Error::Format`]: shapes that [`Meta::to_bytes`] or [`Meta::parse`] rejects, or more items
-    ///   or more bytes per chunk than the format supports;
-    /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow;
-    /// - [`Error::Argument`]: a `typesize` that exceeds the address space of this machine.
+    /// - [`Error::Format`]: [`Meta::to_bytes`] or [`Meta::parse`] rejects the shapes, or the array
+    ///   has more items or more bytes per chunk than the format supports;
+    /// - [`Error::Limit`]: the array has more dimensions, items or chunks than `limits` allow;
+    /// - [`Error::Argument`]: `typesize` exceeds the address space of this machine.
     pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
         // `Meta::parse` checks that the shapes agree.
         let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
@@ -206,10 +208,11 @@ impl Geometry {
     }
 
     /// Returns the indices of the chunks that contain items of a slice, in ascending order.
-    /// `ranges` has the range of indices on each axis.
+    /// `ranges` contains one range of indices for each axis.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the slice is out of bounds, or `ranges` does not have one range for each axis.
+    /// [`Error::Argument`]: the slice is out of bounds, or the number of ranges differs from the
+    /// number of axes.
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
@@ -227,9 +230,12 @@ impl Geometry {
         }))
     }
 
-    /// Copies the items of the slice `ranges` that are in a chunk from `bytes`, the decoded chunk,
-    /// to `out`, which has room for all items of the slice in C order. Other items of `out` are not
-    /// changed.
+    /// Copies items of a decoded chunk to the buffer of a slice.
+    ///
+    /// `bytes` is the decoded chunk at index `chunk`. `ranges` defines the slice, with one range of
+    /// indices for each axis. `out` is a buffer for all items of the slice in C order. The method
+    /// copies those items of the slice that are in the chunk, and does not change the other items
+    /// of `out`.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, the slice is out of bounds, or `bytes`
@@ -251,8 +257,9 @@ impl Geometry {
         })
     }
 
-    /// Copies the items of a chunk from `array` to `out`. `array` contains all items of the array
-    /// in C order. `out` receives the blocks of the chunk, with zeros as padding.
+    /// Copies the items of the chunk at index `chunk` from `array` to `out`. `array` contains all
+    /// items of the array in C order. The method writes the blocks of the chunk to `out`, with
+    /// zeros as padding.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong
@@ -311,9 +318,9 @@ impl Geometry {
         )))
     }
 
-    /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box,
-    /// with its offset in the chunk, its offset in the box, and its length. The box is within the
-    /// bounds of the array.
+    /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box.
+    /// The arguments are the offset of the range in the chunk, its offset in the box, and its
+    /// length. The box is within the bounds of the array.
     fn for_each_run(
         &self,
         chunk: u64,
@@ -343,7 +350,8 @@ impl Geometry {
         for_each(&count[..ndim], |index| {
             let number = (0..ndim)
                 .fold(0, |all, axis| all * self.block_grid[axis] + first[axis] + index[axis]);
-            // Both are less than the sizes of the chunk and of the box, which are in memory.
+            // Both offsets are less than the sizes of the chunk and of the box, which are in
+            // memory, so they do not overflow.
             let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
             for axis in 0..ndim {
                 let start = origin[axis] + (first[axis] + index[axis]) * self.blocks[axis];
@@ -353,7 +361,8 @@ impl Geometry {
                 in_box += (from - ranges[axis].start) * box_strides[axis];
             }
             let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
-            // The last axes that both contain completely are copied as one range.
+            // If the block and the box contain the last axes completely, these axes are copied as
+            // one range.
             let (mut outer, mut run) = (ndim, self.typesize);
             while let Some(axis) = outer.checked_sub(1) {
                 outer = axis;

@@ -26,19 +26,20 @@ pub struct Meta {
     pub chunks: Vec<i32>,
     /// The shape of a block.
     pub blocks: Vec<i32>,
-    /// The dtype as stored; files of Caterva have none.
+    /// The dtype as stored. `None` if there is no dtype, as in files of Caterva.
     pub dtype: Option<String>,
-    /// The notation of the dtype: 0 is NumPy's, the only one in use.
+    /// The notation of the dtype. The only value in use is 0, NumPy's notation.
     pub dtype_format: u8,
 }
 
 impl Meta {
-    /// Returns the content of the metalayer, as the C library writes it: with the dtype `|u1` if
-    /// `dtype` is `None`. C: `b2nd_serialize_meta`.
+    /// Returns the content of the metalayer, as the C library writes it. If `dtype` is `None`, the
+    /// C library and this method write the dtype `|u1`. C: `b2nd_serialize_meta`.
     ///
     /// # Errors
-    /// There are more than 16 dimensions, the shapes differ in their number of dimensions, or the
-    /// dtype is longer than 2^31 - 1 bytes.
+    /// - there are more than 16 dimensions;
+    /// - the shapes have different numbers of dimensions;
+    /// - the dtype is longer than 2^31 - 1 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let ndim = self.shape.len();
         if ndim > MAX_NDIM {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What Python writes for `arange(6, dtype="i4")` in two rows of three.
+    /// The metalayer that Python writes for `arange(6, dtype="i4")` in two rows of three.
     const PYTHON: [u8; 53] = [
         0x97, 0x00, 0x02, 0x92, 0xd3, 0, 0, 0, 0, 0, 0, 0, 2, 0xd3, 0, 0, 0, 0, 0, 0, 0, 3, 0x92,
         0xd2, 0, 0, 0, 2, 0xd2, 0, 0, 0, 3, 0x92, 0xd2, 0, 0, 0, 2, 0xd2, 0, 0, 0, 3, 0x00, 0xdb,

@@ -1,8 +1,11 @@
 //! N-dimensional arrays: the metalayer `b2nd`, and the layout of the items in chunks and blocks.
 //!
-//! The metalayer is a msgpack array of version, number of dimensions, shape, chunk shape, block
-//! shape, dtype format and dtype. A chunk contains its items block by block, each block in C order.
-//! Chunks and blocks at the edges are padded to full size.
+//! A metalayer is a named piece of metadata in the header of a frame. The content of the metalayer
+//! `b2nd` is an array of the format msgpack with seven elements: version, number of dimensions,
+//! shape, chunk shape, block shape, dtype format and dtype.
+//!
+//! A chunk contains its blocks one after the other. Each block contains its items in C order.
+//! Chunks and blocks at the edges of the array are padded to full size.
 //!
 //! ```
 //! use blosc2_format::Limits;

@@ -8,8 +8,9 @@ use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
 
 impl Chunk<'_> {
-    /// Checks the chunk in `bytes`, which should contain nothing else, and returns a report of the
-    /// violations. Parts that depend on an invalid part are not checked.
+    /// Checks the chunk at the start of `bytes`. The report contains the violations of the format,
+    /// and a warning if other bytes follow the chunk. Parts that depend on an invalid part are not
+    /// checked.
     ///
     /// ```
     /// use blosc2_format::Options;
@@ -29,8 +30,8 @@ impl Chunk<'_> {
     }
 }
 
-/// Checks the chunk in `bytes`, which should contain nothing else. Returns the number of decoded
-/// bytes.
+/// Checks the chunk at the start of `bytes`, and reports other bytes after it. Returns the number
+/// of decoded bytes.
 pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {
     let errors = checker.errors();
     let raw = match RawHeader::read(bytes) {
@@ -68,7 +69,7 @@ pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) 
     content(&chunk, options, checker)
 }
 
-/// Reports what does not prevent reading, and the features that are not supported.
+/// Reports faults that do not prevent reading, and features that are not supported.
 fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
     let version = header.version;
     if version > super::MAX_VERSION {
@@ -187,7 +188,8 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     }
     ranges.sort_unstable();
     let mut last = chunk.data() as u32;
-    // In an old chunk that was split against the rule, most of the streams remain unused.
+    // In an old chunk that was split against the rule, the bytes after the first stream of each
+    // block are unused.
     let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };
     for (start, end, block) in ranges {
         if start < last {
@@ -227,8 +229,8 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
                 let all = decoded + len as u64;
                 Limits::allow("bytes decoded in total", all, options.limits.total_bytes)
             });
-        // Runs of one byte occupy no space: decoding them cannot fail, so it is skipped to save
-        // time and memory.
+        // Decoding runs of one byte cannot fail. It is skipped, because a short chunk of runs can
+        // represent much data.
         if allowed.is_ok() && skips && !has_compressed(chunk, block) {
             continue;
         }

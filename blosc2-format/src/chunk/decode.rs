@@ -32,11 +32,11 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes a chunk into `out`, whose length must be that of the data. C:
+    /// Decodes a chunk into `out`. The length of `out` must be the decoded size of the chunk. C:
     /// `blosc2_decompress_ctx`. Python: `blosc2.decompress2`.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: `out` has another length than the data;
+    /// - [`Error::Argument`]: the length of `out` differs from the size of the data;
     /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
     ///   data: it is [lazy](super::Header::lazy) or [instrumented](super::Header::instrumented).
@@ -61,10 +61,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk, or to 0 on
-    /// an error.
+    /// Decodes a chunk into `data`, and sets the length of `data` to the decoded size of the chunk.
+    /// On an error the length is 0.
     ///
-    /// Fails before memory is allocated if the streams cannot decode to that length.
+    /// If the streams cannot decode to that length, the method fails before it allocates memory.
     pub(crate) fn decode_vec(
         &mut self,
         chunk: &Chunk<'_>,
@@ -90,13 +90,15 @@ impl Decoder {
         self.decode(chunk, data)
     }
 
-    /// Decodes the block at index `block` into `out`, whose length must be that of the block.
+    /// Decodes the block at index `block` into `out`. The length of `out` must be the decoded size
+    /// of the block.
     ///
-    /// If the filters include delta, this also decodes the first block, once for each `Chunk`.
+    /// If the filters include delta, the first call for a `Chunk` also decodes its first block,
+    /// because delta needs this block as a reference.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: there is no block at this index, or `out` has another length than the
-    ///   block;
+    /// - [`Error::Argument`]: there is no block at this index, or the length of `out` differs from
+    ///   the size of the block;
     /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
     ///   data: it is [lazy](super::Header::lazy) or [instrumented](super::Header::instrumented).
@@ -200,10 +202,11 @@ impl Decoder {
 }
 
 impl Chunk<'_> {
-    /// Decodes the whole chunk with new buffers. To decode several chunks, or a single block, use a
-    /// [`Decoder`].
+    /// Decodes the complete chunk with new buffers. To reuse the buffers for several chunks, or to
+    /// decode a single block, use a [`Decoder`].
     ///
-    /// Fails before memory is allocated if the streams cannot decode to the size of the data.
+    /// If the streams cannot decode to the size of the data, the method fails before it allocates
+    /// memory.
     ///
     /// # Errors
     /// - [`Error::Limit`]: the data has more than [`Limits::memory`] bytes;
@@ -247,7 +250,7 @@ fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
     }
 }
 
-/// Returns whether the first block is needed to decode the others. Variable-length blocks are
+/// Returns whether the first block is needed to decode all other blocks. Variable-length blocks are
 /// independent.
 fn needs_reference(chunk: &Chunk<'_>) -> bool {
     let header = chunk.header();

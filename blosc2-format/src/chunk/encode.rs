@@ -16,8 +16,9 @@ const EXTENDED: u8 = 0b101;
 
 /// Compresses chunks, and reuses its buffers for the next chunk.
 ///
-/// With the codecs BloscLZ and LZ4 the chunks are identical to those of the C library with one
-/// thread. With zlib and Zstandard the streams differ.
+/// With the codecs BloscLZ and LZ4, the chunks are identical to the chunks that the C library
+/// writes with one thread. With zlib and Zstandard, the compressed bytes differ from those of the C
+/// library.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -56,7 +57,7 @@ pub(crate) enum Block<'a> {
     Encoded(&'a [u8]),
 }
 
-/// The writer whose chunk form is reproduced.
+/// The form of chunks, which depends on the version of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) version: u8,
@@ -84,7 +85,7 @@ impl Output {
         Self { bytes: vec![0; max], len }
     }
 
-    /// Returns the unused part. It can be empty: then the data is stored uncompressed.
+    /// Returns the unused part. If it is empty, the data is stored uncompressed.
     fn rest(&mut self) -> &mut [u8] {
         &mut self.bytes[self.len..]
     }
@@ -112,12 +113,13 @@ impl Output {
 }
 
 impl Encoder {
-    /// Creates an encoder with these parameters. The filters, and whether this build can compress
-    /// with the codec, are checked when data is encoded.
+    /// Creates an encoder with these parameters. The methods that encode data check the filters,
+    /// and whether this build can compress with the codec.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: a typesize, a level or a block size that a chunk cannot have;
-    /// - [`Error::Unsupported`]: the codec is none of BloscLZ, LZ4, LZ4HC, zlib and Zstandard.
+    /// - [`Error::Argument`]: a chunk cannot have the typesize, the level or the block size in
+    ///   `params`;
+    /// - [`Error::Unsupported`]: the codec is not BloscLZ, LZ4, LZ4HC, zlib or Zstandard.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_form(params, Form::default())
     }
@@ -133,14 +135,14 @@ impl Encoder {
         Ok(Self { params, form, packer, block: Vec::new(), scratch: Vec::new() })
     }
 
-    /// Compresses `data` to a chunk, which is at most 32 bytes longer than the data. C:
+    /// Compresses `data` to a chunk. The chunk is at most 32 bytes longer than the data. C:
     /// `blosc2_compress_ctx`. Python: `blosc2.compress2`.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the data is longer than 2 GiB - 33 bytes, or the filters do not
     ///   support it;
-    /// - [`Error::Unsupported`]: data has to be compressed with LZ4HC, or with a codec whose feature
-    ///   is disabled; or a filter is not supported.
+    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and the
+    ///   codec is LZ4HC or its Cargo feature is disabled.
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
@@ -149,7 +151,7 @@ impl Encoder {
         if !stored && let Some(chunk) = self.compress(&plan, first, blocks)? {
             return Ok(chunk);
         }
-        // Incompressible data keeps the flags of the attempt to compress it.
+        // A chunk of incompressible data has the flags of the attempt to compress it.
         let table = self.header_len() + 4 * plan.nblocks();
         let attempted = !stored && table <= data.len() + self.header_len();
         let flags = STORED | if attempted { self.flags(&plan) } else { self.extended_flags() };
@@ -165,10 +167,10 @@ impl Encoder {
     /// `blosc2_vlcompress_ctx`.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are too long for a
+    /// - [`Error::Argument`]: `blocks` is empty, a block is empty, the blocks are too long for a
     ///   chunk, or the filters do not support the data;
-    /// - [`Error::Unsupported`]: data has to be compressed with LZ4HC, or with a codec whose feature
-    ///   is disabled; or a filter is not supported.
+    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and the
+    ///   codec is LZ4HC or its Cargo feature is disabled.
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
             let what =
@@ -194,7 +196,7 @@ impl Encoder {
         for (number, block) in blocks.iter().enumerate() {
             out.set(EXTENDED_HEADER_LEN + 4 * number, out.len);
             let source = pipeline.forward(block, &mut self.block, &mut self.scratch, None)?;
-            // There is space for uncompressed blocks, so this always fits.
+            // The output has space for all blocks uncompressed, so `push` does not fail.
             out.push(&(block.len() as u32).to_le_bytes());
             self.packer.stream(source, &mut out)?;
         }
@@ -202,7 +204,7 @@ impl Encoder {
     }
 
     /// Compresses the blocks of `nbytes` bytes of data to the same chunk as
-    /// [`encode`](Self::encode), or returns `None` if it is not shorter than the data. The
+    /// [`encode`](Self::encode). Returns `None` if the chunk is not shorter than the data. The
     /// parameters must not include the filter delta.
     pub(crate) fn encode_with<'a>(
         &mut self,
@@ -255,7 +257,7 @@ impl Encoder {
             }
         }
         if zeros {
-            // The streams are runs of zeros only: the header can state that.
+            // All streams are runs of zeros. A special chunk of zeros needs only the header.
             out.len = head;
             out.bytes[31] |= 1 << 4;
         }

@@ -12,17 +12,17 @@ pub const EXTENDED_HEADER_LEN: usize = 32;
 pub const MAX_VERSION: u8 = 6;
 /// The maximum size of a block, in bytes.
 pub const MAX_BLOCKSIZE: u32 = 536_866_816;
-/// The maximum number of filters in a filter pipeline.
+/// The number of slots in a filter pipeline: the maximum number of filters.
 pub const MAX_FILTERS: usize = 6;
 
-/// The flags that together announce the extended header.
+/// The two flags that mark an extended header if both are set.
 const EXTENDED: u8 = 0b101;
 const SHUFFLE: u8 = 1;
 const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
 const TRUNC_PREC: u8 = 4;
 
-/// The value of a special (constant) chunk.
+/// The value of a special (constant) chunk, which stores one value instead of its items.
 ///
 /// ```
 /// use blosc2_format::chunk::{Header, Params, Special, special};
@@ -36,11 +36,11 @@ const TRUNC_PREC: u8 = 4;
 pub enum Special {
     /// All bytes are zero.
     Zeros,
-    /// All items are NaN, of 4 or 8 bytes.
+    /// All items are NaN. The items have 4 or 8 bytes.
     Nan,
-    /// All items have the value that follows the header.
+    /// All items have the same value, which is stored after the header.
     Value,
-    /// The data is uninitialized; it reads as zeros.
+    /// The data is uninitialized. This crate decodes it to zeros.
     Uninit,
 }
 
@@ -101,7 +101,7 @@ impl RawHeader {
         if self.extension.is_some() { EXTENDED_HEADER_LEN as i32 } else { MIN_HEADER_LEN as i32 }
     }
 
-    /// Checks the rules that the meaning of the fields depends on. `header` is that meaning.
+    /// Checks the rules that the meaning of the fields depends on. `header` contains this meaning.
     pub(crate) fn check(&self, header: &Header, findings: &mut impl Findings) {
         // A later version without new flags can be read, as in C.
         let new_flags = self.extension.is_some_and(|extension| extension.flags2 & !1 != 0);
@@ -131,7 +131,7 @@ impl RawHeader {
         }
     }
 
-    /// Returns the meaning of the fields, if they violate no rule.
+    /// Returns the meaning of the fields, if the fields violate no rule.
     pub(crate) fn header(&self) -> Header {
         let flags = self.flags;
         let mut header = Header {
@@ -157,7 +157,7 @@ impl RawHeader {
             special: None,
         };
         let Some(extension) = self.extension else {
-            // Blosc1 has no pipeline: the flags state delta, then one of the shuffles.
+            // Blosc1 has no pipeline. The flags state delta, and shuffle or bitshuffle after delta.
             if flags & 0b1 != 0 {
                 header.filters[5] = SHUFFLE;
             } else if flags & 0b100 != 0 {
@@ -196,8 +196,8 @@ impl RawHeader {
 /// The header of a chunk.
 ///
 /// Numbers are in little-endian byte order. Chunks of Blosc1, and Blosc2 chunks in the
-/// Blosc1-compatible mode, have a header of 16 bytes. The extended header of Blosc2 has 32 bytes;
-/// the two flags for shuffle and bitshuffle are both set to mark it.
+/// Blosc1-compatible mode, have a header of 16 bytes. Other Blosc2 chunks have an extended header
+/// of 32 bytes. In an extended header, the flags for shuffle and bitshuffle are both set.
 ///
 /// ```
 /// use blosc2_format::chunk::{Header, Special};
@@ -221,17 +221,19 @@ pub struct Header {
     /// The version of the chunk format: 1 or 2 for Blosc1 and the first alphas of Blosc2, 3 to 6
     /// for later versions of Blosc2.
     pub version: u8,
-    /// The version of the format of the codec.
+    /// The version of the codec's stream format.
     pub codec_version: u8,
     /// Whether the header has 32 bytes.
     pub extended: bool,
-    /// Whether the flag for data that is stored uncompressed is set. Special chunks can also have
-    /// this flag; see [`is_stored`](Self::is_stored).
+    /// Whether the flag for uncompressed data is set. Special chunks can have this flag too: use
+    /// [`is_stored`](Self::is_stored) to detect stored data.
     pub memcpyed: bool,
-    /// Whether a block is split into one stream for each byte of the items.
+    /// Whether each block is split into `typesize` streams, which are compressed separately.
+    /// Otherwise a block is one stream.
     pub split: bool,
-    /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 5 Lizard
-    /// (only if `version` is below 5), 6 a codec whose code is in `user_codec`.
+    /// The stream format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard.
+    /// The format 5 is Lizard if `version` is below 5, and unused otherwise. The format 6 means
+    /// that `user_codec` contains the code of the codec.
     pub codec_format: u8,
     /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,
@@ -239,27 +241,27 @@ pub struct Header {
     pub codec_meta: u8,
     /// The size of an item, in bytes; 1 if it is greater than 255.
     pub typesize: u8,
-    /// The size of the data when decompressed, in bytes.
+    /// The decompressed size of the data, in bytes.
     pub nbytes: u32,
     /// The size of a block, in bytes, as stored; the number of blocks if `variable_blocks` is set.
     pub blocksize: u32,
     /// The size of the chunk, in bytes, including the header.
     pub cbytes: u32,
-    /// The codes of the filters; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
     /// Whether the chunk has variable-length blocks.
     pub variable_blocks: bool,
-    /// Whether a dictionary follows the block starts.
+    /// Whether the chunk contains a dictionary, which follows the [block starts](super::Chunk).
     pub dictionary: bool,
     /// Whether the items are in big-endian byte order.
     pub big_endian: bool,
-    /// Whether the blocks are not part of the chunk. Lazy chunks exist in memory only.
+    /// Whether the chunk is lazy: it exists in memory only, and its blocks are in a file.
     pub lazy: bool,
     /// Whether the streams contain measurements of the codec instead of data.
     pub instrumented: bool,
-    /// The value of a special chunk, which stores no blocks; `None` for other chunks.
+    /// The value of a special (constant) chunk, which stores no blocks. `None` for other chunks.
     pub special: Option<Special>,
 }
 
@@ -267,18 +269,21 @@ impl Header {
     /// Parses the header at the start of `chunk`. C: `blosc2_cbuffer_sizes` and
     /// `blosc1_cbuffer_metainfo`.
     ///
-    /// The rest of the chunk can be missing: compare `cbytes` with the available bytes.
+    /// The bytes after the header can be missing. To detect a truncated chunk, compare `cbytes`
+    /// with the length of `chunk`.
     ///
     /// # Errors
-    /// - there are fewer than 16 bytes, or fewer than 32 with an extended header;
+    /// - `chunk` has fewer than 16 bytes, or fewer than 32 bytes and an extended header;
     /// - the version is 0, or above 6 with unknown flags;
-    /// - a size is invalid: a negative size, a block size or typesize of zero, a block size
-    ///   above [`MAX_BLOCKSIZE`], or a compressed size that is smaller than the header;
+    /// - a size is negative;
+    /// - the block size or the typesize is 0, or the block size exceeds [`MAX_BLOCKSIZE`];
+    /// - the compressed size is smaller than the header;
     /// - the special value is unknown;
     /// - a chunk with variable-length blocks is special, stored uncompressed, or empty;
-    /// - the compressed size of stored data is not that of the header and the data together;
-    /// - the data size of a special chunk is not a multiple of the typesize (NaN and uninitialized
-    ///   data) or of the size of the repeated value, or the repeated value is empty.
+    /// - the data is stored uncompressed, and `cbytes` is not the size of the header plus `nbytes`;
+    /// - the chunk is NaN or uninitialized, and `nbytes` is not a multiple of the typesize;
+    /// - the chunk is a repeated value, and the value is empty or `nbytes` is not a multiple of its
+    ///   size.
     pub fn parse(chunk: &[u8]) -> Result<Self, FormatError> {
         let raw = RawHeader::read(chunk)?;
         let header = raw.header();
@@ -332,8 +337,8 @@ impl Header {
         self.memcpyed && self.special.is_none()
     }
 
-    /// Returns whether the data was processed by the filters and the codec: it is neither stored
-    /// uncompressed nor a special value.
+    /// Returns whether the writer processed the data with the filters and the codec. Returns
+    /// `false` for uncompressed data and for special chunks.
     pub fn is_compressed(&self) -> bool {
         !self.memcpyed && self.special.is_none()
     }
@@ -343,9 +348,11 @@ impl Header {
         if self.extended { EXTENDED_HEADER_LEN } else { MIN_HEADER_LEN }
     }
 
-    /// Returns the code of the codec: `user_codec` if `codec_format` is 6, otherwise the code that
-    /// corresponds to `codec_format`. LZ4HC has the format of LZ4: the result is then 1, LZ4. Format 5,
-    /// Lizard, is returned unchanged, although 5 is the code of Zstandard.
+    /// Returns the code of the codec. If `codec_format` is 6, this is `user_codec`, otherwise the
+    /// code that corresponds to `codec_format`. Two formats are ambiguous:
+    ///
+    /// - LZ4 and LZ4HC have the same format; the method returns 1, the code of LZ4.
+    /// - For the format 5, Lizard, the method returns 5, although 5 is the code of Zstandard.
     pub fn codec(&self) -> u8 {
         match self.codec_format {
             6 if self.extended => self.user_codec,
@@ -362,25 +369,29 @@ impl Header {
         }
     }
 
-    /// Returns the size of a block, in bytes; the last block can be shorter. This is `blocksize`,
-    /// or `nbytes` if that is smaller. It has no meaning with `variable_blocks`.
+    /// Returns the size of a block, in bytes: the smaller of `blocksize` and `nbytes`. The last
+    /// block can be shorter. If `variable_blocks` is set, the result has no meaning.
     pub fn block_len(&self) -> u32 {
         self.blocksize.min(self.nbytes)
     }
 
-    /// Returns whether C-Blosc2 3.3.2 without patches undoes delta correctly in this pipeline.
-    /// Returns `true` for a pipeline without delta.
+    /// Returns whether C-Blosc2 3.3.2 without patches undoes the filter delta correctly in this
+    /// filter pipeline. Returns `true` for a pipeline without delta.
     ///
-    /// C-Blosc2 can decode wrong data if the pipeline contains delta more than once, or if at least
-    /// three filters precede delta and another one follows it (not counting truncated precision),
-    /// because it mixes up its buffers. This crate decodes such chunks correctly.
+    /// C-Blosc2 mixes up its buffers and can decode wrong data in two cases:
+    ///
+    /// - the pipeline contains delta more than once;
+    /// - at least three filters precede delta, and at least one filter follows it (truncated
+    ///   precision does not count).
+    ///
+    /// This crate decodes such chunks correctly.
     pub fn is_delta_undone(&self) -> bool {
         let filters = &self.filters;
         let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
         let (Some((place, _)), None) = (places.next(), places.next()) else {
             return !filters.contains(&DELTA);
         };
-        // Truncated bits are not restored.
+        // Undoing truncated precision does nothing, so it needs no buffer.
         let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
         let before = filters[..place].iter().filter(undone).count();
         let after = filters[place..].iter().filter(undone).count();

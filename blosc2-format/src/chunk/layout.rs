@@ -10,15 +10,17 @@ use crate::{Error, Limits};
 /// The maximum size of a dictionary, in bytes.
 const MAX_DICTIONARY: i32 = 32 * 1024;
 const BYTEDELTA_BUGGY: u8 = 34;
-/// The maximum number of streams of a block, and the minimum size of one, for chunks without a
+/// The maximum number of streams of a block, and the minimum size of a stream, for chunks without a
 /// split flag.
 const OLD_MAX_STREAMS: u32 = 16;
 const OLD_MIN_STREAM: u32 = 128;
 
 /// A chunk whose header, block starts and lengths have been checked.
 ///
-/// The *block starts* are a table of the offsets of the blocks. A block is stored as one or several *streams*: the
-/// compressed bytes of the block or, if it is split, of one byte of each item.
+/// The *block starts* are a table with the offset of each block. A block is stored as one or
+/// several *streams*, which are compressed separately. A block that is not split has one stream. A
+/// split block has `typesize` streams of equal length: after shuffle, each stream contains one byte
+/// of each item.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -47,9 +49,9 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Parses the chunk at the start of `bytes` and checks its header, its block starts and its
-    /// lengths. Bytes after its end are ignored. The content of the blocks is checked when they are
-    /// decoded.
+    /// Parses the chunk at the start of `bytes`. Checks the header, the block starts and the
+    /// lengths. The content of a block is checked when the block is decoded. Bytes after the end of
+    /// the chunk are ignored.
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the block starts or the lengths violate a rule;
@@ -66,8 +68,8 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// Determines the parts, or returns `None` if that is impossible. The rules of the header are
-    /// already checked.
+    /// Determines the parts. Returns `None` if this is impossible. The caller has checked the rules
+    /// of the header.
     pub(crate) fn lay_out(
         bytes: &'a [u8],
         header: Header,
@@ -193,8 +195,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The first version of bytedelta lost the bytes at the end of a block that do not fill its
-    /// streams.
+    /// Reports data that the first version of bytedelta lost: the bytes at the end of a block that
+    /// do not fill its streams.
     fn check_end(&self, findings: &mut impl Findings) {
         let header = &self.header;
         let slots = header.filters.iter().zip(header.filters_meta).zip(16..);
@@ -234,8 +236,9 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Sets the typesize of the super-chunk, in bytes. The filter bytedelta needs it if it is above
-    /// 255, because the header of a chunk cannot store it.
+    /// Sets the typesize of the super-chunk, in bytes. This is necessary for the filter bytedelta
+    /// if the typesize is above 255: the filter uses the typesize, and the header of a chunk cannot
+    /// store it.
     pub fn with_typesize(self, typesize: usize) -> Self {
         Self { typesize, reference: OnceLock::new(), ..self }
     }
@@ -265,7 +268,8 @@ impl<'a> Chunk<'a> {
         self.dictionary
     }
 
-    /// Returns whether the blocks are not part of the chunk. Special chunks need none.
+    /// Returns whether the chunk is lazy: its blocks are in a file. Returns `false` for special
+    /// chunks, which have no blocks.
     pub(crate) fn is_lazy(&self) -> bool {
         self.header.lazy && self.header.special.is_none()
     }
@@ -280,10 +284,11 @@ impl<'a> Chunk<'a> {
         self.header.nblocks() as usize
     }
 
-    /// Returns the size of the block at index `block` when decoded, in bytes.
+    /// Returns the decoded size of the block at index `block`, in bytes.
     ///
-    /// Returns 0 if there is no such block, and for the variable-length blocks of a lazy chunk,
-    /// because their sizes are stored in the blocks, which the chunk does not contain.
+    /// Returns 0 if there is no block at this index. Also returns 0 for each variable-length block
+    /// of a lazy chunk: the size is stored in the block, and a lazy chunk does not contain its
+    /// blocks.
     pub fn block_size(&self, block: usize) -> usize {
         if block >= self.nblocks() {
             return 0;
@@ -308,7 +313,7 @@ impl<'a> Chunk<'a> {
     fn splits(&self) -> bool {
         let header = &self.header;
         let typesize = u32::from(header.typesize).max(1);
-        // Before Blosc 1.11 chunks had no flag for it, and readers still apply this rule to them.
+        // Chunks of Blosc before 1.11 have no flag for splitting. Readers apply this rule to them.
         let old = header.version <= 2;
         let fits = typesize <= OLD_MAX_STREAMS && header.block_len() / typesize >= OLD_MIN_STREAM;
         header.split && !header.variable_blocks && (fits || !old)
@@ -320,8 +325,8 @@ impl<'a> Chunk<'a> {
         if full && self.splits() { usize::from(self.header.typesize) } else { 1 }
     }
 
-    /// Returns whether the blocks have one stream by the rule for old chunks, but several by the
-    /// flag.
+    /// Returns whether the blocks have one stream by the rule for old chunks, but several streams
+    /// by the flag.
     pub(crate) fn is_split_unknown(&self) -> bool {
         let header = &self.header;
         header.split && header.typesize > 1 && !header.variable_blocks && !self.splits()
@@ -333,7 +338,8 @@ impl<'a> Chunk<'a> {
         start.map_or(-1, |start| i32::from_le_bytes(*start).into())
     }
 
-    /// Returns the bytes that can belong to a block: up to the next one if the order is fixed.
+    /// Returns the bytes that can belong to a block. If the order of the blocks is fixed, the range
+    /// ends at the next block.
     pub(crate) fn block_range(&self, block: usize) -> Range<usize> {
         let at = |start| usize::try_from(start).unwrap_or(0);
         let end = match self.header.variable_blocks && block + 1 < self.nblocks() {

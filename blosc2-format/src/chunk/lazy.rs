@@ -1,16 +1,20 @@
-//! Lazy chunks: the header and the block starts of a chunk whose blocks are in its file.
+//! Lazy chunks: the header and the block starts of a chunk whose blocks are in a file.
 //!
-//! The C library uses them in memory only. A lazy chunk contains the header, the table of block
-//! starts (unused for stored data), the index of the chunk (4 bytes), its offset in the file (8
-//! bytes) and the stored size of each block (4 bytes each).
+//! The C library uses lazy chunks in memory only. A lazy chunk contains:
+//!
+//! - the header;
+//! - the table of block starts (unused for stored data);
+//! - the index of the chunk (4 bytes);
+//! - the offset of the chunk in the file (8 bytes);
+//! - the stored size of each block (4 bytes each).
 
 use super::Header;
 use super::rules::{self, Findings};
 
-/// The location of the blocks of a lazy chunk: a chunk in memory whose blocks are in its file.
+/// The location of the blocks of a lazy chunk: an in-memory chunk whose blocks are in a file.
 ///
-/// In a contiguous frame, `offset` locates the chunk. In a directory, `number` is the number in the
-/// name of its file.
+/// In a contiguous frame, `offset` is the position of the chunk. In a directory, `number`
+/// determines the name of the chunk file.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -23,11 +27,11 @@ use super::rules::{self, Findings};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lazy<'a> {
-    /// The index of the chunk in the frame, from 0; in a directory, the number in the name of its
-    /// file.
+    /// The index of the chunk in the frame, from 0. In a directory, the file number of the chunk:
+    /// the number in the name of its file.
     pub number: u32,
-    /// The offset of the header of the chunk from the start of the frame; in a directory, the same
-    /// value as `number`.
+    /// The offset of the header of the chunk from the start of the frame. In a directory, `offset`
+    /// equals `number`.
     pub offset: u64,
     sizes: &'a [u8],
 }
@@ -42,8 +46,8 @@ impl<'a> Lazy<'a> {
     }
 
     /// Returns the stored size of the block at index `block`, in bytes, or `None` if there is no
-    /// such block. This is the number of bytes up to the start of the block that is stored next, or
-    /// up to the end of the chunk.
+    /// block at this index. The stored size includes all bytes from the start of the block to the
+    /// next stored block or to the end of the chunk.
     pub fn stored_size(&self, block: usize) -> Option<usize> {
         let size = self.sizes.get(block.checked_mul(4)?..)?.first_chunk()?;
         usize::try_from(i32::from_le_bytes(*size)).ok()
@@ -76,7 +80,8 @@ pub(super) fn lay_out<'a>(
     if i64::try_from(lazy.offset).is_err() {
         findings.found(&rules::LAZY_OFFSET, at + 4, 8, "at least 0", lazy.offset as i64);
     }
-    // The maximum is that of streams stored uncompressed, with their sizes.
+    // The maximum is the size of a block whose streams are stored uncompressed, with the sizes of
+    // the streams.
     let most = match header.variable_blocks {
         true => u64::from(header.cbytes),
         false => u64::from(header.block_len()) + 4 * u64::from(header.typesize),

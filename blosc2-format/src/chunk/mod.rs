@@ -1,7 +1,7 @@
-//! Chunks: less than 2 GiB of data, split into blocks, filtered and compressed.
+//! Chunks: less than 2 GiB of data each, in blocks that are filtered and compressed.
 //!
-//! [`Header`] contains the fields of the header, [`Chunk`] the positions of the parts. [`Encoder`]
-//! compresses data to chunks, [`Decoder`] decompresses them.
+//! [`Header`] contains the header fields of a chunk. [`Chunk`] contains the positions of the blocks
+//! and other parts. [`Encoder`] compresses data to chunks. [`Decoder`] decompresses chunks.
 //!
 //! ```
 //! use blosc2_format::Limits;

@@ -2,8 +2,8 @@
 
 use super::MAX_FILTERS;
 
-/// The rule for splitting a block into one stream for each byte of the items. C: `splitmode`.
-/// Python: `blosc2.SplitMode`.
+/// The rule that determines whether a block is split into `typesize` streams, which are compressed
+/// separately. C: `splitmode`. Python: `blosc2.SplitMode`.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Header, Params, SplitMode};
@@ -15,13 +15,14 @@ use super::MAX_FILTERS;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SplitMode {
-    /// Always split, if the sizes allow it.
+    /// Split every block, if the sizes allow it.
     Always,
-    /// Never split.
+    /// Split no block.
     Never,
-    /// Split for combinations of codec, level, filters, typesize and block size that benefit from it.
+    /// Split if the combination of codec, level, filters, typesize and block size benefits from it.
     Auto,
-    /// Split like Blosc1. The default of the C library, where it is currently equivalent to `Auto`.
+    /// Split like Blosc1. This is the default, as in the C library. Current versions of the C
+    /// library treat this mode like `Auto`.
     #[default]
     ForwardCompat,
 }
@@ -39,7 +40,7 @@ pub enum SplitMode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The code of the codec: 0 BloscLZ, 1 LZ4, 4 zlib, 5 Zstandard. Default: 0. An
+    /// The code of the codec: 0 BloscLZ, 1 LZ4, 4 zlib, 5 Zstandard. Default: 0.
     /// [`Encoder`](super::Encoder) does not support LZ4HC (2).
     pub codec: u8,
     /// The parameter of the codec. Default: 0.
@@ -48,13 +49,17 @@ pub struct Params {
     pub level: u8,
     /// The size of an item, in bytes. Default: 8.
     pub typesize: u32,
-    /// The size of a block, in bytes; `None` or 0 selects the automatic block size of the C library.
-    /// It is reduced to the size of the data if that is smaller, and rounded down to a multiple of
-    /// `typesize` if it is greater than `typesize`. Default: `None`.
+    /// The size of a block, in bytes; `None` or 0 selects the automatic block size of the C
+    /// library. Default: `None`.
+    ///
+    /// A block size above the size of the data is reduced to the size of the data. A block size
+    /// above `typesize` is rounded down to a multiple of `typesize`.
     pub blocksize: Option<u32>,
-    /// The codes of the filters; 0 is an empty slot. Default: shuffle (1) in the last slot.
+    /// The codes of the filters, in the order in which they are applied: 1 shuffle, 2 bitshuffle, 3
+    /// delta, 4 truncated precision, 34 the first version of bytedelta, 35 bytedelta, 36 int_trunc.
+    /// 0 is an empty slot. Default: shuffle in the last slot.
     pub filters: [u8; MAX_FILTERS],
-    /// The parameters of the filters. Default: zeros.
+    /// The parameters of the filters, one for each slot. Default: zeros.
     pub filters_meta: [u8; MAX_FILTERS],
     /// The rule for splitting blocks into streams. Default: [`SplitMode::ForwardCompat`].
     pub split: SplitMode,

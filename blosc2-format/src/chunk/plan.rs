@@ -7,7 +7,8 @@ use crate::codec::{BLOSCLZ, LZ4, LZ4HC, ZLIB, ZSTD};
 /// The maximum size of the data of a chunk, in bytes.
 const MAX_NBYTES: usize = i32::MAX as usize - 32;
 const SHUFFLE: u8 = 1;
-/// The maximum number of streams of a block, and the minimum size of one, in the automatic mode.
+/// The maximum number of streams of a block, and the minimum size of a stream, in the automatic
+/// mode.
 const MAX_STREAMS: u32 = 16;
 const MIN_STREAM: u32 = 32;
 const KIB: u64 = 1024;

@@ -1,22 +1,25 @@
-//! Special (constant) chunks: a header, followed by the value if it is arbitrary.
+//! Special (constant) chunks: a header, and the value if it is a repeated value.
 
 use super::encode::{Form, header};
 use super::plan::Plan;
 use super::{Chunk, EXTENDED_HEADER_LEN, Params, Special};
 use crate::Error;
 
-/// Creates a special chunk that represents `nbytes` bytes of one value. It is identical to that of
-/// the C library. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`, `blosc2_chunk_repeatval`,
-/// `blosc2_chunk_uninit`.
+/// Creates a special chunk that represents `nbytes` bytes of one value. The chunk is identical to
+/// the chunk that the C library creates. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`,
+/// `blosc2_chunk_repeatval`, `blosc2_chunk_uninit`.
 ///
-/// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec, the
-/// level, the filters and the split mode affect the block size only.
+/// For [`Special::Value`], `value` is the item to repeat; otherwise `value` is ignored. The codec,
+/// the level, the filters and the split mode affect only the block size in the header.
 ///
 /// # Errors
-/// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have;
-/// `nbytes` is not a multiple of the typesize, or too large for a chunk; `special` is
-/// [`Special::Nan`], and the typesize is neither 4 nor 8 (unless `nbytes` is 0); or `special` is
-/// [`Special::Value`], and `value` does not have as many bytes as the typesize, or `nbytes` is 0.
+/// Fails with [`Error::Argument`] if:
+///
+/// - a chunk cannot have the typesize, the level or the block size in `params`;
+/// - `nbytes` is not a multiple of the typesize, or too large for a chunk;
+/// - `special` is [`Special::Nan`], `nbytes` is above 0, and the typesize is not 4 or 8;
+/// - `special` is [`Special::Value`], and `nbytes` is 0 or the length of `value` differs from the
+///   typesize.
 pub fn special(
     params: &Params,
     special: Special,

@@ -15,8 +15,8 @@ pub(crate) enum Stream<'a> {
 }
 
 impl Chunk<'_> {
-    /// Calls the closure for each stream of a block in order. Returns the end of the last one, or
-    /// `None` if they violate a rule. Chunks without streams have none.
+    /// Calls the closure for each stream of a block in order. Returns the end of the last stream,
+    /// or `None` if a stream violates a rule.
     pub(crate) fn walk<'a>(
         &'a self,
         block: usize,
@@ -47,11 +47,11 @@ impl Chunk<'_> {
         Some(at)
     }
 
-    /// Returns whether any stream was compressed by the codec. The other streams are a single
-    /// repeated byte, or stored uncompressed.
+    /// Returns whether the codec compressed at least one stream. Each other stream is stored
+    /// uncompressed, or is a run of one repeated byte.
     ///
-    /// Streams that violate a rule count as compressed. Returns `false` for a lazy chunk, which does
-    /// not contain its streams.
+    /// A stream that violates a rule counts as compressed. Returns `false` for a lazy chunk, which
+    /// does not contain its streams.
     pub fn needs_codec(&self) -> bool {
         let mut needs_codec = false;
         let mut each = |stream: Stream<'_>| needs_codec |= matches!(stream, Stream::Compressed(_));
@@ -60,8 +60,8 @@ impl Chunk<'_> {
         needs_codec || !whole
     }
 
-    /// Returns the stream if the codec can decode it to `len` bytes. Otherwise no memory is
-    /// allocated for it.
+    /// Returns the stream if the codec can decode it to `len` bytes. This check prevents the
+    /// allocation of memory for invalid streams.
     fn plausible<'a>(
         &self,
         end: usize,

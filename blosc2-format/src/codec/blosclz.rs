@@ -1,15 +1,15 @@
 //! BloscLZ, the codec of Blosc: literal runs and matches, derived from FastLZ.
 //!
-//! A stream is a sequence of instructions. A byte below 32 copies that number plus one bytes from
-//! the stream. Any other byte is a match: a length in its upper three bits, the upper part of a
-//! distance in the lower five.
+//! A stream is a sequence of instructions. A byte `n` below 32 is a literal run: the next `n + 1`
+//! bytes of the stream are copied to the data. Any other byte is a match: its upper three bits
+//! contain a length, and its lower five bits contain the upper part of a distance.
 
 use super::{Fault, common, repeat};
 
-/// Distances from this value on are written with two more bytes.
+/// Distances of at least this value are written with two more bytes.
 const FAR: usize = 8191;
 
-/// Decompresses a stream, which has to fill `out` exactly.
+/// Decompresses a stream, which must fill `out` exactly.
 pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
     let short = |at| Fault::new(at, "another byte", "the end of the stream");
     let mut at = 0;
@@ -67,7 +67,7 @@ pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
             if len > out.len() - at {
                 return Err(too_long(start));
             }
-            // Like C, it stops at the end of the stream and ignores a match as the last
+            // Like C, the decoder stops at the end of the stream and ignores a match as the last
             // instruction.
             if read >= stream.len() {
                 return Err(Fault::new(start, "literals at the end", "a match"));
@@ -97,7 +97,7 @@ const MAX_DISTANCE: usize = 65535 + FAR - 1;
 const TAIL: usize = 12;
 /// The number of bytes that the hash of a match covers.
 const PREFIX: usize = 4;
-/// A match ends this number of bytes before the first difference, including the differing byte.
+/// A match ends this number of bytes before the end of the first differing byte.
 const BACK: usize = 4;
 const MIN_DATA: usize = 16;
 const MIN_ROOM: usize = 66;
@@ -108,9 +108,11 @@ const MAX_HASH_BITS: u32 = 14;
 struct Level {
     /// The number of bits of the hash.
     hash_bits: u32,
-    /// The fraction of the data, from its end, that is tried first: one part in `tried`.
+    /// The divisor of the length of the data that determines the part to try first: the last
+    /// `length / tried` bytes.
     tried: usize,
-    /// The compression ratio that this part needs for the rest to be compressed.
+    /// The compression ratio that the tried part needs. With a lower ratio, the data is not
+    /// compressed.
     worth: f64,
     /// Whether two positions are recorded after a match.
     dense: bool,
@@ -133,8 +135,8 @@ impl Level {
 
 /// The table of positions, reused for the next stream.
 ///
-/// A position is stored with the `base` of its stream added, so that the positions of earlier
-/// streams do not have to be cleared.
+/// The `base` of a stream is added to its positions. Therefore the positions of earlier streams
+/// need not be cleared.
 #[derive(Default)]
 pub(super) struct Table {
     positions: Vec<u32>,
@@ -169,7 +171,8 @@ struct Matcher<'a> {
     shift: u32,
 }
 
-/// A match, with length and distance as written: reduced by two and by one.
+/// A match. The length and the distance have the values that are written: the length minus two, the
+/// distance minus one.
 struct Match {
     len: usize,
     distance: usize,
@@ -255,8 +258,9 @@ fn try_ratio(part: &[u8], table: &mut Table, hash_bits: u32) -> f64 {
     at as f64 / written as f64
 }
 
-/// Compresses `data` to the output of C-Blosc2 3.3.2 for an output buffer of the same size as
-/// `out`. Returns `None` if the output does not fit or the data is not worth compressing.
+/// Compresses `data`. The output is identical to that of C-Blosc2 3.3.2 for an output buffer of the
+/// size of `out`. Returns `None` if the output does not fit into `out`, or if the tried part of the
+/// data does not compress enough.
 ///
 /// `table` is reused for the next stream.
 pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table) -> Option<usize> {
@@ -325,7 +329,7 @@ impl Writer<'_> {
     }
 
     fn literal(&mut self, byte: u8) -> Option<()> {
-        // Even if the run continues, space for the next one is required.
+        // C-Blosc2 requires space for the next run even if this run continues.
         self.room(2)?;
         self.push(byte);
         self.run += 1;

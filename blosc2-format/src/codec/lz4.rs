@@ -1,4 +1,4 @@
-//! LZ4 blocks, which LZ4HC writes as well.
+//! LZ4 blocks, the format of the codecs LZ4 and LZ4HC.
 //!
 //! A block is a list of sequences: a byte with two lengths, literals, and a match of at least four
 //! bytes. The last sequence consists of literals only.
@@ -12,7 +12,7 @@ const LAST_LITERALS: usize = 5;
 /// The minimum distance of the start of a match from the end of the data.
 const MATCH_LIMIT: usize = 12;
 
-/// Decompresses a block, which has to fill `out` exactly; matches may reach back into `dictionary`.
+/// Decompresses a block, which must fill `out` exactly. Matches can refer to bytes of `dictionary`.
 pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Result<(), Fault> {
     let short = |at| Fault::new(at, "another byte", "the end of the stream");
     if out.is_empty() && block != [0] {
@@ -23,7 +23,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
         let start = read;
         let token;
         let distance;
-        // Most sequences have few literals; then all bytes before the match fit in two words.
+        // Most sequences have few literals, so that all bytes before the match fit into two words.
         let near = block.get(read..).and_then(|rest| rest.first_chunk::<17>());
         let near = near.filter(|near| near[0] < 0xf0 && out.len() - at >= 32);
         if let Some(near) = near {
@@ -56,7 +56,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             if read == block.len() {
                 break;
             }
-            // The format requires this from encoders, and the decoder of C checks it.
+            // The format requires this from encoders, and the C decoder checks it.
             if out.len() - at < MATCH_LIMIT {
                 return Err(Fault::new(start, "literals to the end of the data", "a match"));
             }
@@ -103,8 +103,9 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
     Ok(())
 }
 
-/// Reads a length that continues after the token: bytes are added up to the first one that is not
-/// 255. Returns `None` if the block ends before, or if the length exceeds `max` and continues.
+/// Reads a length that continues after the token: adds bytes up to and including the first byte
+/// that differs from 255. Returns `None` if the block ends before this byte, or if the length
+/// exceeds `max` before this byte.
 #[inline]
 fn long(block: &[u8], read: &mut usize, max: usize) -> Option<usize> {
     let mut len = 15;
@@ -128,15 +129,17 @@ fn too_long(at: usize) -> Fault {
 
 /// The maximum distance.
 const MAX_DISTANCE: usize = 65535;
-/// Up to this length of the data, positions have 16 bits, and no match can be too far away.
+/// For data of up to this length, positions have 16 bits, and the distance of every match is valid.
 const SHORT_DATA: usize = (64 << 10) + MATCH_LIMIT - 1;
 /// The maximum size of the data of a block.
 const MAX_DATA: usize = 0x7e00_0000;
-/// After this number of failures (as a power of two) to find a match, the step increases by one.
+/// The step between searched positions increases by one after each `2^SKIP` positions without a
+/// match.
 const SKIP: u32 = 6;
 
-/// Compresses `data` to the output of LZ4 1.10.0 on 64-bit machines for this acceleration (at least
-/// 1) and an output buffer of the same size as `out`. Returns `None` if the output does not fit.
+/// Compresses `data` with this acceleration, which is at least 1. The output is identical to that
+/// of LZ4 1.10.0 on 64-bit machines for an output buffer of the size of `out`. Returns `None` if
+/// the output does not fit into `out`.
 ///
 /// `table` is reused for the next block.
 pub(super) fn compress(
@@ -173,7 +176,7 @@ pub(super) fn compress(
                     return out.last(&data[anchor..]);
                 }
                 matcher.remember(matcher.hash(anchor - 2), anchor - 2);
-                // A match often follows directly.
+                // Often the next match follows directly.
                 let Some(next) = matcher.check(matcher.hash(anchor), anchor) else { break };
                 (from, start) = (next, anchor);
                 token = out.token()?;
@@ -213,8 +216,8 @@ impl Matcher<'_> {
         std::mem::replace(&mut self.table[hash], at as u32) as usize
     }
 
-    /// Returns the previous position of the four bytes at `at`, if it is not too far away, and
-    /// records `at`.
+    /// Records `at` as the last position of its four bytes. Returns the previous position of these
+    /// bytes, if its distance is valid.
     fn check(&mut self, hash: usize, at: usize) -> Option<usize> {
         let from = self.remember(hash, at);
         (at - from <= MAX_DISTANCE && self.word(from) == self.word(at)).then_some(from)
@@ -243,8 +246,8 @@ impl Matcher<'_> {
     }
 }
 
-/// Writes sequences, or returns `None` if there is no space for them or for the minimum that has to
-/// follow.
+/// Writes sequences. A method returns `None` if there is no space for the sequence, or for the
+/// minimum number of bytes that must follow.
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -293,8 +296,8 @@ impl Writer<'_> {
         Some(token)
     }
 
-    /// Writes the match of the sequence that starts at `token`, `more` bytes longer than the
-    /// shortest match.
+    /// Writes the match of the sequence that starts at `token`. The match is `more` bytes longer
+    /// than the shortest possible match.
     fn matched(&mut self, token: usize, distance: usize, more: usize) -> Option<()> {
         self.out.get_mut(self.at..self.at + 2)?.copy_from_slice(&(distance as u16).to_le_bytes());
         self.at += 2;

@@ -1,8 +1,8 @@
 //! The codecs: compression and decompression of streams.
 //!
-//! BloscLZ, LZ4 and the decompression of Zstandard are implemented here, so that they accept and
-//! write the same streams as C-Blosc2. The compression of Zstandard, and zlib, come from other
-//! crates and are optional.
+//! This module implements BloscLZ, LZ4 and the decompression of Zstandard. They accept and write
+//! the same streams as C-Blosc2. Compression with Zstandard, and zlib, are optional and use other
+//! crates.
 
 mod blosclz;
 mod lz4;
@@ -18,7 +18,7 @@ use std::fmt;
 use crate::report::Rule;
 use crate::{Error, FormatError};
 
-/// The codes of the codecs in headers of frames and in parameters.
+/// The codes of the codecs, as in headers of frames and in parameters.
 pub(crate) const BLOSCLZ: u8 = 0;
 pub(crate) const LZ4: u8 = 1;
 pub(crate) const LZ4HC: u8 = 2;
@@ -101,10 +101,10 @@ impl fmt::Debug for Decompressor {
 }
 
 impl Decompressor {
-    /// Decompresses `stream`, which has to fill `out` exactly.
+    /// Decompresses `stream`, which must fill `out` exactly.
     ///
-    /// `dictionary` is the dictionary of the chunk, which only LZ4 and Zstandard use. C-Blosc2
-    /// decodes each stream that is accepted here to the same bytes.
+    /// `dictionary` is the dictionary of the chunk. Only LZ4 and Zstandard use it. For each stream
+    /// that this method accepts, C-Blosc2 returns the same bytes.
     ///
     /// # Errors
     /// On an error the content of `out` is unspecified.
@@ -148,14 +148,14 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
-/// Copies the `len` bytes at `at - distance` to `at`, including bytes that this copy has written: a
-/// match.
+/// Executes a match: copies the `len` bytes at `at - distance` to `at`. The copied bytes can
+/// include bytes that this copy has written.
 ///
-/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after `at +
-/// len` can change.
+/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after
+/// `at + len` can change.
 #[inline(always)]
 fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) {
-    // Copying whole words is much faster than copying the exact number of bytes.
+    // Copying words of 16 bytes is much faster than copying the exact number of bytes.
     if distance >= 16 && len <= 32 && out.len() - at >= 32 {
         out.copy_within(at - distance..at - distance + 16, at);
         if len > 16 {
@@ -171,7 +171,7 @@ fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
     if distance >= len {
         out.copy_within(from..from + len, at);
     } else if distance < 16 && len <= 512 && out.len() - at >= len + 16 {
-        // As many whole periods as fit in a word, repeated.
+        // Repeats the whole periods that fit into a word.
         let mut word = [out[from]; 16];
         if distance > 1 {
             for i in 1..16 {
@@ -216,12 +216,14 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Compresses `data` into `out` at a level from 1 to 9 and returns the length of the stream, or
-    /// `None` if it does not fit or is not worth it: then the caller stores the data.
+    /// Compresses `data` into `out` at a level from 1 to 9, and returns the length of the stream.
+    /// Returns `None` if the stream does not fit into `out`, or if the codec does not compress the
+    /// data enough. The caller then stores the data uncompressed.
     ///
     /// BloscLZ and LZ4 write the same bytes as C-Blosc2 3.3.2 if `out` has the size of C's output
-    /// buffer: that of `data`, or less near the end of the chunk. The size matters, because they
-    /// require space before they write, and BloscLZ writes nothing to less than 66 bytes.
+    /// buffer. This is the size of `data`, or less near the end of the chunk. The size matters for
+    /// two reasons: both codecs require free space before they write, and BloscLZ writes nothing to
+    /// a buffer of less than 66 bytes.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: this crate has no encoder for the codec, for example LZ4HC.

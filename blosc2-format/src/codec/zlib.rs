@@ -14,8 +14,8 @@ pub(super) struct Decompressor {
 }
 
 impl Decompressor {
-    /// Decompresses a stream, which has to fill `out` exactly. Like `uncompress` of zlib, it
-    /// ignores bytes after its end.
+    /// Decompresses a stream, which must fill `out` exactly. Like zlib's `uncompress`, ignores
+    /// bytes after the end of the stream.
     pub(super) fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
         // The window is at most 32 KiB.
         if stream.first().is_some_and(|method| method >> 4 > 7) {

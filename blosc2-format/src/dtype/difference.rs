@@ -6,8 +6,8 @@ use super::{Dtype, Field};
 
 impl Dtype {
     /// Returns a description of the first difference between this type and the requested type
-    /// `asked`, such as a field that is missing, or has another type or offset. Returns `None` if
-    /// the types [are equivalent](Self::is_equivalent).
+    /// `asked`. Examples are a missing field, or a field with another type or offset. Returns
+    /// `None` if the types [are equivalent](Self::is_equivalent).
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};

@@ -1,6 +1,6 @@
 //! Python literals, as far as dtypes and `.npy` headers use them.
 
-/// A syntax error: what was expected, at which byte.
+/// A syntax error: the expected text, and its position in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unlike {
     pub(crate) at: usize,
@@ -8,7 +8,7 @@ pub(crate) struct Unlike {
 }
 
 impl Unlike {
-    /// Creates an error about the text as a whole.
+    /// Creates an error about the complete text.
     pub(crate) fn new(expected: impl Into<String>) -> Self {
         Self { at: 0, expected: expected.into() }
     }

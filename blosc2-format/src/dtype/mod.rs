@@ -1,8 +1,9 @@
 //! Types of array items (dtypes): parsing and formatting in NumPy's notation, comparison,
 //! construction.
 //!
-//! Array files store the dtype as text: `dtype.str` of a scalar, and `str(dtype)` of a sub-array or
-//! a structure.
+//! A dtype is one of three types: a scalar; a sub-array, which is a fixed-size array inside of an
+//! item; or a structure with named fields. Array files store the dtype as text. The text is NumPy's
+//! `dtype.str` for a scalar, and `str(dtype)` for a sub-array or a structure.
 //!
 //! ```
 //! use blosc2_format::dtype::{Dtype, Field, Kind};
@@ -50,11 +51,15 @@ pub const MAX_TEXT_LEN: usize = 1 << 20;
 
 /// The type of an item: a scalar, a sub-array, or a structure with fields. NumPy: `dtype`.
 ///
-/// Two types are equal if NumPy's `==` considers them equal. The comparison includes the byte order
-/// (if the type has one), the names, titles, offsets and order of the fields, and the unit of
-/// dates. There is one exception: for equal date units that differ in notation by a power of 1000, the
-/// result of NumPy depends on the order of the operands. In NumPy, `M8[1000ms] == M8[s]` is true, but
-/// `M8[s] == M8[1000ms]` is false; here both are false.
+/// Two types are equal if NumPy's `==` returns `True` for them. The comparison includes:
+///
+/// - the byte order, if the type has one;
+/// - the names, titles, offsets and order of the fields;
+/// - the unit of dates and durations.
+///
+/// There is one exception: equal units whose notations differ by a power of 1000, such as `1000ms`
+/// and `s`. NumPy's result depends on the order of the operands: `M8[1000ms] == M8[s]` is true, and
+/// `M8[s] == M8[1000ms]` is false. In this crate both comparisons are false.
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -83,7 +88,7 @@ enum Form {
 #[derive(Clone, Eq)]
 struct Struct {
     fields: Vec<Field>,
-    /// Whether NumPy aligned the fields like C. The text states it; it affects nothing else.
+    /// Whether NumPy aligned the fields like C. Only the text of the type depends on this flag.
     aligned: bool,
 }
 
@@ -116,15 +121,15 @@ pub enum Kind {
     Int,
     /// An unsigned integer: `u1` to `u8`.
     UInt,
-    /// A floating-point number: `f2`, `f4`, `f8`; `f12` and `f16` are the `long double` of C, whose
+    /// A floating-point number: `f2`, `f4` or `f8`. `f12` and `f16` are C's `long double`, whose
     /// representation depends on the platform.
     Float,
     /// A complex number of two floating-point numbers: `c8`, `c16`, `c24`, `c32`.
     Complex,
-    /// A point in time, as a number of time [units](Dtype::unit) since 1970-01-01; for example
+    /// A point in time: the number of time [units](Dtype::unit) since 1970-01-01. Example:
     /// `M8[ns]`, with the unit nanoseconds.
     DateTime,
-    /// A duration, as a number of time [units](Dtype::unit); for example `m8[ns]`, with the unit
+    /// A duration: a number of time [units](Dtype::unit). Example: `m8[ns]`, with the unit
     /// nanoseconds.
     TimeDelta,
     /// A byte string, padded with zeros: `S10`.
@@ -216,7 +221,7 @@ impl Dtype {
     /// one.
     pub(crate) const MAX_BRACKETS: usize = 3 * MAX_NESTING + 2;
 
-    /// Creates a scalar of `size` bytes in native byte order. Dates and durations get no unit.
+    /// Creates a scalar of `size` bytes in native byte order. A date or duration has no unit.
     ///
     /// # Errors
     /// [`Error::Argument`]: NumPy has no scalar of this kind and size.
@@ -237,18 +242,21 @@ impl Dtype {
     /// Creates a sub-array of the given shape, in C order. With an empty shape it returns `item`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: more than [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`] bytes or
-    /// [`MAX_NESTING`] levels.
+    /// [`Error::Argument`]: the sub-array exceeds [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`]
+    /// bytes or [`MAX_NESTING`] levels.
     pub fn array(item: Self, shape: &[u64]) -> Result<Self, Error> {
         item.repeated(shape).map_err(|expected| Error::Argument(format!("expected {expected}")))
     }
 
-    /// Creates a structure of `size` bytes. The fields can be in any order, have gaps between them,
-    /// and overlap.
+    /// Creates a structure of `size` bytes. The fields can be in any order. Gaps between fields and
+    /// overlapping fields are allowed.
     ///
     /// # Errors
-    /// [`Error::Argument`]: a field ends after the item, two fields have the same name or title, or
-    /// there are more than [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
+    /// Fails with [`Error::Argument`] if:
+    ///
+    /// - a field ends after the item;
+    /// - two fields have the same name or title;
+    /// - the structure exceeds [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
     pub fn structure(size: usize, fields: impl IntoIterator<Item = Field>) -> Result<Self, Error> {
         Self::of_fields(size, fields.into_iter().collect(), false)
             .map_err(|expected| Error::Argument(format!("expected {expected}")))
@@ -272,7 +280,7 @@ impl Dtype {
         Self { size: scalar.size, form: Form::Scalar(scalar), nesting: 0 }
     }
 
-    /// The error states what was expected.
+    /// The error states the expected value.
     fn repeated(self, shape: &[u64]) -> Result<Self, String> {
         if shape.is_empty() {
             return Ok(self);
@@ -296,7 +304,7 @@ impl Dtype {
         Ok(Self { form: Form::Array(Box::new(self), shape.to_vec()), size, nesting })
     }
 
-    /// The error states what was expected.
+    /// The error states the expected value.
     fn of_fields(size: usize, fields: Vec<Field>, aligned: bool) -> Result<Self, String> {
         if size > MAX_SIZE {
             return Err(format!("an item of at most {MAX_SIZE} bytes"));
@@ -334,8 +342,8 @@ impl Dtype {
         self.as_scalar()?.order
     }
 
-    /// Returns the multiplier and the unit of a [`Kind::DateTime`] or [`Kind::TimeDelta`], such as
-    /// 25 and `s` for `M8[25s]`, or `None` if there is no unit.
+    /// Returns the multiplier and the unit of a [`Kind::DateTime`] or [`Kind::TimeDelta`]: 25 and
+    /// `s` for `M8[25s]`. Returns `None` for types without a unit.
     pub fn unit(&self) -> Option<(u32, &'static str)> {
         self.as_scalar()?.unit
     }
@@ -361,7 +369,8 @@ impl Dtype {
         self.any_scalar(&|scalar| scalar.kind == Kind::Object)
     }
 
-    /// Returns whether all parts of the type that have a byte order are in native byte order.
+    /// Returns whether all parts of the type are in native byte order. Parts without a byte order
+    /// are ignored.
     pub fn is_native(&self) -> bool {
         !self.any_scalar(&|scalar| scalar.order.is_some_and(|order| order != ByteOrder::NATIVE))
     }
@@ -376,13 +385,14 @@ impl Dtype {
         }
     }
 
-    /// Returns whether both types describe the same bytes: the size and the names, offsets, types
-    /// and order of the fields are equal. Titles, and how padding is written, are ignored.
+    /// Returns whether both types describe the same bytes. For structures, the size and the names,
+    /// offsets, types and order of the fields must be equal. Titles and the notation of padding are
+    /// ignored.
     ///
-    /// `blosc2.asarray` in Python stores an aligned structure with a void field for each gap. The
-    /// name of this field is that of an unnamed field in NumPy: `f` and the index. Such a field is
-    /// equivalent to a gap, and a structure of only such fields is equivalent to a [`Kind::Void`]
-    /// of the same size.
+    /// Python's `blosc2.asarray` stores an aligned structure with a void field for each gap between
+    /// fields. The name of such a void field is `f` and its index, as for an unnamed field in
+    /// NumPy. This method treats such a void field as a gap. A structure with only such void fields
+    /// is equivalent to a [`Kind::Void`] of the same size.
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};
@@ -434,8 +444,8 @@ impl Dtype {
         Self { form, size: self.size, nesting }
     }
 
-    /// Returns the same type in native byte order. [`swap_plan`](Self::swap_plan) converts items to
-    /// it.
+    /// Returns the same type in native byte order. To convert items to this type, use
+    /// [`swap_plan`](Self::swap_plan).
     pub fn to_native(&self) -> Self {
         self.clone().with_byte_order(ByteOrder::NATIVE)
     }

@@ -94,7 +94,7 @@ impl Scalar {
         let mut chars = rest.chars();
         let (letter, digits) = (chars.next()?, chars.as_str());
         let kind = match letter {
-            // The name in older versions.
+            // The name of `S` in older versions of NumPy.
             'a' => Kind::Bytes,
             '?' if digits.is_empty() => return Self::new(Kind::Bool, 1, order),
             letter => Kind::ALL.into_iter().find(|kind| kind.letter() == letter)?,
@@ -103,7 +103,7 @@ impl Scalar {
         let size = match kind {
             // NumPy accepts both; the size of a pointer depends on the machine that wrote it.
             Kind::Object => matches!(digits, "" | "4" | "8").then_some(8),
-            // Without a number the length is flexible, which 0 also means.
+            // Without a number the length is flexible. A length of 0 has the same meaning.
             Kind::Bytes | Kind::Void if digits.is_empty() => Some(0),
             Kind::Unicode if digits.is_empty() => Some(0),
             Kind::Unicode => count?.checked_mul(4),

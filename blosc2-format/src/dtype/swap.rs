@@ -3,9 +3,9 @@
 use super::{Dtype, Form};
 use crate::Error;
 
-/// The conversion of items between their stored byte order and the native one. It swaps the bytes
-/// of each number, each part of a complex number, and each character. Created by
-/// [`Dtype::swap_plan`].
+/// The conversion of items between their stored byte order and the native byte order.
+/// [`Dtype::swap_plan`] creates the plan. The conversion swaps the bytes of each number, of each
+/// part of a complex number, and of each character.
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -30,12 +30,14 @@ enum Part {
 }
 
 impl Dtype {
-    /// Returns the plan that converts items of this type to native byte order
-    /// ([`to_native`](Self::to_native)), or back. Parts in native byte order are not changed.
+    /// Returns the plan that converts items of this type to native byte order, which is the byte
+    /// order of the type [`to_native`](Self::to_native). The same plan converts the items back.
+    /// Parts in native byte order are not changed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: a structure has a part to swap, and two of its fields overlap. Fields
-    /// with the same offset and size whose bytes are swapped in the same way may overlap.
+    /// [`Error::Unsupported`]: two fields of a structure overlap, and the structure contains bytes
+    /// to swap. Exception: two fields may overlap if they have the same offset and size, and their
+    /// bytes are swapped in the same way.
     ///
     /// ```
     /// use blosc2_format::Dtype;

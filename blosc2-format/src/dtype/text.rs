@@ -1,8 +1,8 @@
 //! Parsing and formatting of dtypes in NumPy's two notations.
 //!
-//! Arrays of Blosc2 store the result of Python's `str(dtype)`, `.npy` files that of `dtype.descr`.
-//! They differ for structures: `.npy` files express padding as a field without a name, the other
-//! notation by offsets.
+//! Arrays of Blosc2 store the result of Python's `str(dtype)`. `.npy` files store the result of
+//! `dtype.descr`. The notations differ for structures with padding: in `.npy` files padding is a
+//! field without a name; in the other notation offsets express padding.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Str,
-    /// The notation within an aligned structure, whose nested structures are aligned as well.
+    /// The notation within an aligned structure. The nested structures are aligned as well.
     Aligned,
     /// Fields without a name are padding.
     Npy,
@@ -57,7 +57,8 @@ impl TryFrom<&str> for Dtype {
 /// Formats the type as Python blosc2 writes it into array files. NumPy parses the result to an
 /// equal dtype.
 ///
-/// NumPy loses the padding of nested structures in some cases; this implementation keeps it.
+/// In some cases NumPy's text omits the padding of nested structures. The text of this
+/// implementation includes the padding.
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match &self.form {
@@ -117,7 +118,7 @@ impl Dtype {
         match value {
             Value::Str(text) => Scalar::parse(text).map(Self::of_scalar),
             Value::Tuple(parts) => match parts.as_slice() {
-                // The class of the items, which only Python uses.
+                // The first value is the class of the items, which only Python uses.
                 [Value::Record, dtype] => Self::from_value(dtype, notation),
                 [dtype, shape] => Self::from_value(dtype, notation)?.with_shape(shape),
                 _ => Err(Unlike::new("a type and a shape in a tuple")),
@@ -244,8 +245,8 @@ impl Dtype {
     /// Returns the notation of `.npy` files, NumPy's `dtype.descr`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy
-    /// does not define `dtype.descr` for such types either.
+    /// [`Error::Unsupported`]: the fields overlap, or are not in the order of their offsets. NumPy
+    /// also has no `dtype.descr` for such types.
     pub fn to_descr(&self) -> Result<String, Error> {
         match &self.form {
             Form::Scalar(scalar) => Ok(quote(&scalar.to_text())),
@@ -274,8 +275,8 @@ fn read_title(value: &Value) -> Result<Option<String>> {
 }
 
 impl Struct {
-    /// Returns the padding before each field and after the last one, or the name of a field that
-    /// overlaps another or has a lower offset than its predecessor.
+    /// Returns the padding before each field and after the last field. Fails with the name of a
+    /// field if the field overlaps another field or has a lower offset than its predecessor.
     fn gaps(&self, size: usize) -> Result<Vec<usize>, &str> {
         let mut end = 0;
         let mut gaps = Vec::new();
@@ -288,9 +289,9 @@ impl Struct {
         Ok(gaps)
     }
 
-    /// Returns whether the notation with a list describes the fields: they follow each other without
-    /// more padding than their alignment requires, and all have names. In a list, NumPy takes an
-    /// empty name for a missing one.
+    /// Returns whether the notation with a list can describe the fields. All fields need names,
+    /// because NumPy treats an empty name in a list as a missing name. The fields may not have more
+    /// padding than their alignment requires.
     fn is_dense(&self, size: usize, is_aligned: bool) -> bool {
         let (mut end, mut alignment) = (0, 1);
         for Field { name, offset, dtype, .. } in &self.fields {

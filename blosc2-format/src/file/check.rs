@@ -14,8 +14,8 @@ pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
 
 /// Detects the kind of the file or directory at `path` and checks it.
 ///
-/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
-/// decode every block as well.
+/// Returns the kind and the report. If no format matches, the kind is `None` and the report
+/// contains a finding. To decode every block as well, set [`Options::content`].
 ///
 /// # Errors
 /// [`Error::Io`]: the file cannot be read.
@@ -40,8 +40,8 @@ pub fn check_path(
 
 /// Detects the kind of the file in `source` and checks it.
 ///
-/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
-/// decode every block as well.
+/// Returns the kind and the report. If no format matches, the kind is `None` and the report
+/// contains a finding. To decode every block as well, set [`Options::content`].
 ///
 /// # Errors
 /// [`Error::Io`]: reading from `source` fails.
@@ -67,7 +67,7 @@ pub fn check<R: ReadAt + ?Sized>(
     Ok((kind, report))
 }
 
-/// Checks a chunk, which has to fit into memory as a whole.
+/// Checks a chunk, which must fit into memory completely.
 fn check_chunk<R: ReadAt + ?Sized>(
     source: &R,
     options: &Options,

@@ -24,18 +24,19 @@ pub enum Kind {
     Frame,
     /// A directory (sparse frame): an index file and one file per chunk.
     Directory,
-    /// A legacy frame with a header of 64 bytes, written by 2.0.0-beta.1 and by development
-    /// versions shortly before and after it.
+    /// A legacy frame with a header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by
+    /// development versions shortly before and after 2.0.0-beta.1.
     EarlyFrame,
-    /// A legacy frame with a header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
+    /// A legacy frame with a header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to 2.0.0-beta.5.
     FrameVersion1,
-    /// A legacy [packed super-chunk](crate::packed), written by 2.0.0-a2 to a4. The output of
-    /// 2.0.0-a5, which cannot be read, is detected as this kind as well.
+    /// A legacy [packed super-chunk](crate::packed), written by C-Blosc2 2.0.0-a2 to 2.0.0-a4.
+    /// Output of 2.0.0-a5 has this kind too, but cannot be read.
     Packed,
 }
 
 impl Kind {
-    /// Returns whether the format is older than 2.0.0-rc.1. C-Blosc2 no longer opens such files.
+    /// Returns whether the format is older than C-Blosc2 2.0.0-rc.1. Current versions of C-Blosc2
+    /// do not open such files.
     pub fn is_old(self) -> bool {
         matches!(self, Self::EarlyFrame | Self::FrameVersion1 | Self::Packed)
     }
@@ -63,7 +64,7 @@ const ENOUGH_MAGIC: usize = 6;
 
 /// Returns the kind of the file in `source`, or `None` if no format matches.
 ///
-/// The detection tolerates a few wrong bytes, so that a check can report them.
+/// The detection tolerates a few wrong bytes, so that a check can report those bytes.
 ///
 /// ```
 /// use blosc2_format::file::{Kind, recognise};
@@ -94,8 +95,8 @@ pub fn recognise<R: ReadAt + ?Sized>(source: &R) -> std::io::Result<Option<Kind>
     Ok(is_chunk(&start, size).then_some(Kind::Chunk))
 }
 
-/// Returns whether the bytes are a chunk: it has no magic name, so its header or its length has to
-/// be valid.
+/// Returns whether the bytes are a chunk. A chunk has no magic name, so its header or its length
+/// must be valid.
 fn is_chunk(start: &[u8], size: u64) -> bool {
     let Some(head) = start.first_chunk::<{ chunk::MIN_HEADER_LEN }>() else {
         return false;

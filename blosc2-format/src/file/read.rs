@@ -11,8 +11,9 @@ use crate::{Error, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
 ///
-/// Opening checks the structure and decodes no data. A chunk is checked when it is decoded. A file
-/// with a [single chunk](super::Kind::Chunk) is read into memory when it is opened.
+/// Opening a file checks its structure and decodes no data. Each chunk is checked when it is
+/// decoded. If the file contains a [single chunk](super::Kind::Chunk), opening reads the complete
+/// file into memory.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -54,7 +55,7 @@ impl File<'static> {
 }
 
 impl<'a> File<'a> {
-    /// Opens the file in `source`, which starts at offset 0. To open a frame inside a larger file,
+    /// Opens the file that starts at offset 0 of `source`. To open a frame inside a larger file,
     /// use [`read_at::AtOffset`](crate::read_at::AtOffset).
     ///
     /// # Errors
@@ -109,7 +110,7 @@ impl<'a> File<'a> {
         self.source.vlmetalayer(name)
     }
 
-    /// Returns the number of bytes of the chunk at index `number` when decompressed.
+    /// Returns the decompressed size of the chunk at index `number`, in bytes.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
@@ -119,8 +120,8 @@ impl<'a> File<'a> {
         self.source.chunk_nbytes(number)
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
@@ -132,8 +133,8 @@ impl<'a> File<'a> {
         self.source.decode_chunk(number, data)
     }
 
-    /// Returns the bytes of the items of a slice of the array, in C order. `ranges` has the range
-    /// of indices of each axis. The items are in the byte order of the dtype.
+    /// Returns the bytes of the items of a slice of the array, in C order. `ranges` contains one
+    /// range of indices for each axis. The byte order of the items is that of the dtype.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the file contains no array, or the slice is out of bounds;

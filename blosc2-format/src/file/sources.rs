@@ -27,20 +27,20 @@ use crate::{Error, Limits, ReadAt, early, frame};
 pub struct Info {
     /// The kind of the file.
     pub kind: Kind,
-    /// The version of the format of the chunk or the frame. `None` for kinds without a stored
-    /// version.
+    /// The version of the chunk format or of the frame format. `None` if files of this kind store
+    /// no version.
     pub version: Option<u8>,
     /// The size of an item, in bytes.
     pub typesize: u32,
-    /// The total size of all chunks when decompressed, in bytes.
+    /// The total decompressed size of all chunks, in bytes.
     pub nbytes: u64,
-    /// The total size of all chunks as stored, in bytes; in a contiguous frame, including the gaps
-    /// between the header and the index.
+    /// The total stored size of all chunks, in bytes. In a contiguous frame, the value includes the
+    /// gaps between the header and the index.
     pub cbytes: u64,
     /// The number of chunks; 1 for a [single chunk](Kind::Chunk).
     pub nchunks: u64,
-    /// The size of a chunk when decompressed, in bytes; the last chunk can be shorter. `None` if
-    /// the sizes differ, or if there is no chunk and the file does not state the size.
+    /// The decompressed size of a chunk, in bytes. The last chunk can be shorter. `None` if the
+    /// sizes differ, or if there are no chunks and the file states no chunk size.
     pub chunksize: Option<u32>,
     /// The size of a block, in bytes; `None` if the file does not state one size for all chunks.
     pub blocksize: Option<u32>,
@@ -56,9 +56,10 @@ pub struct Info {
     pub filters_meta: [u8; MAX_FILTERS],
     /// The metalayers in the header.
     pub metalayers: Vec<Metalayer>,
-    /// The names of the variable-length metalayers. Legacy frames have at most one, their user
-    /// metadata, which is called `usermeta` here. In [packed super-chunks](crate::packed), the
-    /// ancillary chunks `codec`, `metadata` and `userdata` count as variable-length metalayers.
+    /// The names of the variable-length metalayers. A legacy frame has at most one, its [user
+    /// metadata](crate::early::Frame::usermeta), with the name `usermeta`. In [packed
+    /// super-chunks](crate::packed), the ancillary chunks `codec`, `metadata` and `userdata` count
+    /// as variable-length metalayers.
     pub vlmetalayers: Vec<String>,
 }
 

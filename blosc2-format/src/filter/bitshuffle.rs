@@ -1,12 +1,12 @@
 //! Bitshuffle: the lowest bits of all items, then their second bits, and so on.
 //!
-//! The items are processed in groups of eight: with `n` items, row `8 * byte + bit` has `n / 8`
-//! bytes, each with that bit of eight items, the first item lowest. The items after the last group,
-//! and the bytes after the last item, are not moved.
+//! The items are processed in groups of eight. For `n` items, the row `8 * byte + bit` has `n / 8`
+//! bytes. Each byte of the row contains this bit of eight items, with the first item in the lowest
+//! bit. The items after the last group, and the bytes after the last item, are not moved.
 //!
-//! The implementation shuffles bytes, transposes each eight rows of eight bits, and shuffles each
-//! stream of bytes as if it consisted of items of eight bytes, in tiles that fit into the fastest
-//! cache.
+//! The implementation has three steps: it shuffles bytes, transposes each eight rows of eight bits,
+//! and shuffles each stream of bytes as if the stream consisted of items of eight bytes. It
+//! processes tiles that fit into the fastest cache.
 
 use super::shuffle;
 

@@ -1,11 +1,12 @@
-//! Bytedelta: each byte is replaced by its difference to the previous one.
+//! Bytedelta: each byte is replaced by its difference from the previous byte.
 //!
-//! It is designed to follow shuffle: the block is split into one stream of equal length for each
-//! byte of the items, and each stream starts from 0. The bytes after the last stream are not
-//! changed.
+//! The filter is designed to follow shuffle. The block is split into one stream for each byte of
+//! the items, all of equal length. In each stream, the first byte is replaced by its difference
+//! from 0. The bytes after the last stream are not changed.
 //!
-//! The first version of the filter (code 34), if compiled with vector instructions, starts from 0
-//! again after the last whole 16 bytes of a stream.
+//! The first version of the filter (code 34) has a fault if it was compiled with vector
+//! instructions: the first byte after the last complete 16 bytes of a stream is replaced by its
+//! difference from 0.
 
 const VECTOR: usize = 16;
 

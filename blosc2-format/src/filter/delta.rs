@@ -1,9 +1,9 @@
-//! Delta: each item of a block is combined with another one by exclusive or.
+//! Delta: each item of a block is combined with another item by exclusive or.
 //!
-//! In the first block of the chunk the other one is the previous item; the first item is not
-//! changed. In the other blocks it is the item at the same position in the first block. Items have
-//! 1, 2, 4 or 8 bytes: other typesizes count as 8 if they are multiples of 8, otherwise as 1. The
-//! bytes after the last whole item are not changed.
+//! In the first block of the chunk, the other item is the previous item, and the first item is not
+//! changed. In all other blocks, the other item is the item at the same position in the first
+//! block. Items have 1, 2, 4 or 8 bytes. Any other typesize counts as 8 if it is a multiple of 8,
+//! otherwise as 1. The bytes after the last complete item are not changed.
 
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, reference: Option<&[u8]>) {
     let width = width(typesize);
@@ -31,7 +31,8 @@ pub(super) fn backward(data: &mut [u8], typesize: usize, reference: Option<&[u8]
     }
 }
 
-/// Combines each item with the result of the previous one, in words of whole items.
+/// Combines each item with the result of the previous item. Processes words that contain several
+/// whole items.
 fn accumulate(data: &mut [u8], width: usize) {
     let in_words = data.len() - data.len() % 8;
     let mut last = 0;

@@ -5,8 +5,8 @@ use crate::Error;
 /// Clears the lowest bits of integers of 1, 2, 4 or 8 bytes in little-endian byte order. The bytes
 /// after the last whole item are not changed.
 ///
-/// `bits` bits are kept, or `-bits` bits are cleared if it is negative. At least one bit has to be
-/// kept.
+/// If `bits` is positive, the filter preserves the highest `bits` bits. If `bits` is negative, it
+/// clears the lowest `-bits` bits. At least one bit must remain.
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) -> Result<(), Error> {
     if !matches!(typesize, 1 | 2 | 4 | 8) {
         return Err(Error::Argument(format!("int_trunc of items of {typesize} bytes")));
@@ -23,8 +23,8 @@ pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) ->
     Ok(())
 }
 
-/// Copies `src` to `dest` with the lowest `bits` bits of each whole item cleared, which is less
-/// than the size of an item.
+/// Copies `src` to `dest`, and clears the lowest `bits` bits of each complete item. `bits` is less
+/// than the number of bits of an item.
 pub(super) fn clear(src: &[u8], dest: &mut [u8], typesize: usize, bits: u32) {
     // Eight bytes of mask contain whole items of all supported sizes.
     let mut mask = [0; 8];

@@ -1,7 +1,8 @@
 //! The filters: transformations of a block before compression, undone after decompression.
 //!
-//! A pipeline has six slots, which are applied from the first to the last and undone from the last
-//! to the first. The code 0 is an empty slot. No filter changes the length of the block.
+//! A pipeline has six slots. The filters are applied from the first slot to the last, and undone
+//! from the last slot to the first. The code 0 is an empty slot. No filter changes the length of
+//! the block.
 
 mod bitshuffle;
 mod bytedelta;
@@ -15,7 +16,7 @@ mod trunc_prec;
 use crate::Error;
 use crate::chunk::MAX_FILTERS;
 
-/// Returns the name of a filter, including known filters that are not supported here.
+/// Returns the name of a filter, also for known filters that this crate does not support.
 fn name(code: u8) -> Option<&'static str> {
     Some(match code {
         0 => "none",
@@ -61,9 +62,10 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// Creates the pipeline of these filters and their parameters.
     ///
-    /// `typesize` is that of the chunk, from 1 to 255. `schunk_typesize` is that of the
-    /// super-chunk, which differs if it is above 255; for a single chunk it is that of the chunk.
-    /// Only bytedelta uses it, if its parameter is 0. `version` is the version of the chunk format.
+    /// `typesize` is the typesize of the chunk, from 1 to 255. `schunk_typesize` is the typesize of
+    /// the super-chunk. The two values differ if the typesize of the super-chunk is above 255, and
+    /// are equal for a chunk without a super-chunk. Only bytedelta uses `schunk_typesize`, if its
+    /// parameter is 0. `version` is the version of the chunk format.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: a filter is not supported; the error states its name.
@@ -95,14 +97,15 @@ impl Pipeline {
         Ok(Self { steps, typesize: typesize.max(1), version })
     }
 
-    /// Returns whether [`backward`](Self::backward) reads the decoded block from another buffer.
-    /// Otherwise it works in place, and the codec should decode to `out` directly.
+    /// Returns whether [`backward`](Self::backward) reads the decoded block from a separate buffer.
+    /// Otherwise `backward` works in place, and the codec should decode to `out` directly.
     pub(crate) fn moves(&self) -> bool {
         self.steps.iter().flatten().any(|step| step.moves())
     }
 
-    /// Applies the filters to the block `src` and returns the bytes to compress: `src` itself if
-    /// there is nothing to do, otherwise the start of `block` or `scratch`, which grow as needed.
+    /// Applies the filters to the block `src` and returns the bytes to compress. The result is
+    /// `src` itself if there is nothing to do, otherwise the start of `block` or `scratch`. Both
+    /// buffers grow if necessary.
     ///
     /// `reference` is the first block of the chunk before any filter. It is `None` if `src` is that
     /// block, and for every block of a chunk with variable-length blocks.
@@ -185,7 +188,7 @@ impl Pipeline {
                 Step::Bytedelta { streams, restart } => {
                     bytedelta::backward(data, streams, restart);
                 }
-                _ => {} // what was cut off cannot come back
+                _ => {} // lossy filters cannot be undone
             }
         }
         Ok(())

@@ -2,10 +2,11 @@
 //!
 //! The bytes after the last whole item are not moved.
 //!
-//! Each byte of the items forms a stream. Eight streams are merged in three steps: first with
-//! fifth, second with sixth and so on; then the four results in the same way; then the last two.
-//! Merging or splitting two streams is a loop that compilers vectorize. Items whose size is not a
-//! power of two, or greater than eight, are composed of pieces of 8, 4, 2 and 1 bytes.
+//! Each byte of the items forms a stream. Eight streams are merged in three steps. The first step
+//! merges the first stream with the fifth, the second with the sixth, and so on. The second step
+//! merges the four results in the same way, and the third step merges the last two results. Merging
+//! or splitting two streams is a loop that compilers vectorize. An item is composed of pieces of 8,
+//! 4, 2 and 1 bytes if its size is greater than eight or not a power of two.
 
 /// The maximum size of a piece, in bytes, a power of two.
 const PIECE: usize = 8;

@@ -5,8 +5,9 @@ use crate::Error;
 /// Clears the lowest bits of the mantissas of 4-byte or 8-byte numbers in little-endian byte order.
 /// The bytes after the last whole number are not changed.
 ///
-/// `bits` bits of the mantissa are kept, or `-bits` bits are cleared if it is negative. At least
-/// one bit has to be kept, so that NaN stays NaN.
+/// If `bits` is positive, the filter preserves the highest `bits` bits of the mantissa. If `bits`
+/// is negative, it clears the lowest `-bits` bits. At least one bit must remain, so that NaN stays
+/// NaN.
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) -> Result<(), Error> {
     let mantissa = match typesize {
         4 => 23,

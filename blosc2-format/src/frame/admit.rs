@@ -1,4 +1,4 @@
-//! Admission of chunks: what a frame stores of a chunk, and what its index states instead.
+//! Admission of chunks: a frame stores a chunk, or records a special chunk in the index only.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::{Error, Limits};
 pub(super) type Admitted<'a> = (Option<Cow<'a, [u8]>>, Option<Special>);
 
 impl Outline {
-    /// Reads the header of the chunk in `bytes`, which must contain nothing else. `alone` if the
-    /// frame has no other chunk.
+    /// Reads the header of the chunk in `bytes`, which must contain nothing else. `alone` states
+    /// that the frame has no other chunk.
     pub(super) fn check_chunk(&self, bytes: &[u8], alone: bool) -> Result<chunk::Header, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         // Checks what a reader would reject before it decodes the blocks.
@@ -47,7 +47,8 @@ impl Outline {
         Ok(header)
     }
 
-    /// Returns what to store of a chunk, or what the index states, in a frame with this chunk size.
+    /// Returns the bytes to store for a chunk, or the special value for the index, in a frame with
+    /// this chunk size.
     pub(super) fn admit<'a>(
         &self,
         header: &chunk::Header,
@@ -70,13 +71,14 @@ impl Outline {
         })
     }
 
-    /// Returns whether an item is larger than a block: then the C library cannot read NaN.
+    /// Returns whether an item is larger than a block. The C library cannot read NaN in such
+    /// frames.
     pub(super) fn cuts_items(&self) -> bool {
         (1..self.header.typesize).contains(&self.header.blocksize)
     }
 
-    /// Returns a stored chunk of one value that the C library also reads where no special offset is
-    /// possible.
+    /// Returns a stored chunk of one value, for positions where no special offset is possible. The
+    /// C library can read the chunk.
     pub(super) fn spell_out(&self, special: Special, nbytes: u32) -> Result<Vec<u8>, Error> {
         let typesize = self.header.typesize as usize;
         if special == Special::Nan {

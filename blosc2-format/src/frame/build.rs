@@ -56,7 +56,7 @@ impl Builder {
         self.encoder.as_mut().ok_or_else(what)
     }
 
-    /// Appends a chunk to the outline, and returns what to store.
+    /// Appends a chunk to the outline, and returns the bytes that the caller must store.
     pub(crate) fn add<'a>(&mut self, chunk: &'a [u8]) -> Result<Stores<'a>, Error> {
         self.outline.insert(self.outline.nchunks(), chunk)
     }

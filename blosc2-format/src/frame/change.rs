@@ -11,11 +11,12 @@ use super::outline::Outline;
 use crate::Error;
 use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
 
-/// The maximum number of chunks: their offsets have to fit into one chunk.
+/// The maximum number of chunks: all offsets must fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
 
-/// The result of a change: byte strings that the caller must store, each with its position. The
-/// position is the number of bytes after the end of the header or, in a directory, the file number.
+/// The result of a change: byte strings that the caller must store, each with its position. In a
+/// contiguous frame, the position is the number of bytes after the end of the header. In a
+/// directory, the position is the file number.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Params};
@@ -45,15 +46,15 @@ pub type Stores<'a> = Vec<(u64, Cow<'a, [u8]>)>;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot<'a> {
-    /// The existing chunk with this index.
+    /// An existing chunk, by its index.
     Kept(u64),
-    /// A chunk of zeros, which is recorded in the index only.
+    /// A chunk of zeros. Only the index records this chunk.
     Zeros,
     /// A new compressed chunk.
     New(Cow<'a, [u8]>),
 }
 
-/// The sizes of a chunk that is replaced or removed.
+/// The sizes of a chunk that a change replaces or removes.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Params};
@@ -68,29 +69,35 @@ pub enum Slot<'a> {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// The size when decoded, in bytes.
+    /// The decoded size, in bytes.
     pub nbytes: u32,
-    /// The size as stored, in bytes; 0 for a special chunk that is recorded in the index only.
+    /// The stored size, in bytes; 0 for a special chunk that only the index records.
     pub cbytes: u32,
 }
 
 impl Outline {
-    /// Inserts a chunk before the chunk at index `number`, or appends it if `number` is the number
-    /// of chunks. Returns what to store.
+    /// Inserts a chunk before the chunk at index `number`, or appends the chunk if `number` is the
+    /// number of chunks. Returns the bytes that the caller must store.
     ///
-    /// Chunks can have different sizes. But if all chunks have the same size, except for a shorter
-    /// last one, readers can compute which chunk contains an item.
+    /// Chunks can have different sizes. If all chunks have the same size, readers can compute the
+    /// index of the chunk that contains an item. A shorter last chunk is allowed in this case.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
     ///   a part of the index is invalid;
-    /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
-    ///   differs from its header; `chunk` is empty or lazy, has at most 32 bytes without being
-    ///   special, repeats a value shorter than an item, or contains NaN that do not fit the items
-    ///   of the frame; `chunk` has variable-length blocks and the other chunks do not, or vice
-    ///   versa; it is the first chunk, and longer than the chunk size of the header; the frame has
-    ///   the maximum number of chunks; or a part of the index is not [loaded](Self::load).
+    /// - [`Error::Argument`], if
+    ///   - `number` is greater than the number of chunks;
+    ///   - the length of `chunk` differs from the size in its header;
+    ///   - `chunk` is empty or lazy;
+    ///   - `chunk` has at most 32 bytes and is not special;
+    ///   - `chunk` repeats a value that is shorter than an item;
+    ///   - `chunk` contains NaN that do not fit the items of the frame;
+    ///   - some chunks would have variable-length blocks, and others not;
+    ///   - `chunk` is the first chunk, and is longer than the chunk size in the header of the
+    ///     frame;
+    ///   - the frame already has the maximum number of chunks;
+    ///   - a part of the index is not [loaded](Self::load).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -124,10 +131,10 @@ impl Outline {
         let spelled = self.spell_out_all(chunksize, None)?;
         let (stored, special) = self.admit(&header, chunk, chunksize)?;
         self.decode(from, spelled.len() + 1)?;
-        // No step fails from here on.
+        // The following steps cannot fail.
         self.header.variable_blocks = header.variable_blocks;
         self.header.chunksize = chunksize;
-        // An empty frame can state any size of chunks.
+        // The header of an empty frame can state any total size of the stored chunks.
         self.header.cbytes = self.cbytes();
         self.header.nbytes += u64::from(nbytes);
         let mut stores = Vec::new();
@@ -137,17 +144,19 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Replaces the chunk at index `number`, which had the sizes `was`. Returns what to store.
+    /// Replaces the chunk at index `number`. `was` contains the sizes of the replaced chunk.
+    /// Returns the bytes that the caller must store.
     ///
-    /// With `in_place` the new chunk is stored at the position of the old one, if it fits there. In
-    /// a directory `in_place` has no effect: the new chunk is always stored in another file.
+    /// If `in_place` is `true`, the new chunk is stored at the position of the old chunk, if the
+    /// space before the next chunk is sufficient. In a directory `in_place` has no effect: the new
+    /// chunk is always stored in another file.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
     ///   a part of the index is invalid;
-    /// - [`Error::Argument`]: there is no chunk at this index; `chunk` is invalid (see
-    ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
+    /// - [`Error::Argument`]: there is no chunk at this index, `chunk` is invalid (see
+    ///   [`insert`](Self::insert)), or a part of the index is not [loaded](Self::load).
     pub fn replace<'a>(
         &mut self,
         number: u64,
@@ -197,7 +206,7 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Removes the chunk at index `number`, which had the sizes `was`.
+    /// Removes the chunk at index `number`. `was` contains the sizes of this chunk.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index, or a part of the index is not
@@ -216,7 +225,8 @@ impl Outline {
         Ok(())
     }
 
-    /// Removes the chunks from index `count` on, which had the sizes `was`.
+    /// Removes all chunks from index `count` on. `was` contains the sizes of the removed chunks, in
+    /// order.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
@@ -247,8 +257,8 @@ impl Outline {
         Ok(())
     }
 
-    /// Reorders the chunks: the chunk at index `order[i]` moves to index `i`. Returns what to
-    /// store.
+    /// Reorders the chunks: the chunk at index `order[i]` moves to index `i`. Returns the bytes
+    /// that the caller must store.
     ///
     /// # Errors
     /// - [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
@@ -278,20 +288,23 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Replaces the sequence of chunks by `slots`, each of `chunksize` bytes when decoded. Returns
-    /// what to store.
+    /// Replaces the sequence of chunks by `slots`. Each slot is a chunk with a decoded size of
+    /// `chunksize` bytes. Returns the bytes that the caller must store.
     ///
-    /// Each existing chunk is either kept exactly once, or listed in `dropped` with its sizes.
+    /// Each existing chunk must occur exactly once: in `slots` as [`Slot::Kept`], or in `dropped`
+    /// with its sizes.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block starts or the lengths of a new chunk violate a
     ///   rule, or a part of the index is invalid;
-    /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
-    ///   multiple of the typesize; an existing chunk is kept twice, both kept and dropped, or
-    ///   neither kept nor dropped; there are more chunks than a frame can have; a new chunk is
-    ///   invalid (see [`insert`](Self::insert)); or a part of the index is not
-    ///   [loaded](Self::load).
+    /// - [`Error::Argument`], if
+    ///   - the size of a chunk differs from `chunksize`;
+    ///   - `chunksize` is not a multiple of the typesize;
+    ///   - an existing chunk does not occur exactly once in `slots` and `dropped` together;
+    ///   - `slots` has more chunks than a frame can have;
+    ///   - a new chunk is invalid (see [`insert`](Self::insert));
+    ///   - a part of the index is not [loaded](Self::load).
     pub fn rearrange<'a>(
         &mut self,
         chunksize: u32,
@@ -342,7 +355,7 @@ impl Outline {
         let mut sums = room_for(if self.has_checksums() { slots.len() } else { 0 })?;
         let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
 
-        // No step fails from here on.
+        // The following steps cannot fail.
         let kept_places = slots.iter().filter_map(|slot| match slot {
             Slot::Kept(number) => self.offsets.decoded(*number).and_then(Offset::place),
             _ => None,
@@ -379,13 +392,19 @@ impl Outline {
     }
 
     /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
-    /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
+    /// bytes. Only the index records these chunks. C: `blosc2_schunk_fill_special`. Python:
+    /// `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the typesize;
-    /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
-    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the typesize is neither 4 nor 8,
-    /// or greater than the block size.
+    /// Fails with [`Error::Argument`] if:
+    ///
+    /// - the frame has chunks;
+    /// - `nbytes` or `chunksize` is not a multiple of the typesize;
+    /// - `chunksize` is 0 or too large for a chunk;
+    /// - the frame would have more chunks than a frame can have;
+    /// - `special` is [`Special::Value`];
+    /// - `special` is [`Special::Nan`], and the typesize is not 4 or 8, or is greater than the
+    ///   block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;
@@ -410,7 +429,8 @@ impl Outline {
         if count > MAX_CHUNKS {
             return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
         }
-        // The parameters must be valid for a chunk of that size, and determine its block size.
+        // Checks that the parameters are valid for a chunk of this size, and determines its block
+        // size.
         let sample = chunk::special(&self.params(), special, chunksize as usize, &[])?;
         let sample = chunk::Header::parse(&sample)?;
         if count > 0 {
@@ -428,8 +448,9 @@ impl Outline {
         Ok(())
     }
 
-    /// Returns stored chunks for all special offsets except the one of chunk `number`. They are
-    /// needed when sizes begin to vary, because the index cannot express the length of each chunk.
+    /// Returns stored chunks for all special offsets except that of chunk `number`. These chunks
+    /// are needed when sizes begin to vary, because the index cannot express the length of each
+    /// chunk.
     fn spell_out_all(
         &self,
         chunksize: ChunkSize,
@@ -452,8 +473,8 @@ impl Outline {
             .collect()
     }
 
-    /// Decodes the offsets that a change needs: those from chunk `from` on, or all of them to find
-    /// names for `count` new files.
+    /// Decodes the offsets that a change needs: the offsets from chunk `from` on, or all offsets to
+    /// find names for `count` new files.
     fn decode(&mut self, from: u64, count: usize) -> Result<(), Error> {
         if self.header.layout == Layout::Contiguous {
             return self.offsets.decode(from);
@@ -513,8 +534,8 @@ impl Outline {
         }
     }
 
-    /// Releases the positions of chunks that are removed. `last` is the highest position of the
-    /// other chunks.
+    /// Releases the positions of the chunks `dropped`. `last` is the highest position of the
+    /// remaining chunks.
     fn vacate_all(&mut self, dropped: impl Iterator<Item = (u64, Sizes)>, last: Option<u64>) {
         let place = |offsets: &Offsets, number| offsets.decoded(number).and_then(Offset::place);
         match (self.header.layout, last) {

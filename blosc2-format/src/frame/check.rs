@@ -1,4 +1,4 @@
-//! The check of a frame: all errors, not only the first one.
+//! The check of a frame, which reports all errors and does not stop at the first one.
 
 use super::checksums::Fault;
 use super::field;
@@ -17,8 +17,8 @@ use crate::{Error, Limits, ReadAt};
 
 /// Checks the contiguous frame at the start of `source`.
 ///
-/// The report contains the violations of the format, and the parts that exceed the limits of
-/// `options`. Parts that depend on an invalid part are not checked.
+/// The report contains the violations of the format. It also contains warnings about parts that
+/// exceed the limits of `options`. Parts that depend on an invalid part are not checked.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};
@@ -80,7 +80,7 @@ fn check_parts<R: ReadAt + ?Sized>(
         if at < end {
             let expected = format_args!("no byte before {end}, where another chunk ends");
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
-            // Limits the time spent on checking the same bytes repeatedly.
+            // Limits the time for checking the same bytes repeatedly.
             overlapping = overlapping.saturating_add(end - at);
             if overlapping > parts.outline.room() {
                 chunks.incomplete = true;
@@ -194,7 +194,7 @@ pub(crate) fn check_vlmetalayers(parts: &Parts, options: &Options, checker: &mut
     }
 }
 
-/// Checks each chunk, and its agreement with the header of the frame.
+/// Checks each chunk, and compares the chunk with the header of the frame.
 pub(crate) struct ChunkChecker<'a> {
     parts: &'a Parts,
     options: &'a Options,
@@ -288,7 +288,8 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
-    /// Checks the checksums themselves, the one of the metadata, and those of special offsets.
+    /// Checks the metalayer with the checksums, the checksum of the metadata, and the checksums of
+    /// special offsets.
     fn check_checksums(&self, checker: &mut Checker<'_>) {
         let outline = &self.parts.outline;
         let Some(checksums) = &outline.checksums else { return };
@@ -306,8 +307,9 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
-    /// Checks the chunk at offset `at` of `source`, which can occupy up to `room` bytes. `checker`
-    /// starts at its first byte. Returns its length, or `None` if that is unknown.
+    /// Checks the chunk at offset `at` of `source`. The chunk can occupy up to `room` bytes.
+    /// `checker` starts at the first byte of the chunk. Returns the length of the chunk, or `None`
+    /// if the length is unknown.
     pub(crate) fn check<R: ReadAt + ?Sized>(
         &mut self,
         number: u64,
@@ -405,7 +407,7 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
-    /// Checks what the header states about all chunks together.
+    /// Checks the fields of the header that depend on all chunks together.
     pub(crate) fn finish(&mut self, checker: &mut Checker<'_>) {
         let frame = self.parts.outline.fields();
         let mut within = checker.within(Part::Header, 0);
@@ -420,7 +422,7 @@ impl<'a> ChunkChecker<'a> {
             let used = if dictionary { "some of the chunks use one" } else { "no chunk uses one" };
             field::MORE_FLAGS.found(&mut within, &rules::DICTIONARY, frame.dictionary, used);
         }
-        // The C library compares with the number of chunks as well.
+        // The C library also compares the field with the number of chunks.
         let least = self.stored.saturating_mul(EXTENDED_HEADER_LEN as u64);
         if frame.layout == Layout::Directory && frame.cbytes < least {
             let expected = format_args!("at least {least}, for the headers of the chunks");
@@ -458,8 +460,9 @@ impl<'a> ChunkChecker<'a> {
     }
 }
 
-/// Compares the compression parameters of a chunk with those of the frame. A difference is not an
-/// error, because chunks that were compressed elsewhere can be appended.
+/// Compares the compression parameters of a chunk with the parameters of the frame. A difference is
+/// only a note, because the frame can contain chunks that another program compressed with other
+/// parameters.
 fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     let mut differ = |at: u64, len: u64, what: &str, expected: &[u8], found: &[u8]| {
         if expected != found {
@@ -469,7 +472,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
     };
     differ(16, 6, "filters", &frame.filters, &chunk.filters);
     differ(24, 6, "parameters of the filters", &frame.filters_meta, &chunk.filters_meta);
-    // Stored data does not have to name the codec.
+    // A chunk of stored data can state any codec.
     if !chunk.memcpyed {
         // LZ4HC writes streams of LZ4.
         let codec = if frame.codec == 2 { 1 } else { frame.codec };
@@ -486,7 +489,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
             }
         }
     }
-    // If chunks differ, the C library continues with the smallest block size used.
+    // If chunk sizes vary, the C library continues with the smallest block size that it has used.
     if frame.blocksize > 0 && frame.chunksize != ChunkSize::Variable && !chunk.variable_blocks {
         // Blocks contain whole items if they are large enough.
         let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);
@@ -498,8 +501,8 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
     }
 }
 
-/// Returns whether the blocks of chunks that follow the frame parameters are split, or `None` if
-/// the frame does not state it: versions up to 2.4 did not set the mode.
+/// Returns whether the blocks of a chunk with the parameters of the frame are split. Returns `None`
+/// if the frame does not state the split mode, which versions up to 2.4 did not set.
 fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
     let split = match frame.split_mode {
         2 => SplitMode::Never,

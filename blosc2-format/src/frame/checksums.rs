@@ -1,5 +1,5 @@
-//! Optional checksums of the chunks, the header and the metalayers. They are in a variable-length
-//! metalayer, which other programs ignore.
+//! Optional checksums of the chunks, the header and the metalayers. A variable-length metalayer
+//! contains the checksums; other programs ignore this metalayer.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub(crate) const NAME: &str = "blosc2.crc32c";
 const HEAD_LEN: usize = 21;
 const FRAME_LEN_AT: usize = 3;
 const METADATA_AT: usize = 12;
-/// The memory that reading one checksum needs: as stored, and as kept.
+/// The memory for one checksum, in bytes: its stored form and its decoded form.
 const HELD_LEN: u64 = 4 + size_of::<Sum>() as u64;
 
 /// The checksums of a frame.
@@ -32,7 +32,7 @@ pub(crate) struct Checksums {
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
     pub(super) crc: u32,
-    /// Whether the chunk was compared with it.
+    /// Whether the chunk was already compared with its checksum.
     pub(super) is_verified: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl From<u32> for Sum {
     }
 }
 
-/// What is wrong with checksums that were read.
+/// The fault of checksums that were read.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) rule: &'static Rule,
@@ -64,9 +64,9 @@ pub(crate) struct Fault {
     pub(crate) found: String,
 }
 
-/// Returns the checksum of a chunk, for
-/// [`Outline::set_checksums`](super::Outline::set_checksums): the CRC-32C of the stored bytes or,
-/// if the index records that the chunk is special, of its index entry.
+/// Returns the checksum of a chunk, for [`Outline::set_checksums`](super::Outline::set_checksums).
+/// The checksum is the CRC-32C of the stored bytes. For a special chunk that only the index
+/// records, it is the CRC-32C of the index entry.
 ///
 /// ```
 /// use blosc2_format::frame::{Offset, checksum};
@@ -91,9 +91,9 @@ impl Checksums {
         self.chunks.get(usize::try_from(number).ok()?)
     }
 
-    /// Reads the content of the metalayer, which is a chunk at the position `at`. `frame_len` is the
-    /// length of the frame in its header, `crc` the checksum of the metadata, and `count` the number
-    /// of chunks.
+    /// Reads the content of the metalayer, which is a chunk at the position `at`. `frame_len` is
+    /// the length of the frame in its header. `crc` is the checksum of the metadata. `count` is the
+    /// number of chunks.
     pub(crate) fn read(
         content: &[u8],
         at: u64,
@@ -147,8 +147,9 @@ impl Checksums {
         Ok(Self { chunks, fault })
     }
 
-    /// Returns the content of the metalayer for `count` chunks, with zeros for the length of the frame
-    /// and the checksum of the metadata. It is a chunk that ends with the uncompressed data.
+    /// Returns the content of the metalayer for `count` chunks: a chunk that ends with the
+    /// uncompressed data. The length of the frame and the checksum of the metadata are 0 in this
+    /// data.
     pub(super) fn to_content(&self, count: usize) -> Result<Vec<u8>, Error> {
         let mut data = room_for(HEAD_LEN + 4 * count)?;
         data.extend(head_of(4 * count));
@@ -168,16 +169,16 @@ impl Checksums {
         self.sum(number).map(|sum| sum.crc)
     }
 
-    /// Returns what is wrong with the checksums or the metadata.
+    /// Returns the fault of the checksums or of the metadata, if there is one.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 }
 
-/// What a wrong checksum means.
+/// The possible causes of a wrong checksum.
 pub(super) const CAUSES: &str = ": it is damaged, or was changed by a program that writes no checksums (to accept \
     the change, set them again)";
-/// What another length of the frame means.
+/// The cause of a different length of the frame.
 pub(super) const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
 
 /// Returns the bytes before `len` bytes of checksums: a msgpack array of the version, the length of
@@ -193,7 +194,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
-/// Returns the checksum of a header, and of the variable-length metalayers other than the
+/// Returns the checksum of the metadata: the header, and all variable-length metalayers except the
 /// checksums.
 pub(crate) fn of_metadata<'a>(
     header: &[u8],

@@ -43,7 +43,7 @@ pub(crate) const RESERVED: Field = field(0x56, 1);
 /// The number of metalayers, with its marker.
 pub(crate) const METALAYERS: Field = field(0x5b, 3);
 
-/// The markers that are the same in every header, and the name of the format.
+/// The markers that have fixed values, and the name of the format.
 pub(crate) const MARKERS: [(usize, u8); 13] = [
     (0x00, 0x9e),
     (0x0a, 0xd2),

@@ -11,7 +11,7 @@ use crate::Error;
 /// number that is too large for its chunks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files {
-    /// The number above all used ones; `None` if it is not known yet.
+    /// The number above all used numbers; `None` if it is not known yet.
     next: Option<u64>,
     /// The free numbers below `next`, in descending order.
     free: Vec<u64>,
@@ -20,7 +20,8 @@ pub(super) struct Files {
     /// The numbers that the stored index still refers to: their files must not be overwritten
     /// before the next index is stored.
     vacated: Vec<u64>,
-    /// The numbers that were returned since the index was stored, which does not refer to them.
+    /// The numbers that were returned since the index was stored. The stored index does not refer
+    /// to these numbers.
     new: BTreeSet<u64>,
 }
 
@@ -47,8 +48,8 @@ impl Files {
         self.new.clear();
     }
 
-    /// Finds the numbers that [`number`](Self::number) selects from, for `count` new files. The
-    /// offsets have to be decoded.
+    /// Finds `count` free numbers for new files, which [`number`](Self::number) then returns. The
+    /// offsets must be decoded.
     ///
     /// # Errors
     /// [`Error::Argument`]: there are no free numbers.
@@ -56,8 +57,8 @@ impl Files {
         let used = || offsets.places().chain(self.vacated.iter().copied());
         let next = self.next.unwrap_or_else(|| used().max().map_or(0, |last| last + 1));
         if self.free.len() < count && self.holes {
-            // Among the first `used + count` numbers at least `count` are free, if there are that
-            // many.
+            // At least `count` of the first `used + count` numbers are free, if `next` is not
+            // smaller.
             let mut is_used = vec![false; next.min((used().count() + count) as u64) as usize];
             for number in used() {
                 let is_used = usize::try_from(number).ok().and_then(|at| is_used.get_mut(at));

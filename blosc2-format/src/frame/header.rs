@@ -9,8 +9,8 @@ use crate::report::{Checker, Report, Rule};
 
 /// The minimum size of a trailer, in bytes.
 pub const MIN_TRAILER_LEN: usize = 35;
-/// The lowest version of the frame format that this module reads. C-Blosc2 writes it since
-/// 2.0.0-rc.1; for the frames of earlier versions, see [`early`](crate::early).
+/// The lowest version of the frame format that this module reads. C-Blosc2 writes this version
+/// since 2.0.0-rc.1. For the frames of earlier versions of C-Blosc2, see [`early`](crate::early).
 pub const MIN_VERSION: u8 = 2;
 /// The highest known version of the frame format.
 pub const MAX_VERSION: u8 = 3;
@@ -25,7 +25,8 @@ pub(crate) const TRAILER_END_LEN: usize = 23;
 /// The position of the length of the trailer, from the end of the frame.
 pub(crate) const TRAILER_LEN_FROM_END: usize = 22;
 
-/// The code of user-defined codecs, whose own code is in another field of the header.
+/// The code that marks a user-defined codec. Another field of the header contains the code of this
+/// codec.
 const USER_CODEC: u8 = 6;
 
 /// The storage layout of the chunks of a frame.
@@ -45,7 +46,7 @@ pub enum Layout {
     Directory,
 }
 
-/// The size of the chunks of a frame when decompressed.
+/// The decompressed size of the chunks of a frame.
 ///
 /// ```
 /// use blosc2_format::frame::ChunkSize;
@@ -65,7 +66,7 @@ pub enum ChunkSize {
 }
 
 impl ChunkSize {
-    /// Returns `Fixed(size)`, or `Variable` for 0, as in the header.
+    /// Returns `Fixed(size)`, or `Variable` if `size` is 0, as in the header.
     pub fn new(size: u32) -> Self {
         if size == 0 { Self::Variable } else { Self::Fixed(size) }
     }
@@ -109,14 +110,15 @@ impl ChunkSize {
 pub struct Header {
     /// The size of the header, in bytes, including the metalayers.
     pub header_len: u32,
-    /// The size of the frame, in bytes; in a directory, of the index file.
+    /// The size of the frame, in bytes. In a directory, the size of the index file.
     pub frame_len: u64,
     /// The version of the frame format: 2 or 3.
     pub version: u8,
-    /// Whether the flag for variable-length chunks is set. Readers use `chunksize` instead.
+    /// Whether the flag for variable-length chunks is set. Readers ignore this flag and use
+    /// `chunksize`.
     pub variable_chunks: bool,
-    /// Whether the flag for variable-length blocks is set. Readers use the headers of the chunks
-    /// instead.
+    /// Whether the flag for variable-length blocks is set. Readers ignore this flag and use the
+    /// headers of the chunks.
     pub variable_blocks: bool,
     /// The storage layout of the chunks.
     pub layout: Layout,
@@ -129,21 +131,21 @@ pub struct Header {
     /// The split mode, with the values of the C library: 1 always, 2 never, 3 automatic, 4 forward
     /// compatible (see [`SplitMode`]).
     pub split_mode: u8,
-    /// The total size of all chunks when decompressed, in bytes.
+    /// The total decompressed size of all chunks, in bytes.
     pub nbytes: u64,
-    /// The number of bytes between header and index: the compressed chunks and gaps. In a
-    /// directory, the total size of the stored chunks. In a frame without data it can be above 0,
-    /// because C-Blosc2 keeps the value when chunks are deleted.
+    /// The number of bytes between the header and the index: the compressed chunks, and gaps. In a
+    /// directory, the total size of the stored chunks. The value can be above 0 in a frame without
+    /// data, because C-Blosc2 does not change the value when chunks are deleted.
     pub cbytes: u64,
     /// The size of an item, in bytes.
     pub typesize: u32,
     /// The size of a block, in bytes; 0 is automatic.
     pub blocksize: u32,
-    /// The size of a chunk when decompressed.
+    /// The decompressed size of a chunk.
     pub chunksize: ChunkSize,
     /// Whether the trailer contains variable-length metalayers.
     pub has_vlmeta: bool,
-    /// The codes of the filters; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they are applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
@@ -185,12 +187,14 @@ impl Header {
     /// Parses the header at the start of `frame`. The first 87 bytes are sufficient.
     ///
     /// # Errors
-    /// - there are fewer than 87 bytes, or they do not start with the magic of a frame;
-    /// - the version is neither 2 nor 3, or the layout is unknown;
+    /// - `frame` has fewer than 87 bytes, or does not start with the magic string of a frame;
+    /// - the version is not 2 or 3, or the layout is unknown;
     /// - the header has the mark of an unfinished change (see
     ///   [`is_unfinished`](super::journal::is_unfinished));
-    /// - the fields are invalid: lengths that contradict each other, a typesize of zero, negative
-    ///   sizes, more than six filters, data without a chunk size.
+    /// - the lengths contradict each other;
+    /// - a size is negative, or the typesize is 0;
+    /// - there are more than six filters;
+    /// - there is data, but no chunk size.
     pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();
         let header = Self::read(frame, &mut Checker::new(&mut report));
@@ -344,11 +348,11 @@ impl Header {
         out
     }
 
-    /// Checks that a file with `file_len` bytes from the start of the frame contains the whole
+    /// Checks that a file with `file_len` bytes from the start of the frame contains the complete
     /// frame.
     ///
     /// # Errors
-    /// There are fewer bytes than the header states: the file is truncated.
+    /// Fails if the file is truncated: it has fewer bytes than the header states.
     pub fn check_file_len(&self, file_len: u64) -> Result<(), FormatError> {
         if self.frame_len > file_len {
             let found = format_args!("a truncated file of {file_len} bytes").to_string();
@@ -369,12 +373,12 @@ pub(crate) fn set_len(header: &mut [u8]) {
     field::HEADER_LEN.put(header, &len.to_be_bytes());
 }
 
-/// Checks the length of the trailer at the end of a frame. `tail` must contain at least the last 35 bytes of the frame
-/// and end where the frame ends.
+/// Checks the length of the trailer at the end of a frame. `tail` must contain at least the last 35
+/// bytes of the frame, and no bytes after the frame.
 ///
 /// # Errors
-/// The marker of the trailer length is missing, or the length is less than 35 bytes or more than the frame has after
-/// its header.
+/// Fails if the marker of the trailer length is missing, or if the length is less than 35 bytes.
+/// Also fails if the trailer is longer than the part of the frame after the header.
 pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
     let mut report = Report::new();
     trailer_len(header, tail, &mut Checker::new(&mut report));
@@ -434,7 +438,8 @@ fn size64(
 mod tests {
     use super::*;
 
-    /// The 87 bytes that Python writes for `arange(6, dtype="i4")` in two rows, and its trailer.
+    /// The 87 bytes of the header and the trailer that Python writes for `arange(6, dtype="i4")` in
+    /// two rows.
     const HEADER: [u8; MIN_HEADER_LEN] = [
         0x9e, 0xa8, 0x62, 0x32, 0x66, 0x72, 0x61, 0x6d, 0x65, 0x00, 0xd2, 0x00, 0x00, 0x00, 0xa5,
         0xcf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x28, 0xa4, 0x12, 0x00, 0x55, 0x02, 0xd3,

@@ -10,16 +10,16 @@ use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
 use crate::{Error, Limits, ReadAt};
 
-/// The maximum size of an index chunk that is read at once (about 100,000 chunks). A larger one is
-/// read block by block.
+/// The maximum size of an index chunk that is read completely (about 100,000 chunks). A larger
+/// index chunk is read block by block.
 const SHORT: u64 = 64 << 10;
 
-/// How much of an index is decoded when it is found.
+/// The part of an index that is decoded when the index is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Nothing that can be decoded later.
+    /// Only the part that cannot be decoded later.
     Lazy,
-    /// All of it, to report all errors.
+    /// The complete index, to report all errors.
     Whole,
 }
 
@@ -92,7 +92,8 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     }
     let mut whole = None;
     if depth == Depth::Lazy {
-        // The header, the block table, and a short rest. A truncated table is reported below.
+        // The header, the block starts, and a short rest. A truncated table of block starts is
+        // reported below.
         let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
         let is_short = len <= SHORT;
         let read = if is_short { len } else { table.min(len) };
@@ -217,7 +218,7 @@ fn decode_all(
     Ok(numbers.into())
 }
 
-/// Returns the offset of all chunks, if the index is a repeated value.
+/// Returns the common offset of all chunks, if the index is a repeated value.
 fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
     match chunk.header().special? {
         Special::Value => {
@@ -246,7 +247,7 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
         if !numbers.iter().all(|number| each(i64::from_le_bytes(*number))) {
             return Ok(());
         }
-        // A block does not have to end with a whole entry.
+        // The last entry of a block can be incomplete.
         rest = partial.len();
         let end = data.len() - rest;
         data.copy_within(end.., 0);
@@ -254,7 +255,7 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
     Ok(())
 }
 
-/// Returns the meaning of an index entry. An invalid one is reported, and has no position.
+/// Returns the meaning of an index entry. Reports an invalid entry, which has no position.
 fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Checker<'_>) -> Offset {
     let mut wrong = |rule: &'static Rule, expected: String| {
         checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));

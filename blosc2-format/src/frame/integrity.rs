@@ -13,12 +13,13 @@ use crate::report::Severity;
 use crate::{Error, FormatError};
 
 impl Outline {
-    /// Sets the [checksums](checksum) of all chunks, or removes them if `chunks` is `None`. From then
-    /// on each change updates them, and [`trailer`](Self::trailer) contains them.
+    /// Sets the [checksums](checksum) of all chunks, or removes the checksums if `chunks` is
+    /// `None`. Each later change updates the checksums, and [`trailer`](Self::trailer) includes
+    /// them.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the number of checksums is not the number of chunks, or the trailer has
-    /// 16 metalayers already.
+    /// [`Error::Argument`]: the number of checksums differs from the number of chunks, or the
+    /// trailer already has 16 metalayers.
     pub fn set_checksums(&mut self, chunks: Option<Vec<u32>>) -> Result<(), Error> {
         let Some(chunks) = chunks else {
             self.checksums = None;
@@ -39,9 +40,9 @@ impl Outline {
 
     /// Checks that the header and the metalayers match their checksum, if the frame has checksums.
     ///
-    /// If a program that writes no checksums has changed the length of the frame or the number of
-    /// chunks, the method does not compare the checksum and returns `Ok`: the checksums of the
-    /// chunks show which of them have changed.
+    /// Another program, which writes no checksums, can have changed the length of the frame or the
+    /// number of chunks. In this case the method returns `Ok` without a comparison. The checksums
+    /// of the chunks then show which chunks have changed.
     ///
     /// # Errors
     /// [`Error::Format`]: the checksum differs, or the checksums cannot be read.
@@ -55,19 +56,20 @@ impl Outline {
         }
     }
 
-    /// Returns whether the frame has checksums, and the chunk at index `number` was not
-    /// [compared](Self::verify) with its checksum yet.
+    /// Returns `true` if the frame has checksums, and the chunk at index `number` must still be
+    /// [compared](Self::verify) with its checksum.
     pub fn is_unverified(&self, number: u64) -> bool {
         let Some(checksums) = &self.checksums else { return false };
         !checksums.sum(number).is_some_and(|sum| sum.is_verified.load(Ordering::Relaxed))
     }
 
-    /// Compares the chunk at index `number`, which is at `offset`, with its checksum, if the frame
-    /// has checksums and this was not done yet. `stored` is the stored chunk; it is ignored if
-    /// `offset` is [`Offset::Special`].
+    /// Compares the chunk at index `number` with its checksum. Does nothing if the frame has no
+    /// checksums, or if the chunk was already compared. `offset` is the location of the chunk.
+    /// `stored` contains the stored bytes of the chunk; it is ignored if `offset` is
+    /// [`Offset::Special`].
     ///
     /// # Errors
-    /// [`Error::Format`]: the checksums differ, or there is none for this chunk.
+    /// [`Error::Format`]: the checksums differ, or there is no checksum for this chunk.
     pub fn verify(&self, number: u64, offset: Offset, stored: &[u8]) -> Result<(), Error> {
         if !self.is_unverified(number) {
             return Ok(());
@@ -80,8 +82,8 @@ impl Outline {
         Err(FormatError::of(&rules::CHUNK_CHECKSUM, at, expected, found).into())
     }
 
-    /// Compares a chunk with its checksum. Returns the expected and the found checksum if they
-    /// differ.
+    /// Compares a chunk with its checksum. If the checksums differ, returns the expected and the
+    /// found checksum.
     pub(super) fn mismatch(
         &self,
         number: u64,
@@ -105,8 +107,8 @@ impl Outline {
     fn sums(&mut self) -> Option<&mut Vec<Sum>> {
         let count = usize::try_from(self.offsets.len()).unwrap_or(usize::MAX);
         let chunks = &mut self.checksums.as_mut()?.chunks;
-        // Another program can have changed the number of chunks. A missing checksum fits no chunk,
-        // with a probability of 1 - 2^-32.
+        // Another program can have changed the number of chunks. A missing checksum differs from
+        // the checksum of a chunk with a probability of 1 - 2^-32.
         chunks.resize_with(count, Sum::default);
         Some(chunks)
     }

@@ -1,9 +1,11 @@
-//! The journal of an unfinished change of a contiguous frame: a mark, and the overwritten bytes to
-//! restore.
+//! The journal of an unfinished change of a contiguous frame: a mark, and a copy of the overwritten
+//! bytes.
 //!
-//! A writer that is interrupted leaves [`UNFINISHED`] in the first byte of the length of the frame,
-//! so that every reader rejects the frame, and a [`Journal`] of the overwritten bytes after the
-//! frame. A writer that keeps no journal leaves [`UNFINISHED_WITHOUT_JOURNAL`] instead.
+//! Before a change, the writer stores a [`Journal`] after the frame: a copy of the bytes that the
+//! change will overwrite. Then it writes the mark [`UNFINISHED`] to the first byte of the length of
+//! the frame. Every reader rejects a frame with this mark. When the change is complete, the writer
+//! removes the journal and the mark. If the writer is interrupted, both remain in the file. A
+//! writer that stores no journal writes the mark [`UNFINISHED_WITHOUT_JOURNAL`] instead.
 //!
 //! ```
 //! use blosc2_format::frame::journal::{self, Journal};
@@ -27,17 +29,20 @@ use crate::{FormatError, ReadAt};
 /// The position of the mark: the first byte of the field that contains the length of the frame.
 /// This byte is 0 in every complete frame.
 ///
-/// Writing one byte is atomic. With the mark, the length is larger than any file, whatever the
-/// other bytes of the field are.
+/// Writing one byte is atomic. With the mark, the length is larger than any file, for all values of
+/// the other bytes of the field.
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame with a change in progress and a journal.
 ///
-/// If there is no complete journal, but the frame is valid and ends with the file, the change was
-/// complete, and only the mark has to be removed. If there is neither a complete journal nor such a
-/// frame, the overwritten bytes are lost.
+/// The content of the file determines the recovery after an interruption:
+///
+/// - If there is a complete journal, its records are written back to the frame.
+/// - If there is no complete journal, and the frame is valid and ends at the end of the file, the
+///   change was complete. Only the mark must be removed.
+/// - Otherwise the overwritten bytes are lost.
 pub const UNFINISHED: u8 = 0x7f;
-/// The mark of a frame with a change in progress without a journal. If the writer is interrupted,
-/// the overwritten bytes are lost.
+/// The mark of a frame with a change in progress and no journal. If the writer is interrupted, the
+/// overwritten bytes are lost.
 pub const UNFINISHED_WITHOUT_JOURNAL: u8 = 0x7e;
 
 /// The first and the last bytes of a journal.
@@ -72,7 +77,7 @@ pub struct Journal {
     end: u64,
 }
 
-/// A record of a journal: a copy of a range of bytes of the frame, made before the change.
+/// A record of a journal: a copy of a range of bytes of the frame, from before the change.
 ///
 /// ```
 /// use blosc2_format::frame::journal::{self, Journal};
@@ -97,11 +102,11 @@ pub struct Record {
     pub at: u64,
 }
 
-/// Returns whether no other data follows the frame of `frame_len` bytes at the start of `source`. A
-/// change of the frame would overwrite other data.
+/// Returns whether the frame of `frame_len` bytes at the start of `source` is the last data in
+/// `source`. If other data follows, a change of the frame would overwrite this data.
 ///
-/// Zeros after the frame, and a complete or incomplete journal after them, do not count as other
-/// data: an interrupted writer leaves them.
+/// An interrupted writer can leave zeros after the frame, and a complete or incomplete journal
+/// after the zeros. These bytes do not count as other data.
 ///
 /// # Errors
 /// The errors of `source`.
@@ -120,8 +125,8 @@ pub fn is_last<R: ReadAt + ?Sized>(source: &R, frame_len: u64) -> io::Result<boo
     Ok(true)
 }
 
-/// Returns whether `error` means that the frame has a mark: a writer was interrupted during a
-/// change, or is changing the frame now.
+/// Returns whether `error` means that the frame has a mark. In this case a writer was interrupted
+/// during a change, or is changing the frame now.
 pub fn is_unfinished(error: &FormatError) -> bool {
     error.what == rules::UNFINISHED.what
 }
@@ -129,8 +134,8 @@ pub fn is_unfinished(error: &FormatError) -> bool {
 /// Returns the bytes of a journal that starts at byte `start` of the file and belongs to a frame of
 /// `frame_len` bytes.
 ///
-/// `records` are positions in that frame and the bytes to restore there, in ascending order without
-/// overlaps.
+/// Each record contains a position in the frame and the original bytes at this position. The
+/// records are in ascending order and do not overlap.
 pub fn encode<B: AsRef<[u8]>>(start: u64, frame_len: u64, records: &[(u64, B)]) -> Vec<u8> {
     let mut journal = MAGIC.to_vec();
     for (offset, bytes) in records {
@@ -147,7 +152,7 @@ pub fn encode<B: AsRef<[u8]>>(start: u64, frame_len: u64, records: &[(u64, B)]) 
 }
 
 impl Journal {
-    /// Returns the complete journal at the end of `source`, or `None` if there is none.
+    /// Returns the journal at the end of `source`, or `None` if there is no complete journal.
     ///
     /// Reads the whole journal in pieces to verify its checksum.
     ///
@@ -189,8 +194,8 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Returns the records of the journal, in the order of their positions. `source` is the source
-    /// that the journal was found in. The iteration ends after an error.
+    /// Returns the records of the journal, in the order of their positions. `source` must be the
+    /// source in which [`find`](Self::find) found the journal. The iteration ends after an error.
     ///
     /// # Errors
     /// - [`io::ErrorKind::InvalidData`]: the source has changed and contains an invalid record;

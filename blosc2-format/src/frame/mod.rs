@@ -1,10 +1,17 @@
-//! Contiguous frames, and the index files of directories: versions 2 and 3, which C-Blosc2 writes
-//! since 2.0.0-rc.1.
+//! Contiguous frames, and the index files of directories, in the versions 2 and 3 of the frame
+//! format. C-Blosc2 writes these versions since 2.0.0-rc.1.
 //!
-//! A contiguous frame consists of a header, the chunks, the index of their offsets, and a trailer.
-//! The index file of a directory has the same layout without the chunks. In the header and in the
-//! trailer, numbers are big-endian and follow msgpack markers. The index is a chunk, and the offsets
-//! in it are little-endian.
+//! A frame stores a sequence of chunks and named metadata (metalayers). A contiguous frame consists
+//! of:
+//!
+//! - the header, with the fixed-length metalayers;
+//! - the chunks;
+//! - the index: a chunk that contains the offsets of the other chunks as little-endian numbers;
+//! - the trailer, with the variable-length metalayers.
+//!
+//! The index file of a [directory](crate::directory) has the same layout without the chunks. In the
+//! header and in the trailer, numbers are big-endian, and a type byte (msgpack marker) precedes
+//! each number.
 //!
 //! ```
 //! use blosc2_format::frame::{Header, MIN_HEADER_LEN};

@@ -11,7 +11,7 @@ pub(crate) const NOWHERE: u64 = i64::MAX as u64;
 const SPECIAL: [(u8, Special); 3] =
     [(0x81, Special::Zeros), (0x82, Special::Nan), (0x84, Special::Uninit)];
 
-/// The location of the data of a chunk.
+/// The location of the data of a chunk, as the index of a frame states it.
 ///
 /// ```
 /// use blosc2_format::chunk::Special;
@@ -22,9 +22,9 @@ const SPECIAL: [(u8, Special); 3] =
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Offset {
-    /// The position in bytes after the end of the header; in a directory, the file number.
+    /// The position in bytes, from the end of the header. In a directory, the file number.
     At(u64),
-    /// No data is stored: the chunk is special (constant).
+    /// The chunk is special (constant), and only the index records its value.
     Special(Special),
 }
 

@@ -14,7 +14,7 @@ use crate::{Error, FormatError, Limits, ReadAt};
 pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
 /// The number of offsets per block.
 const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
-/// The number of bytes in memory per chunk: its position, and its place in the order of a check.
+/// The number of bytes in memory per chunk, for its index entry and for the sorted list of a check.
 pub(crate) const HELD_LEN: u64 = 24;
 
 /// The parameters that the C library compresses the offsets with.
@@ -37,20 +37,20 @@ pub(crate) enum Offsets {
     Alike(Offset, u64),
 }
 
-/// Offsets in blocks of 2,048. Clones share the blocks that neither of them has changed.
+/// Offsets in blocks of 2,048. Clones share their unchanged blocks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocks {
     count: usize,
     blocks: Vec<Block>,
     /// The source of the blocks that are not decoded or not changed.
     stored: Stored,
-    /// Whether blocks have changed since that was read or written.
+    /// Whether blocks have changed since the index chunk was read or written.
     changed: bool,
     scratch: Scratch,
 }
 
-/// A reusable encoder of index chunks: clearing its memory takes longer than encoding a short
-/// index. Clones of the offsets have none.
+/// A reusable encoder of index chunks. Reuse saves the time for clearing its memory, which exceeds
+/// the time for encoding a short index. Clones of the offsets have no encoder.
 #[derive(Debug, Default)]
 struct Scratch(Option<Box<Encoder>>);
 
@@ -66,7 +66,7 @@ struct Block {
     numbers: OnceLock<Arc<Vec<i64>>>,
     /// The lowest and the highest position; `None` without a stored chunk.
     bounds: OnceLock<Option<(u64, u64)>>,
-    /// Its bytes in the index chunk; empty if it has changed.
+    /// The bytes of the block in the index chunk; empty if the block has changed.
     bytes: Range<u32>,
 }
 
@@ -121,8 +121,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the number of bytes that this can occupy, including what a check needs to iterate
-    /// over it.
+    /// Returns the number of bytes that the offsets can occupy, including the memory that a check
+    /// needs to iterate over them.
     pub(crate) fn held(&self) -> u64 {
         match self {
             Self::Each(blocks) => HELD_LEN * blocks.count as u64,
@@ -130,8 +130,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the offset of a chunk, reading it from `source` if necessary; `None` if there is no
-    /// such chunk.
+    /// Returns the offset of a chunk, or `None` if there is no chunk at this index. Reads the
+    /// offset from `source` if necessary.
     pub(crate) fn get<R: ReadAt + ?Sized>(
         &self,
         number: u64,
@@ -180,7 +180,7 @@ impl Offsets {
         (first as usize..blocks.blocks.len()).try_for_each(|block| blocks.loaded(block).map(drop))
     }
 
-    /// Returns the entries of the index; a single one if all are equal.
+    /// Returns the entries of the index, or a single entry if all entries are equal.
     fn numbers(&self) -> impl Iterator<Item = i64> {
         let (alike, blocks) = match self {
             Self::Alike(offset, count) => ((*count > 0).then_some(offset.number()), &[][..]),
@@ -213,7 +213,7 @@ impl Offsets {
         numbers.into_iter().map(move |number| (place(number).unwrap_or(NOWHERE), number.into()))
     }
 
-    /// Returns the neighbors of a position. The offsets have to be decoded.
+    /// Returns the neighbors of a position. The offsets must be decoded.
     pub(crate) fn neighbors(&self, place: u64) -> Neighbors {
         let mut found = Neighbors::default();
         let (mut same, mut before) = (0, None);
@@ -262,7 +262,7 @@ impl Offsets {
         self.insert(self.len(), offset);
     }
 
-    /// Inserts the offset of a chunk before the one at index `number`, or appends it.
+    /// Inserts an offset before the offset of the chunk at index `number`, or appends it.
     pub(crate) fn insert(&mut self, number: u64, offset: Offset) {
         let blocks = self.blocks();
         let (first, mut at) = (number as usize / PER_BLOCK, number as usize % PER_BLOCK);
@@ -319,7 +319,8 @@ impl Offsets {
         *self = new;
     }
 
-    /// Returns whether another frame in `source` has the same offsets, as far as these are decoded.
+    /// Returns whether another frame in `source` has the same offsets. Compares only those offsets
+    /// that are decoded.
     pub(crate) fn is_same<R: ReadAt + ?Sized>(
         &self,
         other: &Self,
@@ -367,7 +368,7 @@ impl Offsets {
         }
     }
 
-    /// Returns whether the index chunk differs from the one that was read or written last.
+    /// Returns whether the index chunk differs from the index chunk that was read or written last.
     pub(crate) fn is_changed(&self) -> bool {
         match self {
             Self::Alike(..) => true,
@@ -388,8 +389,8 @@ impl Offsets {
 }
 
 impl Blocks {
-    /// Creates the offsets from the blocks of an index chunk at these byte ranges; `chunk` if it is
-    /// in memory.
+    /// Creates the offsets from the blocks of an index chunk at these byte ranges. `chunk` is the
+    /// index chunk, if it is in memory.
     pub(crate) fn stored(
         count: usize,
         place: Place,
@@ -415,7 +416,7 @@ impl Blocks {
         blocks
     }
 
-    /// Appends blocks after the last one, which has to be full.
+    /// Appends blocks after the last block, which must be full.
     fn extend(&mut self, numbers: &[i64]) {
         self.blocks.extend(numbers.chunks(PER_BLOCK).map(|block| Block::new(block.to_vec())));
         self.count += numbers.len();
@@ -600,8 +601,8 @@ impl Place {
     }
 }
 
-/// Returns the byte ranges of the blocks in an index chunk, or `None` if the C library does not
-/// write such a chunk or it has one block.
+/// Returns the byte ranges of the blocks in an index chunk. Returns `None` if the chunk has one
+/// block, or if the C library does not write index chunks of this form.
 ///
 /// `table` starts with the block starts.
 pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u32>>> {
@@ -647,8 +648,8 @@ fn array(chunk: &[u8]) -> [u8; EXTENDED_HEADER_LEN] {
     chunk.first_chunk().copied().unwrap_or([0; EXTENDED_HEADER_LEN])
 }
 
-/// Allocates a vector for `count` entries; the allocation can fail, because a few bytes can encode
-/// millions of chunks.
+/// Allocates a vector for `count` entries. Returns an error if the allocation fails: a few bytes of
+/// a file can encode millions of chunks.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
     match all.try_reserve_exact(count) {

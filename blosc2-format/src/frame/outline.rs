@@ -37,12 +37,17 @@ pub struct Metalayer {
 
 /// A frame without the bytes of its chunks: header, metalayers, index and trailer.
 ///
-/// An outline that was read from a source decodes a part of the index when it is needed.
+/// An outline that was read from a source decodes the index in parts, when they are needed.
 ///
-/// To change a frame: [load](Self::load) the outline, apply the changes, store the bytes that each
-/// change returns, and then write [`header`](Self::header), [`index`](Self::index) and
-/// [`trailer`](Self::trailer). These are identical to those of C-Blosc2 3.3.2 for the same chunks
-/// in the same positions.
+/// To change a frame:
+///
+/// 1. [Load](Self::load) the outline.
+/// 2. Apply the changes, and store the bytes that each change returns.
+/// 3. Write the [`header`](Self::header), the [`index`](Self::index) and the
+///    [`trailer`](Self::trailer).
+///
+/// For the same chunks in the same positions, these three parts are identical to the parts that
+/// C-Blosc2 3.3.2 writes.
 ///
 /// ```
 /// use blosc2_format::chunk::{self, Params};
@@ -67,14 +72,14 @@ pub struct Metalayer {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Outline {
-    /// As read, with the changes since then.
+    /// The header as read, with all later changes.
     pub(super) header: Header,
     pub(super) metalayers: Vec<Metalayer>,
     pub(super) vlmetalayers: Vec<Metalayer>,
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
     pub(super) checksums: Option<Checksums>,
-    /// Whether the header has the size that was read; it can end with a gap.
+    /// Whether the header still has the size that was read. Such a header can end with a gap.
     pub(super) is_header_stored: bool,
 }
 
@@ -92,9 +97,9 @@ impl Outline {
         }
     }
 
-    /// Reads the index chunk into memory if it is not [loaded](Self::is_loaded) yet. `source` is the
-    /// source that the outline was [read](Self::read) from. This is required before the first
-    /// change. The entries are checked later, when they are decoded.
+    /// Reads the index chunk into memory, if it is not [loaded](Self::is_loaded) yet. Call this
+    /// method before the first change. `source` must be the source that the outline was
+    /// [read](Self::read) from. The entries are checked later, when they are decoded.
     ///
     /// # Errors
     /// [`Error::Io`]: reading from `source` fails.
@@ -102,8 +107,9 @@ impl Outline {
         self.offsets.load(source)
     }
 
-    /// Returns whether the whole index is in memory: the outline is new, the index is
-    /// [loaded](Self::load), or it was read completely (see [`Frame::open`](super::Frame::open)).
+    /// Returns whether the complete index is in memory. This is the case for a new outline, after
+    /// [`load`](Self::load), and for an index that was read completely (see
+    /// [`Frame::open`](super::Frame::open)).
     pub fn is_loaded(&self) -> bool {
         self.offsets.is_loaded()
     }
@@ -113,15 +119,15 @@ impl Outline {
         self.checksums.is_some()
     }
 
-    /// Records that the changes are stored. In a directory, later changes can then overwrite the
-    /// files of removed chunks.
+    /// Informs the outline that the caller has stored the changes. In a directory, later changes
+    /// can then overwrite the files of removed chunks.
     pub fn committed(&mut self) {
         self.files.committed();
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same
-    /// parameters and metalayers, but no chunks. Exception: if the index is one repeated special
-    /// value, as after [`fill`](Self::fill), the copy has the same chunks.
+    /// parameters and metalayers, and no chunks. Exception: if the index chunk is one repeated
+    /// special value, as after [`fill`](Self::fill), the copy has the same chunks.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -182,7 +188,7 @@ impl Outline {
         self.offsets.len()
     }
 
-    /// Returns the total size of all chunks when decoded, in bytes.
+    /// Returns the total decoded size of all chunks, in bytes.
     pub fn nbytes(&self) -> u64 {
         self.header.nbytes
     }
@@ -194,7 +200,7 @@ impl Outline {
         if self.header.nbytes == 0 { 0 } else { self.header.cbytes }
     }
 
-    /// Returns the size of the chunks when decoded.
+    /// Returns the decoded size of the chunks.
     pub fn chunksize(&self) -> ChunkSize {
         self.header.chunksize
     }
@@ -222,11 +228,12 @@ impl Outline {
     /// Returns the location of the chunk at index `number`, or `None` if there is no chunk at this
     /// index.
     ///
-    /// `source` is the source that the outline was [read](Self::read) from. A part of the index is
-    /// read from it when it is first needed, but not after [`load`](Self::load).
+    /// `source` must be the source that the outline was [read](Self::read) from. If the index is
+    /// not [loaded](Self::load), the method reads the required part of the index from `source` when
+    /// this part is first needed.
     ///
     /// # Errors
-    /// - [`Error::Format`]: that part of the index is invalid;
+    /// - [`Error::Format`]: the required part of the index is invalid;
     /// - [`Error::Io`]: reading from `source` fails.
     pub fn offset<R: ReadAt + ?Sized>(
         &self,
@@ -236,15 +243,16 @@ impl Outline {
         self.offsets.get(number, source)
     }
 
-    /// Returns the location of the chunk at index `number`, or `None` if that part of the index is
-    /// not decoded yet or there is no chunk at this index.
+    /// Returns the location of the chunk at index `number`. Returns `None` if there is no chunk at
+    /// this index, or if this part of the index is not decoded yet.
     pub fn decoded(&self, number: u64) -> Option<Offset> {
         self.offsets.decoded(number)
     }
 
-    /// Returns whether `other`, which was just read from `source`, equals this outline. If this
-    /// outline has not decoded a part of the index, the position of this part in the index chunk is
-    /// compared, but not always its content.
+    /// Returns whether `other` equals this outline. The caller must have just read `other` from
+    /// `source`. If this outline has not decoded a part of the index, the method compares the
+    /// position of this part in the index chunk. It does not always compare the content of this
+    /// part.
     ///
     /// # Errors
     /// Fails with the errors of [`offset`](Self::offset) for `other`.
@@ -255,18 +263,18 @@ impl Outline {
         Ok(is_same && self.offsets.is_same(&other.offsets, source)?)
     }
 
-    /// Returns the size of a chunk when decoded, in bytes, or `None` if the
-    /// [chunk size](Self::chunksize) is not fixed. If chunk sizes vary, only the header of the chunk
+    /// Returns the decoded size of a chunk, in bytes, or `None` if the [chunk
+    /// size](Self::chunksize) is not fixed. If chunk sizes vary, only the header of each chunk
     /// states its size.
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
-        // At most the chunk size.
+        // The result is at most the chunk size.
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// Returns the memory that is left for one decoded metalayer, in bytes: [`Limits::metadata`]
-    /// minus the memory that the index uses. `stored` is the size of the frame, in bytes.
+    /// Returns the maximum memory for one decoded metalayer, in bytes: [`Limits::metadata`] minus
+    /// the memory that the index uses. `stored` is the size of the frame, in bytes.
     pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
         limits.metadata_of(stored).saturating_sub(self.offsets.held())
     }
@@ -274,15 +282,19 @@ impl Outline {
     /// Returns the chunk that an [`Offset::Special`] represents: a header without data.
     ///
     /// # Errors
-    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown; its size is not a
-    /// multiple of the typesize; `special` is [`Special::Value`]; or it is [`Special::Nan`] and the
-    /// typesize is neither 4 nor 8.
+    /// Fails with [`Error::Format`] if:
+    ///
+    /// - the size of the chunk is unknown, because the chunk sizes vary;
+    /// - the size of the chunk is not a multiple of the typesize;
+    /// - `special` is [`Special::Value`];
+    /// - `special` is [`Special::Nan`], and the typesize is not 4 or 8.
     pub fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
         let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
         let typesize = self.header.typesize;
         let params = Params {
             typesize,
-            // A value must not cross the boundary of two blocks, which have no other effect here.
+            // A value must not cross the boundary of two blocks. The block size has no other effect
+            // here.
             blocksize: self.header.params().blocksize.filter(|size| size.is_multiple_of(typesize)),
             ..Params::default()
         };
@@ -292,12 +304,15 @@ impl Outline {
         })
     }
 
-    /// Parses the header of the chunk at index `number` at the start of `head`. The chunk can
-    /// occupy up to `room` bytes. `at` is its position, for error messages.
+    /// Parses the header of the chunk at index `number`. `head` must start with this header. The
+    /// chunk can occupy up to `room` bytes. `at` is the position of the chunk, for error messages.
     ///
     /// # Errors
-    /// [`Error::Format`]: `head` does not start with the header of a chunk, or the chunk is longer
-    /// than `room`, has another size than the frame states, or is lazy.
+    /// Fails with [`Error::Format`] if:
+    ///
+    /// - `head` does not start with the header of a chunk;
+    /// - the chunk is lazy, or longer than `room`;
+    /// - the decoded size of the chunk differs from the size that the frame states.
     pub fn chunk_header(
         &self,
         number: u64,
@@ -349,12 +364,15 @@ impl Outline {
         &self.metalayers
     }
 
-    /// Adds a metalayer to the header, which becomes longer.
+    /// Adds a metalayer to the header. The header becomes longer.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the header has 16 metalayers, or one with this name; the name is not 1
-    /// to 31 bytes long or contains a NUL byte; all contents together have 2 GiB - 4 KiB or more;
-    /// or the frame is contiguous and has chunks, which would have to move.
+    /// Fails with [`Error::Argument`] if:
+    ///
+    /// - the header already has 16 metalayers, or a metalayer with this name;
+    /// - the name is not 1 to 31 bytes long, or contains a NUL byte;
+    /// - the contents of all metalayers have 2 GiB - 4 KiB or more in total;
+    /// - the frame is contiguous and has chunks, which would have to move.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.check_movable()?;
         section::check_new(name, content, pairs(&self.metalayers))?;
@@ -406,14 +424,16 @@ impl Outline {
         &self.vlmetalayers
     }
 
-    /// Adds a variable-length metalayer to the trailer, or replaces the content of the one with
-    /// this name. `chunk` is the compressed content.
+    /// Adds a variable-length metalayer to the trailer, or replaces the content of the existing
+    /// metalayer with this name. `chunk` is the compressed content.
     ///
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
-    /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; for a
-    ///   new metalayer: the trailer has 16 metalayers, the name is not 1 to 31 bytes long or
-    ///   contains a NUL byte, or all contents, compressed, have 2 GiB - 4 KiB or more in total.
+    /// - [`Error::Argument`], if
+    ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
+    ///   - the metalayer is new, and the trailer already has 16 metalayers;
+    ///   - the metalayer is new, and the name is not 1 to 31 bytes long or contains a NUL byte;
+    ///   - the metalayer is new, and the compressed contents have 2 GiB - 4 KiB or more in total.
     pub fn set_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
@@ -460,7 +480,8 @@ impl Outline {
         }
         let one =
             |metalayer: &Metalayer| 1 + metalayer.name.len() + 5 + 5 + metalayer.content.len();
-        // Around the metalayers: array, size of the index, map and array, each with its length.
+        // The section has 10 more bytes: the array, the size of the index, the map and the second
+        // array.
         let section = 10 + self.metalayers.iter().map(one).sum::<usize>();
         (MIN_HEADER_LEN + section) as u64
     }
@@ -482,8 +503,8 @@ impl Outline {
         out
     }
 
-    /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
-    /// last read or write are usually not encoded again.
+    /// Returns the index chunk, or no bytes if there are no chunks. Usually only those blocks of
+    /// the index are encoded that have changed since the last read or write.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the index is not [loaded](Self::load);
@@ -493,8 +514,8 @@ impl Outline {
         self.offsets.encode()
     }
 
-    /// Returns `false` if [`index`](Self::index) would return the chunk that was read or returned
-    /// last, and `true` if it can differ.
+    /// Returns `true` if the result of [`index`](Self::index) can differ from the index chunk that
+    /// was read or returned last.
     pub fn is_index_changed(&self) -> bool {
         self.offsets.is_changed()
     }
@@ -514,7 +535,8 @@ impl Outline {
         if sums.is_some() {
             let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);
             let crc = checksums::of_metadata(&self.header(frame_len), pairs(&self.vlmetalayers));
-            // What another program has changed stays marked, until the checksums are set again.
+            // After a change by another program, the checksums remain marked as outdated until they
+            // are set again.
             let is_valid = self.checksums.as_ref().is_none_or(|sums| sums.fault().is_none());
             let known_len = if is_valid { frame_len } else { 0 };
             checksums::complete(&mut out, count, known_len, crc);
@@ -528,7 +550,8 @@ impl Outline {
         Ok(out)
     }
 
-    /// Returns the size of the frame, in bytes. `end` is the size of index and trailer together.
+    /// Returns the size of the frame, in bytes. `end` is the total size of the index and the
+    /// trailer.
     pub fn frame_len(&self, end: usize) -> u64 {
         self.header_len() + self.room() + end as u64
     }

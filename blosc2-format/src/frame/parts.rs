@@ -1,7 +1,7 @@
 //! The parts of a stored frame other than its chunks: header, metalayers, index and trailer.
 //!
-//! [`Parts::find`] examines all of them and reports errors to a [`Checker`]. Reading and checking
-//! start with the same call: reading stops at the first error, and leaves most of a long index for
+//! [`Parts::find`] examines these parts and reports errors to a [`Checker`]. Readers and checks
+//! call this function first. A reader stops at the first error, and decodes most of a long index
 //! later.
 
 use super::checksums::{Checksums, NAME, of_metadata};
@@ -21,7 +21,7 @@ use crate::read_at::Ends;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// The maximum total size of the chunks: half of the range, so that sums do not overflow.
+/// The maximum total size of the chunks: half of the range of `i64`, so that sums do not overflow.
 const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
 
 /// An outline, and the positions of its parts in the source.
@@ -37,8 +37,9 @@ pub(crate) struct Parts {
 }
 
 impl Outline {
-    /// Reads the outline of the frame at the start of `source`: everything except the chunks. Like
-    /// [`Frame::open`](super::Frame::open), it leaves parts of a long index for later.
+    /// Reads the outline of the frame at the start of `source`: all parts except the chunks. Parts
+    /// of a long index are read or decoded later, as described at
+    /// [`Frame::open`](super::Frame::open).
     ///
     /// # Errors
     /// Fails with the errors of [`Frame::open`](super::Frame::open).
@@ -52,8 +53,8 @@ impl Outline {
 }
 
 impl Parts {
-    /// Reads everything except the chunks of the frame at the start of `source`, and of a long
-    /// index only what is needed to find the rest. Fails with the first error.
+    /// Reads all parts except the chunks of the frame at the start of `source`. Of a long index,
+    /// reads only the bytes that are needed to find its blocks. Fails with the first error.
     pub(super) fn read<R: ReadAt + ?Sized>(
         source: &R,
         layout: Layout,
@@ -69,7 +70,7 @@ impl Parts {
         }
     }
 
-    /// Examines `source`, which has to start with a frame in this layout.
+    /// Examines `source`, which must start with a frame in this layout.
     ///
     /// Returns `None` if an error prevents finding the other parts.
     ///
@@ -135,7 +136,7 @@ impl Parts {
             };
             field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }
-        // The index can use what the metalayers leave.
+        // The index can use the memory that the metalayers do not need.
         let mut rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
         let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
@@ -185,7 +186,7 @@ fn check_end(end: u64, expected: u64, checker: &mut Checker<'_>) {
     }
 }
 
-/// Checks the fields that reading the header ignores, because nothing depends on them.
+/// Checks the fields that readers ignore, because no other part depends on these fields.
 fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Checker<'_>) {
     for (at, marker) in field::MARKERS {
         if head[at] != marker {

@@ -36,23 +36,27 @@ pub struct Frame<R> {
     outline: Outline,
     limits: Limits,
     decoder: Decoder,
-    /// The stored bytes of the last decoded chunk, kept to reuse the memory.
+    /// A buffer for the stored bytes of a chunk, which is reused for the next chunk.
     stored: Vec<u8>,
 }
 
 impl<R: ReadAt> Frame<R> {
-    /// Opens the frame at the start of `source`; bytes after its end are ignored.
+    /// Opens the frame at the start of `source`. Bytes after the end of the frame are ignored.
     ///
     /// Reads the header, the trailer and the index, but no chunk.
     ///
-    /// If the index has more than 2,048 entries and is compressed as by C-Blosc2, it is decoded and
-    /// checked in parts, when they are needed. If it also has more than 64 KiB as stored, the
-    /// parts are read when they are needed. Any other index is read and decoded completely.
+    /// A long index is processed in parts:
+    ///
+    /// - If the index has more than 2,048 entries and the form that C-Blosc2 writes, each part is
+    ///   decoded and checked when it is needed.
+    /// - If the stored size of such an index also exceeds 64 KiB, each part is read when it is
+    ///   needed.
+    /// - Any other index is read and decoded completely when the frame is opened.
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the index or the trailer violates a rule; the first
     ///   violation is returned;
-    /// - [`Error::Limit`]: they exceed `limits`;
+    /// - [`Error::Limit`]: the header, the index or the trailer exceeds `limits`;
     /// - [`Error::Unsupported`]: decoding the index needs a codec or a filter that is not
     ///   supported;
     /// - [`Error::Io`]: reading from `source` fails.
@@ -67,7 +71,7 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// - [`Error::Io`]: the index file is missing, or reading it fails;
     /// - [`Error::Format`]: the index file violates a rule; the first violation is returned;
-    /// - [`Error::Limit`]: it exceeds `limits`;
+    /// - [`Error::Limit`]: the index file exceeds `limits`;
     /// - [`Error::Unsupported`]: decoding the index needs a codec or a filter that is not
     ///   supported.
     pub fn open_directory<F>(folder: F, limits: &Limits) -> Result<Self, Error>
@@ -130,9 +134,9 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// - [`Error::Format`]: the chunk with the content violates a rule;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
-    /// - [`Error::Limit`]: the content and the buffers for decoding it need more memory than
-    ///   [`Limits::metadata`] minus the memory that the index uses, or the content is larger than
-    ///   [`Limits::memory`];
+    /// - [`Error::Limit`]: the content is larger than [`Limits::memory`];
+    /// - [`Error::Limit`]: the content, the buffers for decoding and the index together need more
+    ///   memory than [`Limits::metadata`];
     /// - [`Error::Io`]: the source cannot determine its size.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
@@ -173,9 +177,11 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
-    /// - [`Error::Format`]: the index or the header of the chunk violates a rule, there is no chunk
-    ///   at the position that the index states, the file of the chunk is missing, or the chunk
-    ///   differs from its [checksum](super::checksum);
+    /// - [`Error::Format`], if
+    ///   - the index or the header of the chunk violates a rule;
+    ///   - there is no chunk at the position that the index states, or the file of the chunk is
+    ///     missing;
+    ///   - the chunk differs from its [checksum](super::checksum);
     /// - [`Error::Limit`]: the chunk exceeds the limits;
     /// - [`Error::Io`]: reading fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
@@ -184,9 +190,9 @@ impl<R: ReadAt> Frame<R> {
         Ok(chunk)
     }
 
-    /// Replaces the content of `chunk` by the chunk at index `number`, as [`chunk`](Self::chunk)
-    /// returns it. The memory of `chunk` is reused, unless the location of the chunk is
-    /// [`Offset::Special`]. On an error the content of `chunk` is unspecified.
+    /// Replaces the content of `chunk` by the chunk at index `number`, in the form that the method
+    /// [`chunk`](Self::chunk) returns. The memory of `chunk` is reused, except for a chunk whose
+    /// location is [`Offset::Special`]. On an error the content of `chunk` is unspecified.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).
@@ -205,7 +211,7 @@ impl<R: ReadAt> Frame<R> {
         self.outline.verify(number, offset, chunk)
     }
 
-    /// Returns the size of the chunk at index `number` when decoded, in bytes.
+    /// Returns the decoded size of the chunk at index `number`, in bytes.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).
@@ -215,7 +221,7 @@ impl<R: ReadAt> Frame<R> {
             return Ok(nbytes.into());
         }
         if self.outline.is_unverified(number) {
-            // Its header may be damaged.
+            // Reads the complete chunk, because its header may be damaged.
             self.chunk(number)?;
         }
         match offset {
@@ -224,8 +230,9 @@ impl<R: ReadAt> Frame<R> {
         }
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk. C: `blosc2_schunk_decompress_chunk`. Python:
+    /// `SChunk.decompress_chunk`.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:
@@ -242,12 +249,12 @@ impl<R: ReadAt> Frame<R> {
         outcome
     }
 
-    /// Returns a mutable reference to the source; for a directory, to the index file.
+    /// Returns a mutable reference to the source. For a directory, the source is the index file.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.source
     }
 
-    /// Returns the source; for a directory, the index file.
+    /// Returns the source. For a directory, the source is the index file.
     pub fn into_inner(self) -> R {
         self.source
     }

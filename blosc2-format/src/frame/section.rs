@@ -1,7 +1,7 @@
 //! Sections of metalayers: uncompressed in the header, compressed in the trailer.
 //!
-//! A section is a msgpack array of three: the size of the index, the index (a map from names to the
-//! offsets of the contents), and the array of the contents.
+//! A section is a msgpack array with three elements: the size of the index; the index, which is a
+//! map from names to the offsets of the contents; and the array of the contents.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::report::Checker;
 
 /// The maximum number of fixed-length metalayers of a frame, a limit of C-Blosc2.
 ///
-/// Variable-length metalayers can be added up to the same number; for reading, see
-/// [`MAX_VLMETALAYERS`].
+/// This is also the maximum number of variable-length metalayers that a writer can add. For the
+/// maximum number in a frame that is read, see [`MAX_VLMETALAYERS`].
 pub const MAX_METALAYERS: usize = 16;
 /// The maximum number of variable-length metalayers when a frame is read, a limit of C-Blosc2.
 ///
-/// C-Blosc2 writes at most [`MAX_METALAYERS`], and this crate adds none beyond that number.
+/// C-Blosc2 and this crate write at most [`MAX_METALAYERS`] variable-length metalayers.
 pub const MAX_VLMETALAYERS: usize = 8192;
 /// The maximum length of the name of a metalayer, in bytes.
 pub const MAX_NAME_LEN: usize = 31;
@@ -122,7 +122,7 @@ impl Cursor<'_> {
         Some(*taken)
     }
 
-    /// Skips a marker. Reports another one, which has no further effect.
+    /// Skips a marker. Reports a wrong marker, which has no further effect.
     fn marker(&mut self, marker: u8, checker: &mut Checker<'_>) -> Option<()> {
         let at = self.at as u64;
         let [found] = self.take(checker)?;
@@ -132,7 +132,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Reads a name, and returns it with the position and the value of the offset of its content.
+    /// Reads a name. Returns the name, and the position and the value of the offset of its content.
     fn name(&mut self, checker: &mut Checker<'_>) -> Option<(String, usize, i32)> {
         let at = self.at;
         let [marker] = self.take(checker)?;
@@ -203,7 +203,7 @@ pub(crate) fn write(out: &mut Vec<u8>, lead: usize, metalayers: &[(&str, &[u8])]
     }
 }
 
-/// Checks that a metalayer can be added to the others.
+/// Checks that a metalayer can be added to the existing metalayers.
 pub(crate) fn check_new<'a>(
     name: &str,
     content: &[u8],

@@ -1,7 +1,7 @@
 //! Suspect fields of the header: fields that would explain other findings.
 //!
-//! A wrong size shows at another position: no index, no trailer, chunks of another length. The
-//! check notes the field itself as well.
+//! A wrong size causes a finding at another position: no index, no trailer, or chunks of another
+//! length. In this case the check also adds a note about the size field.
 
 use super::field::{self, Field};
 use super::header::TRAILER_LEN_FROM_END;
@@ -9,7 +9,7 @@ use super::parts::Parts;
 use super::{Layout, Offset, rules};
 use crate::report::{Checker, Finding, Part, Rule};
 
-/// A position, a number of bytes, and what is expected of them.
+/// A position, a number of bytes, and the expected content.
 type Suspect = (u64, u64, &'static str);
 
 const fn suspect(field: Field, expected: &'static str) -> Suspect {
@@ -36,7 +36,8 @@ pub(super) fn note(
     let mut differ: Vec<(Suspect, usize)> = Vec::new();
     for finding in checker.findings().get(before..).unwrap_or_default() {
         let Some(field) = field_of(finding, frame_len, parts) else { continue };
-        // Some chunks can differ from the frame, but not all of them.
+        // Some chunks can differ from the header of the frame. If all chunks differ, the header is
+        // suspect.
         if let Part::Chunk(_) = finding.part {
             match differ.iter_mut().find(|(each, _)| *each == field.1) {
                 Some((_, count)) => *count += 1,
@@ -107,7 +108,7 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
     }
 }
 
-/// Values that the chunks state as well.
+/// Returns a suspect field whose value the chunks state as well.
 fn of_chunks(field: Field) -> Suspect {
     suspect(field, "what the chunks state")
 }

@@ -10,9 +10,9 @@ use crate::chunk::{Params, Special};
 
 /// Writes a contiguous frame.
 ///
-/// The header and the index are identical to those of C-Blosc2 3.3.2 for the same chunks.
-/// [`finish`](Self::finish) completes the frame; until then the destination contains no valid
-/// frame.
+/// For the same chunks, the header and the index are identical to the parts that C-Blosc2 3.3.2
+/// writes. [`finish`](Self::finish) completes the frame. Before that call, the destination contains
+/// no valid frame.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -42,14 +42,16 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Creates the writer of a frame at the current position of `out`. `params` describes how data
-    /// is compressed, and is stored in the header; `metalayers` are the fixed-length metalayers of
-    /// the header.
+    /// Creates the writer of a frame at the current position of `out`. `params` contains the
+    /// compression parameters, which are also stored in the header. `metalayers` are the
+    /// fixed-length metalayers of the header.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
-    ///   with the same name, or contents of 2 GiB - 4 KiB or more in total; or a name that is not 1
-    ///   to 31 bytes long or contains a NUL byte;
+    /// - [`Error::Argument`], if
+    ///   - `params` contains a value that a chunk cannot have;
+    ///   - there are more than 16 metalayers, or two metalayers have the same name;
+    ///   - the contents of all metalayers have 2 GiB - 4 KiB or more in total;
+    ///   - a name is not 1 to 31 bytes long, or contains a NUL byte;
     /// - [`Error::Io`]: an operation of `out` fails.
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
@@ -58,11 +60,12 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self { out, start, builder })
     }
 
-    /// Writes [checksums](super::checksum) of the chunks, the header and the metalayers, which
-    /// readers compare. By default there are none.
+    /// Enables [checksums](super::checksum) of the chunks, the header and the metalayers.
+    /// [`finish`](Self::finish) writes them, and readers of this crate compare them. By default a
+    /// frame has no checksums.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there are chunks already, or 16 variable-length metalayers.
+    /// [`Error::Argument`]: the frame already has chunks, or 16 variable-length metalayers.
     pub fn write_checksums(&mut self) -> Result<(), Error> {
         self.builder.outline.set_checksums(Some(Vec::new()))
     }
@@ -70,14 +73,17 @@ impl<W: Write + Seek> Writer<W> {
     /// Compresses `data` and appends it as a chunk. C: `blosc2_schunk_append_buffer`. Python:
     /// `SChunk.append_data`.
     ///
-    /// Chunks can have different sizes. But if all chunks have the same size, except for a shorter
-    /// last one, readers can compute which chunk contains an item. As in the C library, a chunk
-    /// that is shorter than a block reduces the block size of all later chunks.
+    /// Chunks can have different sizes. If all chunks have the same size, readers can compute the
+    /// index of the chunk that contains an item. A shorter last chunk is allowed in this case.
+    ///
+    /// As in the C library, a chunk that is shorter than a block reduces the block size of all
+    /// later chunks.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the
-    ///   filters; the frame contains chunks with variable-length blocks; or it has the maximum
-    ///   number of chunks;
+    /// - [`Error::Argument`], if
+    ///   - `data` is empty or longer than a chunk can be, or the filters do not support it;
+    ///   - the frame contains chunks with variable-length blocks;
+    ///   - the frame already has the maximum number of chunks;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
     /// - [`Error::Io`]: the destination fails.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
@@ -90,9 +96,11 @@ impl<W: Write + Seek> Writer<W> {
     /// `blosc2_schunk_append_chunk`.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are longer than a
-    ///   chunk can be or not supported by the filters; the frame contains chunks without
-    ///   variable-length blocks; or it has the maximum number of chunks;
+    /// - [`Error::Argument`], if
+    ///   - `blocks` is empty, or a block is empty;
+    ///   - the blocks are longer than a chunk can be, or the filters do not support them;
+    ///   - the frame contains chunks without variable-length blocks;
+    ///   - the frame already has the maximum number of chunks;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
     /// - [`Error::Io`]: the destination fails.
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
@@ -104,7 +112,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule;
-    /// - [`Error::Argument`]: `chunk` is invalid, or there are too many chunks: see
+    /// - [`Error::Argument`]: `chunk` is invalid or there are too many chunks, as described at
     ///   [`Outline::insert`](super::Outline::insert);
     /// - [`Error::Io`]: the destination fails.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
@@ -115,13 +123,19 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
-    /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
+    /// bytes. Only the index records these chunks. C: `blosc2_schunk_fill_special`. Python:
+    /// `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the typesize;
-    /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
-    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the typesize is neither 4 nor 8,
-    /// or greater than the block size.
+    /// Fails with [`Error::Argument`] if:
+    ///
+    /// - the frame has chunks;
+    /// - `nbytes` or `chunksize` is not a multiple of the typesize;
+    /// - `chunksize` is 0 or too large for a chunk;
+    /// - the frame would have more chunks than a frame can have;
+    /// - `special` is [`Special::Value`];
+    /// - `special` is [`Special::Nan`], and the typesize is not 4 or 8, or is greater than the
+    ///   block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }
@@ -130,9 +144,12 @@ impl<W: Write + Seek> Writer<W> {
     /// `blosc2_vlmeta_add`. Python: `SChunk.vlmeta`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the trailer has 16 metalayers, or one with this name; the name is not 1
-    /// to 31 bytes long or contains a NUL byte; `content` is longer than a chunk can be; or all
-    /// contents, compressed, have 2 GiB - 4 KiB or more in total.
+    /// Fails with [`Error::Argument`] if:
+    ///
+    /// - the trailer already has 16 metalayers, or a metalayer with this name;
+    /// - the name is not 1 to 31 bytes long, or contains a NUL byte;
+    /// - `content` is longer than a chunk can be;
+    /// - the compressed contents of all metalayers have 2 GiB - 4 KiB or more in total.
     pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer(name, content)
     }
@@ -141,9 +158,11 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
-    /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; the
-    ///   trailer has 16 metalayers, or one with this name; the name is not 1 to 31 bytes long or
-    ///   contains a NUL byte; or all contents, compressed, have 2 GiB - 4 KiB or more in total.
+    /// - [`Error::Argument`], if
+    ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
+    ///   - the trailer already has 16 metalayers, or a metalayer with this name;
+    ///   - the name is not 1 to 31 bytes long, or contains a NUL byte;
+    ///   - the compressed contents of all metalayers have 2 GiB - 4 KiB or more in total.
     pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer_chunk(name, chunk)
     }
@@ -158,8 +177,8 @@ impl<W: Write + Seek> Writer<W> {
         &self.out
     }
 
-    /// Writes the index, the trailer and the header. Returns the destination, positioned at the end
-    /// of the frame.
+    /// Writes the index, the trailer and the header. Returns the destination, whose position is the
+    /// end of the frame.
     ///
     /// # Errors
     /// [`Error::Io`]: the destination fails.

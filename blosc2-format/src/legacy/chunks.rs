@@ -11,7 +11,7 @@ pub(crate) fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// Returns the length of the chunk that starts at `at` and ends before `end`, or `None` if there is
-/// none.
+/// no such chunk.
 pub(crate) fn chunk_len<R: ReadAt + ?Sized>(
     source: &R,
     at: u64,
@@ -52,7 +52,7 @@ pub(crate) fn read_chunk<R: ReadAt + ?Sized>(
     Ok(Some(source.read_vec_at(at, len)?))
 }
 
-/// Reads and decodes chunks that have to exist.
+/// Reads and decodes chunks that must exist.
 #[derive(Debug)]
 pub(crate) struct Reader<R> {
     pub(crate) source: R,
@@ -78,7 +78,7 @@ impl<R: ReadAt> Reader<R> {
         FormatError::new("chunk", 0, expected, "none").moved(at).into()
     }
 
-    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk.
+    /// Decodes a chunk into `data`, and sets the length of `data` to the decoded size of the chunk.
     pub(crate) fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<(), Error> {
         self.decoder.decode_vec(&Chunk::new(bytes, &self.limits)?, data)
     }
@@ -145,7 +145,7 @@ pub(crate) fn limited(
     Ok(())
 }
 
-/// The old library split data of more than this size into blocks.
+/// The maximum size of data that the old library stored in one block.
 pub(crate) const MAX_BLOCKSIZE: usize = 32 << 10;
 
 /// Returns the sizes in the header of a chunk that stores `data`.

@@ -1,4 +1,4 @@
-//! Ranges of bytes that should fill a part of a file without gaps and overlaps.
+//! Ranges of bytes that should fill a part of a file without gaps and without overlaps.
 
 use crate::report::{Checker, Part, Rule};
 
@@ -21,7 +21,7 @@ impl Span {
 }
 
 /// Checks that the spans fill the bytes from `start` to `end`. Removes overlapping spans and sorts
-/// the others by position.
+/// the remaining spans by position.
 ///
 /// The total length of the remaining spans is at most the size of the file, even if the file refers
 /// to the same bytes repeatedly.

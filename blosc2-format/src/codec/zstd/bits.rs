@@ -2,8 +2,8 @@
 
 use super::{Fault, broken};
 
-/// Reads bits from the last to the first. Reading past the first one returns zeros; `left` records
-/// it.
+/// Reads bits from the last to the first. Reading past the first bit returns zeros and makes `left`
+/// negative.
 pub(super) struct Bits<'a> {
     data: &'a [u8],
     /// The number of unread bits; negative after reading too many.
@@ -13,7 +13,8 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// The highest set bit marks the end of the stream and is not part of it.
+    /// Creates the reader. The highest set bit marks the end of the stream and is not part of the
+    /// stream.
     pub(super) fn new(data: &'a [u8]) -> Result<Self, Fault> {
         match data.last() {
             None | Some(0) => Err(broken("a set bit that ends the bits", "none")),

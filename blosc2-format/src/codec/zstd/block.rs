@@ -1,4 +1,5 @@
-//! Compressed blocks: literals, and sequences that place them and repeat earlier data.
+//! Compressed blocks: literals, and sequences. Each sequence copies literals to the output, and
+//! repeats earlier output.
 
 use super::bits::Bits;
 use super::fse::Table;
@@ -12,7 +13,8 @@ pub(super) const MAX_BLOCK: usize = 128 << 10;
 const MIN_MATCH: u32 = 3;
 /// The offsets at the start of a frame.
 const FIRST_OFFSETS: [u32; 3] = [1, 4, 8];
-/// Literals are copied in words of this size, and can be read past their end by one word.
+/// Literals are copied in words of this size. A copy can read up to one word past the end of the
+/// literals.
 const WORD: usize = 16;
 
 const LITERAL_CODES: usize = 36;
@@ -248,8 +250,9 @@ impl History {
         Ok(rest)
     }
 
-    /// Decodes a block to `out` from `start` on, at most `max` bytes, and returns where it ends.
-    /// Matches can refer to any earlier byte of `out`, and before it to `dictionary`.
+    /// Decodes a block to `out` from `start` on, at most `max` bytes. Returns the end of the
+    /// decoded bytes. Matches can refer to all earlier bytes of `out`, and to the bytes of
+    /// `dictionary`, which precede `out`.
     pub(super) fn decode(
         &mut self,
         block: &[u8],
@@ -365,7 +368,7 @@ impl History {
     }
 }
 
-/// Returns the offset that `value` represents: one of the `recent` ones, or a new one.
+/// Returns the offset that `value` represents: one of the `recent` offsets, or a new offset.
 #[inline(always)]
 fn next_offset(recent: &mut [u32; 3], value: u64, no_literals: bool) -> u32 {
     if value > 3 {

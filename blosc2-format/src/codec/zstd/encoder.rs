@@ -20,7 +20,7 @@ impl Compressor {
     }
 }
 
-/// A writer that accepts everything; `at` is `None` after something did not fit.
+/// A writer that never fails. `at` becomes `None` when written bytes do not fit.
 struct Sink<'a> {
     out: &'a mut [u8],
     at: Option<usize>,

@@ -6,7 +6,8 @@ use super::{Fault, broken};
 /// A state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct State {
-    /// The meaning of its symbol: the symbol itself, or the minimum of a range of values.
+    /// The meaning of the symbol of the state: the symbol itself, or the minimum of a range of
+    /// values.
     pub(super) base: u32,
     /// The number of bits added to `base`.
     pub(super) extra: u8,
@@ -41,8 +42,8 @@ impl Table {
         self.known = true;
     }
 
-    /// Sets the table from the frequencies of the symbols; `-1` means less than one. `meaning`
-    /// returns the meaning of a symbol.
+    /// Sets the table from the frequencies of the symbols. The frequency `-1` means less than one.
+    /// `meaning` returns the meaning of a symbol.
     pub(super) fn set(
         &mut self,
         counts: &[i16],
@@ -116,8 +117,8 @@ impl Table {
             if symbol > max_symbol {
                 return Err(broken(format_args!("symbols up to {max_symbol}"), symbol));
             }
-            // Values from 0 to `left + 1` use the minimum number of bits, the lower ones one bit
-            // less.
+            // Values from 0 to `left + 1` use the minimum number of bits. The lower values use one
+            // bit less.
             let most = left as u32 + 1;
             let bits = most.ilog2() + 1;
             let half = (1 << (bits - 1)) - 1;
@@ -161,7 +162,7 @@ impl Table {
         self.states[bits.read(self.log) as usize & ((1 << MAX_LOG) - 1)]
     }
 
-    /// Returns the state after `state`. Its bits have to be prepared.
+    /// Returns the state after `state`. The caller must have prepared the bits of the transition.
     #[inline(always)]
     pub(super) fn next(&self, state: State, bits: &mut Bits<'_>) -> State {
         let index = usize::from(state.next) + bits.read(state.bits.into()) as usize;

@@ -6,7 +6,7 @@ use super::{Fault, broken};
 
 /// The maximum number of bits of a code.
 const MAX_BITS: u32 = 11;
-/// The number of symbols that the prepared bits are sufficient for.
+/// The number of symbols that can be decoded with the prepared bits.
 const AT_ONCE: usize = 5;
 
 /// The symbol and the length of its code, for all values of the next `log` bits.
@@ -46,8 +46,8 @@ impl Codes {
         Ok(len)
     }
 
-    /// Sets the codes from the weights of all symbols except the last one, whose weight follows
-    /// from the others.
+    /// Sets the codes from the weights of all symbols except the last symbol. The other weights
+    /// determine the weight of the last symbol.
     fn set(&mut self, weights: &mut [u8; 256], count: usize) -> Result<(), Fault> {
         let bad = || broken("weights that make a whole set of codes", "others");
         if weights[..count].iter().any(|&weight| u32::from(weight) > MAX_BITS) {
@@ -172,7 +172,7 @@ fn unpack(packed: &[u8], weights: &mut [u8; 256]) -> Result<usize, Fault> {
         return Err(broken("two states", "fewer bits"));
     }
     let mut count = 0;
-    // The two states alternate until there are no bits for the next one.
+    // The two states alternate until there are no bits for the next state.
     while bits.left >= 0 {
         if count > 253 {
             return Err(broken("weights of 256 symbols or less", "more"));

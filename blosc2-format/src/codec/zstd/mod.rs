@@ -1,9 +1,9 @@
 //! Zstandard frames: a stream is one frame.
 //!
-//! The decoder is implemented here. It decodes directly to the destination, so that no header can
-//! cause an allocation, and it accepts nothing that the decoder of C rejects. Every build includes
-//! it, because Zstandard is the default codec. The encoder is another crate, with the feature
-//! `zstd`.
+//! This module implements the decoder. The decoder decodes directly to the destination, so that no
+//! header can cause an allocation. It rejects each stream that the C decoder rejects. Every build
+//! includes the decoder, because Zstandard is the default codec. The encoder is in another crate
+//! and needs the feature `zstd`.
 
 mod bits;
 mod block;
@@ -28,8 +28,8 @@ fn broken(expected: impl ToString, found: impl ToString) -> Fault {
     Fault::new(0, expected, found)
 }
 
-/// Returns the version of the format if it is one of the early versions, which changed between
-/// releases.
+/// Returns the version of the format, if the stream has one of the early formats, which changed
+/// between releases.
 pub(super) fn early_version(stream: &[u8]) -> Option<&'static str> {
     match u32::from_le_bytes(*stream.first_chunk()?) {
         0x1eb5_2ffd => Some("0.1"),
@@ -77,7 +77,7 @@ impl Dictionary {
 }
 
 impl Decompressor {
-    /// Decompresses a frame, which has to fill `out` exactly and to be the whole of `stream`.
+    /// Decompresses a frame, which must fill `out` exactly. `stream` must contain nothing else.
     pub(super) fn decompress(
         &mut self,
         stream: &[u8],

@@ -16,7 +16,7 @@ fn round(sum: u64, word: u64) -> u64 {
     sum.wrapping_add(word.wrapping_mul(PRIMES[1])).rotate_left(31).wrapping_mul(PRIMES[0])
 }
 
-/// The hash of `data`, its seed being 0.
+/// Returns the hash of `data` with the seed 0.
 pub(super) fn hash(data: &[u8]) -> u64 {
     let blocks = data.chunks_exact(32);
     let rest = blocks.remainder();

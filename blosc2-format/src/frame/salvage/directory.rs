@@ -9,11 +9,13 @@ use crate::directory::{self, Folder};
 use crate::frame::Layout;
 use crate::{Error, Limits, ReadAt};
 
-/// Finds the intact parts of a damaged directory, in which files are missing, truncated, or contain
-/// wrong bytes.
+/// Finds the intact parts of a damaged directory. Files of the directory can be missing, truncated,
+/// or contain wrong bytes.
 ///
-/// Works like [`salvage`](super::salvage), except that a chunk file of any size is read. Without an
-/// index the chunks are in the order of their file numbers. At most one file is in memory at a time.
+/// Works like [`salvage`](super::salvage), with these differences:
+///
+/// - Chunk files of any size are read, at most one file at a time.
+/// - Without an index, the chunks are in the order of their file numbers.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -32,8 +34,9 @@ use crate::{Error, Limits, ReadAt};
 /// ```
 ///
 /// # Errors
-/// - [`Error::Io`]: `folder` or reading a file fails; a missing index file is not an error;
-/// - [`Error::Limit`]: the index, or the metalayers, need more than [`Limits::metadata`].
+/// - [`Error::Io`]: an operation of `folder` or reading a file fails (a missing index file is not
+///   an error);
+/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`].
 pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salvaged, Error> {
     let mut numbers: Vec<u64> =
         folder.names()?.iter().filter_map(|name| directory::chunk_number(name)).collect();

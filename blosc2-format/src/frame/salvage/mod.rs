@@ -21,7 +21,7 @@ use crate::chunk::{self, Chunk, Params, Special};
 use crate::report::{Checker, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// The intact parts of a damaged frame, sufficient to write a new one.
+/// The intact parts of a damaged frame. They are sufficient to write a new frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -40,33 +40,36 @@ use crate::{Error, Limits, ReadAt};
 pub struct Salvaged {
     /// The header, if its fields are plausible. Its lengths can be wrong.
     pub header: Option<Header>,
-    /// The compression parameters: those of the header if the chunks do not contradict it,
-    /// otherwise those of the first chunk. In the second case the level and the split mode are the
-    /// defaults, and the typesize is 1 if it was above 255. Without a header and without chunks, all
-    /// parameters are the defaults.
+    /// The compression parameters. They come from the first available source:
+    ///
+    /// 1. the header, if the chunks do not contradict it;
+    /// 2. the first chunk. The level and the split mode then have their defaults, and a typesize
+    ///    above 255 becomes 1;
+    /// 3. the defaults.
     pub params: Params,
     /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,
-    /// The metalayers of the trailer whose contents are intact. Each content is a compressed chunk, as
+    /// The metalayers of the trailer with intact contents. Each content is a compressed chunk, as
     /// stored. `None` if no valid trailer was found.
     pub vlmetalayers: Option<Vec<Metalayer>>,
     /// The chunks, in the order described by [`order`](Self::order).
     pub chunks: Vec<Piece>,
-    /// Whether the chunks are in the order of an index or in that of the file.
+    /// The order of the chunks: the order of an index, or the order in the file.
     pub order: Order,
-    /// Intact chunks that the index does not refer to, in the order of the file: replaced or
-    /// deleted chunks, and chunks written after the index. Empty without an index.
+    /// Intact chunks that the index does not refer to, in the order of the file. These are replaced
+    /// or deleted chunks, and chunks that were written after the index. Empty if no index was
+    /// found.
     pub unnamed: Vec<IntactChunk>,
-    /// The number of bytes that belong to no intact part. In a directory, the bytes of the index
-    /// file and the chunk files are counted.
+    /// The number of bytes that belong to no intact part. In a directory, this number includes
+    /// bytes of the index file and of the chunk files.
     pub damaged: u64,
-    /// Whether the frame had [checksums](super::checksum). They are not among the
-    /// [variable-length metalayers](Self::vlmetalayers).
+    /// Whether the frame had [checksums](super::checksum). [`vlmetalayers`](Self::vlmetalayers)
+    /// does not contain the metalayer with the checksums.
     pub has_checksums: bool,
     /// Whether the header or the metalayers differ from their checksum.
     pub is_metadata_changed: bool,
-    /// Whether the whole source was examined: `false` if the search stopped because too many bytes
-    /// looked like chunks but were none.
+    /// Whether the complete source was examined. `false` if the search stopped because too many
+    /// bytes looked like chunks and were not chunks.
     pub is_complete: bool,
 }
 
@@ -87,16 +90,21 @@ pub struct Salvaged {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// The order of the frame: an index was found. A damaged chunk is a [`Piece::Lost`].
+    /// The order of the chunks in the frame, because an index was found. A damaged chunk is a
+    /// [`Piece::Lost`].
     Index,
-    /// The order of the positions in the file: no index was found. Old versions of updated chunks,
-    /// and deleted chunks, are indistinguishable from the others. Lost chunks, and special chunks
-    /// that only the index stores (zeros, NaN, uninitialized), have no entry. Inserted chunks, and
-    /// new versions of updated chunks, can be at the end.
+    /// The order of the positions in the file, because no index was found. This order has several
+    /// effects:
+    ///
+    /// - Deleted chunks, and old versions of updated chunks, are included: they cannot be
+    ///   distinguished from current chunks.
+    /// - Lost chunks have no entry. Special chunks that only the index records (zeros, NaN,
+    ///   uninitialized) also have no entry.
+    /// - Inserted chunks, and new versions of updated chunks, can be at the end.
     File,
 }
 
-/// What [`salvage`] recovers of one chunk.
+/// The result of [`salvage`] for one chunk.
 ///
 /// ```
 /// use blosc2_format::frame::{IntactChunk, Piece};
@@ -109,11 +117,11 @@ pub enum Order {
 pub enum Piece {
     /// The chunk is intact.
     Intact(IntactChunk),
-    /// The chunk is special (constant), and only the index stores it.
+    /// The chunk is special (constant), and only the index records it.
     Special {
         /// The value.
         special: Special,
-        /// The size when decoded, in bytes.
+        /// The decoded size, in bytes.
         nbytes: u32,
     },
     /// The chunk is damaged or missing, or it is special (constant) and its size is unknown.
@@ -133,32 +141,37 @@ pub enum Piece {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IntactChunk {
-    /// The position in bytes from the start of the source. In a directory, the file number; the
-    /// chunk is at the start of the file.
+    /// The position in bytes from the start of the source. In a directory, the file number of the
+    /// chunk.
     pub at: u64,
-    /// The size as stored, in bytes.
+    /// The stored size, in bytes.
     pub len: u32,
-    /// The size when decoded, in bytes.
+    /// The decoded size, in bytes.
     pub nbytes: u32,
 }
 
-/// Finds the intact parts of a damaged contiguous frame, which is truncated or contains wrong
-/// bytes.
+/// Finds the intact parts of a damaged contiguous frame. The frame can be truncated or contain
+/// wrong bytes.
 ///
-/// A frame whose writer was interrupted can end with a [journal](super::journal), which contains the
-/// bytes that the unfinished change has overwritten. This function does not restore them: the caller
-/// has to write them back first.
+/// If the writer of a frame was interrupted, the file can end with a [journal](super::journal),
+/// which contains the bytes that the unfinished change has overwritten. This function does not
+/// restore these bytes: the caller must first write them back.
 ///
-/// Every chunk is decoded, unless its codec or a filter is not supported or decoding it exceeds
-/// `limits`: then only its structure is checked. A chunk whose stored size exceeds
-/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum) and an intact
-/// index, a chunk that differs from its checksum counts as damaged. The checksums are ignored if they
-/// are outdated: a program that does not update them has changed the length of the frame or the number
-/// of chunks. Without checksums, a chunk with changed bytes counts as intact if it can still be decoded.
-/// The time is proportional to the size of the data and of `source`.
+/// The function decodes every chunk. If the codec or a filter is not supported, or if decoding
+/// exceeds `limits`, it checks only the structure of the chunk. These chunks count as damaged:
 ///
-/// If the index is lost and the data of a damaged chunk contains the bytes of another chunk, this
-/// inner chunk is mistaken for a chunk of the frame.
+/// - a chunk that violates a rule or cannot be decoded;
+/// - a chunk whose stored size exceeds [`Limits::memory`];
+/// - a chunk that differs from its checksum, if the frame has [checksums](super::checksum) and an
+///   intact index.
+///
+/// Outdated checksums are ignored. Checksums are outdated if a program that does not update them
+/// has changed the length of the frame or the number of chunks. Without checksums, a chunk with
+/// changed bytes counts as intact if it can still be decoded. The run time is proportional to the
+/// size of the data and of `source`.
+///
+/// The data of a damaged chunk can contain the bytes of another chunk. If the index is lost, the
+/// function mistakes this inner chunk for a chunk of the frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -186,7 +199,7 @@ pub struct IntactChunk {
 ///
 /// # Errors
 /// - [`Error::Io`]: reading from `source` fails;
-/// - [`Error::Limit`]: the index, or the metalayers, need more than [`Limits::metadata`].
+/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`].
 pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvaged, Error> {
     // The content of a journal was in the frame before the change.
     let size = match Journal::find(source)? {
@@ -211,8 +224,8 @@ pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvag
 }
 
 impl Salvaged {
-    /// Removes the checksums from the metalayers, and compares the rest with them. Chunks that differ are lost. `source`
-    /// has the header, and `read` returns a chunk.
+    /// Removes the checksums from the metalayers, and compares all other parts with the checksums.
+    /// Chunks that differ are lost. `source` contains the header, and `read` returns a chunk.
     fn verify<R: ReadAt + ?Sized>(
         &mut self,
         source: &R,
@@ -236,7 +249,7 @@ impl Salvaged {
         let known = (count, frame_len, crc);
         let checksums = match Checksums::read(&layer.content, 0, known, limits) {
             Ok(checksums) => checksums,
-            // What is optional does not prevent the recovery of the rest.
+            // Unreadable checksums do not prevent the recovery of the other parts.
             Err(Error::Limit { .. } | Error::Unsupported(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -275,7 +288,7 @@ struct File<'a, R: ?Sized> {
 }
 
 impl<'a, R: ReadAt + ?Sized> File<'a, R> {
-    /// Examines the whole file. For a directory, `files` are the intact chunk files.
+    /// Examines the complete file. For a directory, `files` are the intact chunk files.
     fn read(
         source: &'a R,
         size: u64,
@@ -363,8 +376,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Ok(Some((index, pieces)))
     }
 
-    /// Returns the index that leads to the most chunks, preferably the one that the header refers
-    /// to.
+    /// Returns the index that leads to the most chunks. Among equal candidates, prefers the index
+    /// that the header refers to.
     fn choose(&self, chunks: &[IntactChunk]) -> Result<Option<IntactChunk>, Error> {
         let base = match self.known.files {
             Some(_) => 0,
@@ -380,7 +393,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
                 let is_found = chunks.binary_search_by_key(&at, |chunk| chunk.at).is_ok();
                 *(if is_found { &mut found } else { &mut lost }) += 1;
             })?;
-            // The base of the offsets can be a guess, which nothing may contradict.
+            // The base of the offsets can be a guess. A guess is accepted only if it leads to all
+            // chunks.
             let is_guess = self.known.base.is_none() && lost > 0 && self.known.files.is_none();
             let is_headers = self.known.index_at == Some(index.at)
                 && self.count().is_none_or(|expected| expected == count);
@@ -395,7 +409,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Ok(best.map(|(_, index)| index))
     }
 
-    /// Returns whether an index was found at the position of a chunk of another size.
+    /// Returns whether an index was found at the position of a chunk, and has another size than the
+    /// chunk.
     fn is_index_instead(&self, whole: &IntactChunk) -> bool {
         let header = self.header.as_ref();
         let size = header.and_then(|header| header.chunksize.fixed());
@@ -436,7 +451,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             };
             let mut sizes = pieces[..count.saturating_sub(1)].iter().filter_map(whole);
             size = sizes.next().filter(|&size| sizes.all(|other| other == size));
-            // The chunks of an array all have the full size; the last chunk of another frame can be
+            // All chunks of an array have the full size. In other frames the last chunk can be
             // shorter.
             let is_array = |layer: &Metalayer| {
                 [crate::b2nd::NAME, crate::b2nd::OLD_NAME].contains(&layer.name.as_str())
@@ -452,7 +467,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         }
     }
 
-    /// Combines the results; `damaged` is the number of wrong bytes in other files.
+    /// Combines the results. `damaged` is the number of wrong bytes in other files.
     fn finish(
         &self,
         chunks: &[IntactChunk],

@@ -16,12 +16,12 @@ const MAX_CONTENTS: usize = 1 << 14;
 /// The first bytes of a trailer: markers and version. The size of the index follows.
 const TRAILER_START: [u8; 4] = [0x94, 1, 0x93, 0xcd];
 
-/// What is known before the search.
+/// The facts that are known before the search.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known<'a> {
     /// The position where the search for chunks starts.
     pub(super) start: u64,
-    /// The end of the header, which offsets are relative to.
+    /// The end of the header, from which offsets count.
     pub(super) base: Option<u64>,
     /// The typesize in the headers of the chunks.
     pub(super) typesize: Option<u8>,
@@ -29,7 +29,8 @@ pub(super) struct Known<'a> {
     pub(super) index_at: Option<u64>,
     /// Whether the header states that there is data.
     pub(super) has_data: bool,
-    /// The chunk files of a directory, in order; then the file with the index contains no chunks.
+    /// The chunk files of a directory, in order. In a directory, the file with the index contains
+    /// no chunks.
     pub(super) files: Option<&'a [IntactChunk]>,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Walk<'a, R: ?Sized> {
     known: Known<'a>,
     window: Vec<u8>,
     window_at: u64,
-    /// The work spent on candidates that were not chunks, and its limit.
+    /// The work for candidates that were not chunks, and its limit.
     spent: u64,
     most: u64,
     walked: Walked,
@@ -136,10 +137,10 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(self.walked)
     }
 
-    /// Returns the end of the section of metalayers at `at`, if there is a readable one.
+    /// Returns the end of the section of metalayers at `at`, if there is a readable section.
     ///
-    /// Its offsets are relative to `from`. The contents at these offsets are not chunks of the
-    /// frame, even if the section is not readable.
+    /// The offsets in the section are relative to `from`. The contents at these offsets are not
+    /// chunks of the frame, even if the section is not readable.
     pub(super) fn section_end(&mut self, at: u64, from: u64) -> Result<Option<u64>, Error> {
         let Some(&[0x93, 0xcd, _, _, 0xde, high, low]) = self.get(at, 7)? else { return Ok(None) };
         let count = u16::from_be_bytes([high, low]);
@@ -185,8 +186,8 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(Some(len).filter(|&len| len == u32::from_be_bytes([a, b, c, d]).into()))
     }
 
-    /// Returns the chunk at `at` if it is intact. A chunk that does not directly follow another one
-    /// has to match the frame more closely.
+    /// Returns the chunk at `at` if it is intact. The conditions are stricter for a chunk that does
+    /// not directly follow another chunk.
     fn look_at(&mut self, at: u64, is_synced: bool) -> Result<Option<Found>, Error> {
         let room = self.size - at;
         let shortest = if is_synced { MIN_HEADER_LEN } else { EXTENDED_HEADER_LEN };
@@ -213,7 +214,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         }
         let Some((bytes, has_gap)) = self.check(Span { at, len })? else { return Ok(None) };
         if has_gap {
-            // Its length can be wrong, so the next chunk can start before its end.
+            // The length of the candidate can be wrong, so the next chunk can start before its end.
             self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
             return Ok(None);
         }
@@ -246,8 +247,8 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(self.trailer_len(at)?.is_some() || self.whole(at)?.is_some())
     }
 
-    /// Returns the bytes of the chunk if it is intact and can be decoded as far as its codec is
-    /// supported, and whether some of them are unused.
+    /// Returns the bytes of the chunk, and whether some of these bytes are unused. Returns `None`
+    /// if the chunk is not intact. The content is checked only if the codec is supported.
     fn check(&mut self, span: Span) -> Result<Option<(Vec<u8>, bool)>, Error> {
         if span.len > self.limits.memory {
             return Ok(None);
@@ -262,7 +263,8 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(Some((bytes, has_gap)))
     }
 
-    /// Returns whether this is the content of a metalayer, by its offset or by the bytes before it.
+    /// Returns whether the chunk at `at` is the content of a metalayer. The offset of the chunk, or
+    /// the bytes before it, determine this.
     fn is_metalayer(&mut self, at: u64, len: u32) -> Result<bool, Error> {
         if self.contents.contains(&at) {
             return Ok(true);
@@ -276,10 +278,10 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
     }
 
     /// Returns whether the intact chunk `bytes` at `at` contains offsets. Data can have the same
-    /// form, so the entries have to lead to chunks, or the position has to be that of an index.
+    /// form. Therefore the entries must lead to chunks, or the position must be that of an index.
     fn is_index(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Error> {
         let Ok(chunk) = Chunk::new(bytes, self.limits) else { return Ok(false) };
-        // A repeated special value is an index; a repeated position is not.
+        // A repeated special value can be an index. A repeated position is not an index.
         let may_have_places = chunk.header().special != Some(Special::Value);
         let base = base(&self.known, &self.walked.chunks);
         let starts = self.known.files.unwrap_or(&self.walked.chunks);
@@ -319,20 +321,21 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         if exact && (places.len() != 1 || self.may_end(end)?) {
             return Ok(true);
         }
-        // A truncated trailer can have its start.
+        // In a truncated frame, only the start of the trailer may be present.
         let len = TRAILER_START.len().min(usize::try_from(self.size - end).unwrap_or(usize::MAX));
         let next = self.get(end, len)?.unwrap_or_default();
         Ok(!next.is_empty() && TRAILER_START.starts_with(next))
     }
 
-    /// Returns whether the chunks can end at `at`: no chunk follows, and the header states no more.
+    /// Returns whether the chunks can end at `at`: no chunk follows, and the header does not state
+    /// that there are more chunks.
     fn may_end(&mut self, at: u64) -> Result<bool, Error> {
         let next = self.get(at, EXTENDED_HEADER_LEN)?.map(chunk::Header::parse);
         let is_chunk = next.is_some_and(|next| next.is_ok_and(|next| is_data(&next)));
         Ok(!self.known.has_data && !is_chunk)
     }
 
-    /// Returns the `len` bytes at `at`, or `None` if the file ends before.
+    /// Returns the `len` bytes at `at`, or `None` if the file ends before the last of these bytes.
     fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>, Error> {
         let end = at.saturating_add(len as u64);
         if end > self.size {
@@ -354,8 +357,8 @@ pub(super) fn base(known: &Known<'_>, chunks: &[IntactChunk]) -> u64 {
     known.base.or(chunks.first().map(|chunk| chunk.at)).unwrap_or(known.start)
 }
 
-/// Checks the chunk in `bytes`, with its content as far as it can be decoded. Returns the report
-/// and the number of decoded bytes.
+/// Checks the chunk in `bytes`, and its content if it can be decoded. Returns the report and the
+/// number of decoded bytes.
 pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
     let mut report = Report::new();
     let options = Options { content: true, map: false, limits: *limits };
@@ -368,7 +371,7 @@ pub(super) fn is_data(header: &chunk::Header) -> bool {
     header.nbytes > 0 && !header.lazy && matches!(header.special, None | Some(Special::Value))
 }
 
-/// Returns whether it has the form of an index that C-Blosc2 writes.
+/// Returns whether the chunk has the form of an index that C-Blosc2 writes.
 fn may_be_index(header: &chunk::Header) -> bool {
     let form = header.extended
         && u64::from(header.typesize) == OFFSET_LEN

@@ -87,7 +87,7 @@ fn chunk_spans<R: ReadAt + ?Sized>(
     Ok(spans)
 }
 
-/// Checks what the header states about all chunks together.
+/// Checks the fields of the header that depend on all chunks together.
 fn sums(parts: &Parts, sizes: &[u32], rules: &'static Rules, checker: &mut Checker<'_>) {
     let header = &parts.header;
     if sizes.len() != parts.offsets.len() || sizes.is_empty() != (header.cbytes == 0) {
@@ -103,7 +103,7 @@ fn sums(parts: &Parts, sizes: &[u32], rules: &'static Rules, checker: &mut Check
     }
 }
 
-/// Checks what the header of the frame states about all chunks; `chunk` is the first one.
+/// Compares the header of the frame with the chunks. `chunk` is the header of the first chunk.
 fn agree(header: &Header, chunk: &chunk::Header, rules: &'static Rules, checker: &mut Checker<'_>) {
     let typesize = if (1..256).contains(&header.typesize) { header.typesize as u8 } else { 1 };
     if chunk.typesize != typesize && header.typesize > 0 {
@@ -133,7 +133,7 @@ fn agree(header: &Header, chunk: &chunk::Header, rules: &'static Rules, checker:
     }
 }
 
-/// Checks what all chunks have in common.
+/// Checks the properties that all chunks must have in common.
 fn agree_with_first(
     first: &chunk::Header,
     chunk: &chunk::Header,

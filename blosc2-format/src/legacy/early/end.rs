@@ -54,9 +54,10 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
 
     /// Returns the position and the length of the trailer.
     ///
-    /// It follows the index, or a gap of its own length, because writers of whole frames of version
-    /// 1 reserved it twice. Its length is stored in it twice, and follows from the length of the
-    /// frame: so it can be found if one of the three is wrong.
+    /// The trailer follows the index. Exception: in frames of version 1 that were written in one
+    /// call, a gap with the length of the trailer is between them, because the writer reserved the
+    /// space twice. Three fields determine the length of the trailer: two fields in the trailer,
+    /// and the length of the frame. If one of them is wrong, the trailer can still be found.
     fn find_trailer(&self, parts: &Parts) -> Result<Option<(u64, u64)>, Error> {
         let Self { source, size, .. } = *self;
         let (frame_len, index_end) = (parts.header.frame_len, parts.index_end());
@@ -125,7 +126,7 @@ fn flag(parts: &Parts, rules: &'static Rules, checker: &mut Checker<'_>) {
                 let expected = "0xc2 without user metadata";
                 checker.found(&rules.other_flag, 0x3f, 1, expected, flag);
             }
-            // Writers that set the user metadata later left it so.
+            // The flag was not updated if the user metadata was set later.
             (true, false) => {
                 checker.found(&rules.stale_flag, 0x3f, 1, "0xc3 with user metadata", flag);
             }

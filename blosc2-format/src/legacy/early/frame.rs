@@ -11,8 +11,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A legacy frame, open for reading.
 ///
-/// Opening reads and checks everything except the chunks and the user metadata, which are checked
-/// when they are decoded.
+/// Opening a frame reads and checks all parts except the chunks and the user metadata. A chunk, or
+/// the user metadata, is checked when it is decoded.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -36,8 +36,8 @@ impl<R: ReadAt> Frame<R> {
     /// Opens the frame at the start of `source`.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the first error that [`check`](fn@super::check) finds outside of the
-    ///   chunks;
+    /// - [`Error::Format`]: the frame violates a rule; this is the first error that
+    ///   [`check`](fn@super::check) finds outside of the chunks;
     /// - [`Error::Limit`]: the frame exceeds `limits`;
     /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
@@ -75,19 +75,19 @@ impl<R: ReadAt> Frame<R> {
         self.parts.header.typesize.unsigned_abs()
     }
 
-    /// Returns the total size of all chunks when decompressed, in bytes.
+    /// Returns the total decompressed size of all chunks, in bytes.
     pub fn nbytes(&self) -> u64 {
         self.parts.header.nbytes.unsigned_abs()
     }
 
-    /// Returns the total size of all chunks as stored, in bytes.
+    /// Returns the total stored size of all chunks, in bytes.
     pub fn cbytes(&self) -> u64 {
         self.parts.data_len()
     }
 
-    /// Returns the size of a chunk when decompressed, in bytes, as the header states it; 0 if there is
-    /// no chunk or the sizes differ. If only the last chunk is shorter, the value is the size of the
-    /// other chunks or 0, depending on the [`WriteMode`](super::WriteMode).
+    /// Returns the decompressed size of a chunk, in bytes, as the header states it. The value is 0
+    /// if there are no chunks or the sizes differ. If only the last chunk is shorter, the value
+    /// depends on the [`WriteMode`](super::WriteMode): it is 0 or the size of the other chunks.
     pub fn chunksize(&self) -> u32 {
         self.parts.header.chunksize.unsigned_abs()
     }
@@ -110,10 +110,10 @@ impl<R: ReadAt> Frame<R> {
 
     /// Returns the codes of the filters. As in the header of a chunk, the filters are in the last
     /// slots, and 0 is an empty slot. If the chunks have version 3, the sixth slot is always empty,
-    /// and the filters are in the last ones of the first five slots.
+    /// and the filters are in the last slots before it.
     ///
-    /// The header of [`Layout::Early`] does not state the filters reliably; the result is then the
-    /// filters of the first chunk, or zeros if there is no chunk.
+    /// The header of [`Layout::Early`] does not state the filters reliably. For this layout, the
+    /// method returns the filters of the first chunk, or zeros if there are no chunks.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         self.filters
     }
@@ -128,7 +128,8 @@ impl<R: ReadAt> Frame<R> {
         &self.parts.metalayers
     }
 
-    /// Returns the [user metadata](Self::usermeta) as stored, a chunk, or `None` if there is none.
+    /// Returns the [user metadata](Self::usermeta) as stored: as a chunk. Returns `None` if the
+    /// frame has no user metadata.
     ///
     /// # Errors
     /// [`Error::Io`]: reading from the source fails.
@@ -140,7 +141,7 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// Returns the user metadata: the bytes that a program stored in the trailer, for example with
-    /// the C function `blosc2_update_usermeta`. Returns `None` if there is none.
+    /// the C function `blosc2_update_usermeta`. Returns `None` if the frame has no user metadata.
     ///
     /// # Errors
     /// - [`Error::Format`]: the chunk with the metadata violates a rule;
@@ -162,7 +163,7 @@ impl<R: ReadAt> Frame<R> {
         self.chunks.read(self.chunk_at(number)?)
     }
 
-    /// Returns the size of the chunk at index `number` when decoded, in bytes.
+    /// Returns the decoded size of the chunk at index `number`, in bytes.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).
@@ -178,8 +179,8 @@ impl<R: ReadAt> Frame<R> {
         &self.chunks.limits
     }
 
-    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
-    /// the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:

@@ -55,36 +55,37 @@ pub struct Header {
     pub header_len: i32,
     /// The size of the frame, in bytes.
     pub frame_len: u64,
-    /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
+    /// The version and the size of the offsets: 0x24 in [`Layout::Early`], 0x21 in
+    /// [`Layout::Version1`].
     pub general_flags: u8,
-    /// The filters in early frames, in a form that depends on the version of the writer. Always 0 in
-    /// version 1. The headers of the chunks state the filters reliably.
+    /// In [`Layout::Early`], the filters, in a form that depends on the version of the writer.
+    /// Always 0 in [`Layout::Version1`]. Use the headers of the chunks to determine the filters
+    /// reliably.
     pub filter_flags: u8,
     /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
     /// Always 0.
     pub reserved: u8,
-    /// The total size of all chunks when decompressed, in bytes.
+    /// The total decompressed size of all chunks, in bytes.
     pub nbytes: i64,
-    /// The total size of all chunks as stored, in bytes.
+    /// The total stored size of all chunks, in bytes.
     pub cbytes: i64,
     /// The size of an item, in bytes.
     pub typesize: i32,
-    /// The size of a chunk when decompressed, in bytes; 0 if there is no chunk or the sizes differ. If
-    /// only the last chunk is shorter, the writer determines the value: see
-    /// [`WriteMode`](super::WriteMode).
+    /// The decompressed size of a chunk, in bytes. 0 if there are no chunks or the sizes differ. If
+    /// only the last chunk is shorter, the value depends on the [`WriteMode`](super::WriteMode).
     pub chunksize: i32,
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// Byte 0x3f, the msgpack value false or true. In a frame without a trailer: whether there are
-    /// metalayers. In a frame with a trailer: whether there is
-    /// [user metadata](super::Frame::usermeta).
+    /// Byte 0x3f, the msgpack value false or true. In a frame without a trailer, it states whether
+    /// there are metalayers. In a frame with a trailer, it states whether there is [user
+    /// metadata](super::Frame::usermeta).
     pub flag: u8,
-    /// The number of filters; 0 in early frames.
+    /// The number of filters; 0 in [`Layout::Early`].
     pub nfilters: u8,
-    /// The codes of the filters in order; zeros in early frames.
+    /// The codes of the filters in order; zeros in [`Layout::Early`].
     pub filters: [u8; 8],
-    /// The parameters of the filters; zeros in early frames.
+    /// The parameters of the filters; zeros in [`Layout::Early`].
     pub filters_meta: [u8; 8],
 }
 
@@ -121,7 +122,7 @@ impl Header {
     /// Parses the fields of the layout at the start of `frame`.
     ///
     /// # Errors
-    /// There are fewer than 64 bytes, or 82 for version 1.
+    /// Fails if there are fewer than 64 bytes, or fewer than 82 bytes for [`Layout::Version1`].
     pub fn parse(layout: Layout, frame: &[u8]) -> Result<Self, FormatError> {
         let fixed = layout.fixed_len();
         let Some(head) = frame.get(..fixed) else {
@@ -203,7 +204,8 @@ impl Header {
         self.flag == TRUE
     }
 
-    /// Checks the rules that involve the fixed header only; `head` is its bytes.
+    /// Checks the rules that involve only the fixed header. `head` contains the bytes of the fixed
+    /// header.
     pub(crate) fn check(&self, head: &[u8], size: u64, checker: &mut Checker<'_>) {
         let rules = Rules::of(self.layout);
         if head.get(2..10) != Some(MAGIC) {

@@ -56,7 +56,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         let chunk = Chunk::new(&bytes, limits)?;
         let header = chunk.header();
         parts.index_is_stored = header.is_stored() && header.extended;
-        // Each chunk has a header, so this limits the memory by the length of the data.
+        // Each chunk has a header, so the length of the data limits the number of chunks and the
+        // memory.
         let nchunks = u64::from(header.nbytes) / 8;
         if header.nbytes % 8 != 0 || nchunks == 0 || nchunks > data_len / MIN_HEADER_LEN as u64 {
             let most = data_len / MIN_HEADER_LEN as u64;
@@ -86,8 +87,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         Ok(true)
     }
 
-    /// Returns whether the chunk at `at` has a header that an index can have, for data that starts
-    /// at `start`.
+    /// Returns whether the header of the chunk at `at` is a possible header of an index, for data
+    /// that starts at `start`.
     fn is_index(&self, at: u64, start: u64) -> Result<bool, Error> {
         let Some(header) = chunk_header(self.source, at, self.size).ok().flatten() else {
             return Ok(false);
@@ -97,7 +98,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         Ok(header.typesize == 8 && header.nbytes % 8 == 0 && (1..=most).contains(&nchunks))
     }
 
-    /// Returns the position of the last of the consecutive chunks from `at` on.
+    /// Follows the consecutive chunks from `at` on, and returns the position of the last chunk.
     fn last_chunk(&self, mut at: u64) -> Result<Option<u64>, Error> {
         let mut last = None;
         while let Some(header) = chunk_header(self.source, at, self.size).ok().flatten() {

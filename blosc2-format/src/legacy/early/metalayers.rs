@@ -11,7 +11,7 @@ use crate::{Error, Limits};
 /// The maximum length of a name, in bytes: that of a msgpack fixstr.
 pub(crate) const MAX_NAME_LEN: usize = 31;
 
-/// The rest of the section. Each step that fails has added its finding.
+/// The rest of the section. A step that fails adds a finding.
 struct Cursor<'a, 'c, 'r> {
     section: &'a [u8],
     /// The position of the section in the frame.
@@ -103,8 +103,8 @@ pub(crate) fn check(
 
 type Entry = (String, u64, u64);
 
-/// Reads the entries of the map, with the position of each, the length of the map, and the length
-/// that it states.
+/// Reads the entries of the map. Returns the entries with their positions, the length of the map,
+/// and the length that the section states.
 fn map(
     cursor: &mut Cursor<'_, '_, '_>,
     limits: &Limits,

@@ -1,13 +1,14 @@
-//! Legacy frames of C-Blosc2 versions before 2.0.0-rc.1, which no other reader opens today.
+//! Legacy frames of C-Blosc2 versions before 2.0.0-rc.1. No other current reader opens these
+//! frames.
 //!
-//! There are two layouts. [`recognise`] detects them by the first bytes:
+//! There are two layouts. [`recognise`] detects the layout from the first bytes of a frame:
 //! - [`Layout::Early`]: a fixed header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by
-//!   development versions shortly before and after it;
+//!   development versions shortly before and after 2.0.0-beta.1;
 //! - [`Layout::Version1`]: a fixed header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to
 //!   2.0.0-beta.5.
 //!
-//! [`Frame`] reads them, [`check`](fn@check) reports their errors, and [`Writer`] writes them as
-//! those versions did.
+//! [`Frame`] reads legacy frames. [`check`](fn@check) reports their errors. [`Writer`] writes
+//! legacy frames in the same way as those versions of C-Blosc2.
 //!
 //! ```
 //! use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer, stored_chunk};
@@ -57,7 +58,7 @@ pub(crate) use rules::RULES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// A fixed header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by development versions
-    /// shortly before and after it.
+    /// shortly before and after 2.0.0-beta.1.
     Early,
     /// A fixed header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to 2.0.0-beta.5.
     Version1,
@@ -66,11 +67,12 @@ pub enum Layout {
 /// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 5;
 
-/// Returns the layout of the frame that starts with these bytes, or `None` if they are not the start
-/// of a legacy frame.
+/// Returns the layout of the frame that starts with the bytes `start`, or `None` if the bytes are
+/// not the start of a legacy frame.
 ///
-/// 65 bytes are sufficient. One wrong byte does not change the result: the number of elements, the
-/// version and the markers of the fields each indicate a layout, and the majority decides.
+/// 65 bytes are sufficient. Three properties indicate the layout: the number of elements, the
+/// version, and the markers of the fields. The majority decides, so that one wrong byte does not
+/// change the result.
 pub fn recognise(start: &[u8]) -> Option<Layout> {
     let magic = start.get(2..10)?.iter().zip(header::MAGIC);
     if magic.filter(|(found, wanted)| found == wanted).count() < ENOUGH_MAGIC {

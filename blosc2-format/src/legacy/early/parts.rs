@@ -11,7 +11,8 @@ use crate::legacy::spans::Span;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// The size of the search for the end of the metalayers if the length of the header is wrong.
+/// The number of bytes that are searched for the end of the metalayers if the length of the header
+/// is wrong.
 const SEARCH_LEN: u64 = 1 << 20;
 
 /// The positions of the parts of a frame.

@@ -8,13 +8,13 @@ use crate::report::{Checker, Part};
 pub(crate) const MIN_TRAILER_LEN: u64 = 30;
 /// The number of bytes before the user metadata.
 pub(crate) const HEAD_LEN: usize = 7;
-/// The number of bytes after it: the length and the fingerprint, with their markers.
+/// The number of bytes after the user metadata: the length and the fingerprint, with their markers.
 const TAIL_LEN: usize = 23;
 /// The position of the length, from the end.
 pub(crate) const LEN_FROM_END: u64 = 22;
-/// The first bytes by all writers before beta.3, which wrote a wrong array marker.
+/// The first bytes of trailers from writers before beta.3, which wrote a wrong array marker.
 pub(crate) const OLD_START: [u8; 3] = [0x0d, 0x00, 0xc6];
-/// The first bytes since beta.3.
+/// The first bytes of trailers since beta.3.
 pub(crate) const START: [u8; 3] = [0x94, 0x01, 0xc6];
 
 /// The position of a trailer, and its user metadata: a chunk, or empty.

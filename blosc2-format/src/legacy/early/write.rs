@@ -10,10 +10,10 @@ use crate::frame::Metalayer;
 use crate::legacy::chunks::{MAX_BLOCKSIZE, stored_sizes, whole_chunk};
 
 const SHUFFLE: u8 = 1;
-/// The old library stored shorter data uncompressed.
+/// The minimum size of data that the old library compressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// How the old library wrote the frame: all chunks at once, or by appending chunks.
+/// How the old library wrote the frame: all chunks in one call, or chunk by chunk.
 ///
 /// The mode determines the chunk size in the header, the bytes before the trailer, and the flag for
 /// user metadata.
@@ -28,19 +28,19 @@ const MIN_COMPRESSED: usize = 128;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
-    /// All chunks are written at once. The chunk size in the header is 0 if the sizes of the chunks
-    /// differ, even if only the last chunk is shorter. A [`Layout::Version1`] frame with chunks has a
-    /// gap before the trailer.
+    /// The old library wrote all chunks in one call. The chunk size in the header is 0 if the sizes
+    /// of the chunks differ, even if only the last chunk is shorter. A [`Layout::Version1`] frame
+    /// with chunks has a gap before the trailer.
     #[default]
     Whole,
-    /// Chunks are appended to the frame. The chunk size in the header is that of the first chunk if
-    /// all sizes are equal or only the last chunk is shorter, otherwise 0. The flag for user metadata
-    /// is never set.
+    /// The old library appended the chunks to the frame. The chunk size in the header is the size
+    /// of the first chunk, if all sizes are equal or only the last chunk is shorter. Otherwise the
+    /// chunk size is 0. The flag for user metadata is never set.
     Appended,
 }
 
-/// The parameters of a legacy frame: the fields of its header, and the details in which the old
-/// writers differ.
+/// The parameters of a legacy frame: the fields of its header, and the details that depend on the
+/// version of the writer.
 ///
 /// The default is the frame of C-Blosc2 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
 /// byte.
@@ -57,18 +57,18 @@ pub struct Params {
     pub layout: Layout,
     /// How the old library wrote the frame.
     pub mode: WriteMode,
-    /// Whether to write the trailer of [`Layout::Early`], as only the last development versions
-    /// with this layout did. [`Layout::Version1`] always has a trailer.
+    /// Whether to write a trailer in [`Layout::Early`]. Only the last development versions with
+    /// this layout wrote a trailer. [`Layout::Version1`] always has a trailer.
     pub trailer: bool,
-    /// Whether the trailer of [`Layout::Version1`] starts with 0x94, as C-Blosc2 2.0.0-beta.3 and
-    /// later versions wrote it. Earlier versions wrote 0x0d.
+    /// Whether the trailer of [`Layout::Version1`] starts with 0x94, as in C-Blosc2 2.0.0-beta.3
+    /// and later versions. Earlier versions wrote 0x0d.
     pub trailer_marker: bool,
-    /// Whether to write the section of metalayers in [`Layout::Early`] even if there are no
-    /// metalayers, as the first versions with this layout did.
+    /// Whether [`Layout::Early`] always has a section of metalayers. The first versions with this
+    /// layout wrote this section even without metalayers.
     pub empty_metalayers: bool,
     /// The version of the chunk format: 4, or 3 for the first writers of [`Layout::Early`].
     pub chunk_version: u8,
-    /// Byte 0x1a, whose meaning depends on the version of the writer; 0 in version 1.
+    /// Byte 0x1a. Its meaning depends on the version of the writer. 0 in [`Layout::Version1`].
     pub filter_flags: u8,
     /// The code of the codec, from 0 to 6; see [`Frame::codec`](super::Frame::codec).
     pub codec: u8,
@@ -78,10 +78,10 @@ pub struct Params {
     pub typesize: u32,
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// The codes of the filters in order, at most six, or five if `chunk_version` is 3. The header
-    /// of [`Layout::Early`] does not contain them.
+    /// The codes of the filters in order: at most six filters, or five if `chunk_version` is 3. The
+    /// header of [`Layout::Early`] does not contain the filters.
     pub filters: Vec<u8>,
-    /// The parameters of the filters; missing ones are 0.
+    /// The parameters of the filters. Missing parameters are 0.
     pub filters_meta: Vec<u8>,
 }
 
@@ -202,7 +202,8 @@ impl Writer {
     /// Appends a compressed chunk.
     ///
     /// # Errors
-    /// [`Error::Format`]: `chunk` is not a chunk of the length that its header states.
+    /// [`Error::Format`]: `chunk` does not start with a chunk, or its length differs from the size
+    /// in its header.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let header = whole_chunk(chunk)?;
         self.offsets.push(self.data.len() as u64);
@@ -214,7 +215,8 @@ impl Writer {
     /// Sets the chunk with the [user metadata](super::Frame::usermeta).
     ///
     /// # Errors
-    /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
+    /// - [`Error::Format`]: `chunk` does not start with a chunk, or its length differs from the
+    ///   size in its header;
     /// - [`Error::Argument`]: the frame has no trailer.
     pub fn set_usermeta_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         if !self.has_trailer() {
@@ -308,8 +310,8 @@ impl Writer {
     }
 }
 
-/// Returns a chunk that stores `data` uncompressed, in version 4 of the chunk format, as the old
-/// library wrote it with BloscLZ and shuffle at level 0.
+/// Returns an uncompressed chunk with `data`, in version 4 of the chunk format. The old library
+/// wrote such chunks with BloscLZ and shuffle at level 0.
 ///
 /// # Errors
 /// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.
@@ -363,7 +365,7 @@ fn form(version: u8) -> Form {
     Form { version, extended: true, runs: false }
 }
 
-/// Returns whether BloscLZ compressed a stream for each byte of the items.
+/// Returns whether BloscLZ split blocks into one stream for each byte of the items.
 fn is_split(typesize: u8, blocksize: usize) -> bool {
     (1..=16).contains(&typesize) && blocksize / usize::from(typesize) >= 128
 }

@@ -51,7 +51,7 @@ impl Parts {
     }
 }
 
-/// Checks everything except the chunks, or returns `None` if they cannot be found.
+/// Checks all parts except the chunks. Returns `None` if the chunks cannot be found.
 pub(crate) fn structure<R: ReadAt + ?Sized>(
     source: &R,
     limits: &Limits,
@@ -74,7 +74,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     let index_end = header.nchunks.saturating_mul(8).saturating_add(header.index);
     let least = u64::try_from(index_end).unwrap_or_default().max(HEADER_LEN as u64);
     let end = match u64::try_from(header.cbytes) {
-        // If the positions end after that, the length is wrong.
+        // If the table of positions ends after this length, the length is wrong.
         Ok(cbytes) if cbytes <= size && (cbytes >= least || least > size) => cbytes,
         _ => {
             let expected = format_args!("{least} to the {size} available bytes");
@@ -124,7 +124,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     Ok(Some(parts))
 }
 
-/// Checks the chunks, their layout, and what the header states about all of them.
+/// Checks the chunks, their layout, and the fields of the header that depend on all chunks.
 fn contents<R: ReadAt + ?Sized>(
     source: &R,
     parts: &Parts,
@@ -219,7 +219,7 @@ fn contents<R: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Checks what the header states about the chunks; `chunk` is the first one.
+/// Compares the header with the chunks. `chunk` is the header of the first chunk.
 fn agree(header: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     if !chunk.is_compressed() {
         return;
@@ -241,7 +241,8 @@ fn agree(header: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     }
 }
 
-/// Checks the order: ancillary chunks, data chunks, and the positions before or after the data.
+/// Checks the order of the parts: ancillary chunks, data chunks, and the table of positions before
+/// or after the data.
 fn order(spans: &[Span], parts: &Parts, checker: &mut Checker<'_>) {
     let mut sorted = true;
     let (index, chunks) =

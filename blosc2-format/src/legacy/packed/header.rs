@@ -15,7 +15,7 @@ const LAST_CODEC: u16 = 5;
 /// The size of the header of 2.0.0-a5.
 const ALPHA5_LEN: i64 = 120;
 
-/// The ancillary chunks, which contain something other than data.
+/// The ancillary chunks: chunks for metadata, and the reference of the delta filter.
 ///
 /// ```
 /// use blosc2_format::packed::Ancillary;
@@ -81,7 +81,8 @@ pub struct Header {
     pub codec: u16,
     /// The compression level for new chunks.
     pub level: u16,
-    /// The codes of five filters, of three bits each, the first one in the lowest bits.
+    /// The codes of five filters, with three bits for each code. The first code is in the lowest
+    /// bits.
     pub filters: u16,
     /// Not used.
     pub filters_meta: u16,
@@ -89,13 +90,14 @@ pub struct Header {
     pub chunksize: u32,
     /// The number of data chunks.
     pub nchunks: i64,
-    /// The total size when decompressed, in bytes: this header, 8 bytes for each data chunk, and
-    /// all chunks.
+    /// The total decompressed size, in bytes: the size of this header, 8 bytes for each data chunk,
+    /// and the decompressed size of all chunks.
     pub nbytes: i64,
-    /// The total size with the chunks as stored, in bytes: the size of the super-chunk.
+    /// The size of the packed super-chunk, in bytes: the size of this header, 8 bytes for each data
+    /// chunk, and the stored size of all chunks.
     pub cbytes: i64,
-    /// The positions of the ancillary chunks, in the order of [`Ancillary::ALL`]; 0 if there is
-    /// none.
+    /// The positions of the ancillary chunks, in the order of [`Ancillary::ALL`]. The position of a
+    /// missing chunk is 0.
     pub ancillary: [i64; 4],
     /// The position of the table with the positions of the data chunks.
     pub index: i64,
@@ -107,7 +109,7 @@ impl Header {
     /// Parses the fields at the start of `bytes`.
     ///
     /// # Errors
-    /// There are fewer than 96 bytes.
+    /// Fails if there are fewer than 96 bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let Some(head) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(too_short(bytes, 0, HEADER_LEN, "packed header"));
@@ -158,7 +160,7 @@ impl Header {
         std::array::from_fn(|slot| (self.filters >> (3 * slot) & 7) as u8)
     }
 
-    /// Returns whether chunks contain the difference to a reference.
+    /// Returns whether the chunks contain the difference between their data and a reference.
     pub fn has_delta(&self) -> bool {
         self.filter_codes()[0] == DELTA
     }
@@ -168,8 +170,8 @@ impl Header {
         if self.has_delta() { 2 } else { 1 }
     }
 
-    /// Returns whether these are the fields of 2.0.0-a5: one byte each for codec and level, the
-    /// typesize at byte 8, and nothing before byte 120.
+    /// Returns whether the header is that of 2.0.0-a5: one byte each for codec and level, the
+    /// typesize at byte 8, and no chunk before byte 120.
     pub(crate) fn is_alpha5(&self) -> bool {
         let [codec, level] = self.codec.to_le_bytes();
         let bytes = u16::from(codec) <= LAST_CODEC + 1 && (1..=9).contains(&level);

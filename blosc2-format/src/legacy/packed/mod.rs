@@ -1,8 +1,10 @@
-//! Legacy packed super-chunks of C-Blosc2 2.0.0-a2 to 2.0.0-a4, which no other reader opens today.
+//! Legacy packed super-chunks of C-Blosc2 2.0.0-a2 to 2.0.0-a4. No other current reader opens these
+//! files.
 //!
-//! A packed super-chunk consists of a header of 96 bytes, up to four ancillary chunks, the data
-//! chunks, and a table of their positions. Numbers are in little-endian byte order. There is no
-//! magic number: [`recognise`] compares lengths that have to agree.
+//! A packed super-chunk consists of a header of 96 bytes, up to four [ancillary chunks](Ancillary),
+//! the data chunks, and a table with their positions. Numbers are in little-endian byte order.
+//! There is no magic number: [`recognise`] checks whether the lengths in the header agree with each
+//! other and with the file.
 //!
 //! ```
 //! use blosc2_format::Limits;
@@ -19,10 +21,11 @@
 //! ```
 //!
 //! # Delta
-//! If the first filter is delta, a compressed data chunk contains the difference between the data and
-//! a reference, byte by byte. The reference is in the ancillary chunk [`Ancillary::Filters`]. The file
-//! does not state whether chunks that are stored uncompressed also contain differences; see
-//! [`StoredDelta`]. [`Packed::decode_chunk`] returns the data.
+//! If the first filter is delta, a compressed data chunk contains the difference between the data
+//! and a reference, byte by byte. The ancillary chunk [`Ancillary::Filters`] contains the
+//! reference. The file does not state whether an uncompressed chunk contains a difference or the
+//! data itself; see [`StoredDelta`]. [`Packed::decode_chunk`] adds the reference and returns the
+//! data.
 
 mod check;
 mod header;
@@ -52,12 +55,12 @@ pub(crate) use rules::RULES;
 pub enum Kind {
     /// A packed super-chunk.
     Packed,
-    /// The output of C-Blosc2 2.0.0-a5: a header of 120 bytes with other fields. Neither that version
-    /// nor this crate can read it.
+    /// The output of C-Blosc2 2.0.0-a5, which has a header of 120 bytes with other fields. C-Blosc2
+    /// 2.0.0-a5 and this crate cannot read this output.
     Alpha5,
 }
 
-/// Whether chunks that are stored uncompressed contain the difference to the reference, like
+/// Whether uncompressed chunks contain the difference between their data and the reference, like
 /// compressed chunks.
 ///
 /// ```
@@ -71,18 +74,20 @@ pub enum Kind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoredDelta {
-    /// They contain the data itself: C-Blosc2 2.0.0-a2 to 2.0.0-a4 wrote this when they packed a
-    /// super-chunk.
+    /// Uncompressed chunks contain the data itself. C-Blosc2 2.0.0-a2 to 2.0.0-a4 wrote such chunks
+    /// when they packed a super-chunk.
     Absent,
-    /// They contain the difference. The development versions that put the table of positions
-    /// [before the data](IndexPlace::BeforeData) wrote this. C-Blosc2 2.0.0-a2 to 2.0.0-a4 also wrote
-    /// this when they appended to a packed super-chunk.
+    /// Uncompressed chunks contain the difference. Two writers wrote such chunks:
+    ///
+    /// - the development versions that wrote the table of positions [before the
+    ///   data](IndexPlace::BeforeData);
+    /// - C-Blosc2 2.0.0-a2 to 2.0.0-a4, when they appended to a packed super-chunk.
     Present,
 }
 
-/// Returns the kind of packed super-chunk in a file, or `None` if the file contains none. `start`
-/// contains the first bytes of the file (96 are sufficient), and `size` is the size of the file, in
-/// bytes.
+/// Returns the kind of the packed super-chunk in a file, or `None` if the file contains no packed
+/// super-chunk. `start` contains the first bytes of the file; 96 bytes are sufficient. `size` is
+/// the size of the file, in bytes.
 pub fn recognise(start: &[u8], size: u64) -> Option<Kind> {
     let header = Header::parse(start).ok()?;
     if header.version != 0 || header.flags != [0; 3] {

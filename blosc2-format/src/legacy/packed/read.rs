@@ -10,8 +10,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A packed super-chunk, open for reading.
 ///
-/// Opening reads the header, the positions, and the header of every chunk. The content of a chunk is
-/// checked when it is decoded.
+/// Opening a packed super-chunk reads its header, the table of positions, and the header of every
+/// chunk. The content of a chunk is checked when the chunk is decoded.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -39,8 +39,8 @@ impl<R: ReadAt> Packed<R> {
     /// Opens the packed super-chunk at the start of `source`.
     ///
     /// # Errors
-    /// - [`Error::Format`]: the first error that [`check`](fn@super::check) finds outside of the
-    ///   chunks;
+    /// - [`Error::Format`]: the super-chunk violates a rule; this is the first error that
+    ///   [`check`](fn@super::check) finds outside of the chunks;
     /// - [`Error::Limit`]: the super-chunk exceeds `limits`;
     /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
@@ -72,16 +72,18 @@ impl<R: ReadAt> Packed<R> {
         Ok(packed)
     }
 
-    /// Sets how chunks that are stored uncompressed are read with delta.
+    /// Sets whether the reader treats the content of uncompressed chunks as data or as differences,
+    /// if the filter is delta.
     #[must_use]
     pub fn with_stored_delta(mut self, reading: StoredDelta) -> Self {
         self.stored_delta = reading;
         self
     }
 
-    /// Returns how chunks that are stored uncompressed are read with delta: the value that was
-    /// [set](Self::with_stored_delta). The default is [`StoredDelta::Present`] if the table of
-    /// positions [precedes the data](Self::index_is_first), otherwise [`StoredDelta::Absent`].
+    /// Returns whether the reader treats the content of uncompressed chunks as data or as
+    /// differences, if the filter is delta. [`with_stored_delta`](Self::with_stored_delta) sets
+    /// this value. The default is [`StoredDelta::Present`] if the table of positions [precedes the
+    /// data](Self::index_is_first), otherwise [`StoredDelta::Absent`].
     pub fn stored_delta(&self) -> StoredDelta {
         self.stored_delta
     }
@@ -91,19 +93,20 @@ impl<R: ReadAt> Packed<R> {
         &self.parts.header
     }
 
-    /// Returns the size of an item, in bytes, as the first chunk states it; 1 without chunks.
+    /// Returns the size of an item, in bytes, as the first chunk states it. Returns 1 if there are
+    /// no chunks.
     pub fn typesize(&self) -> u32 {
         self.typesize.into()
     }
 
-    /// Returns the size of the data when decompressed, in bytes. The sum in the header includes
-    /// other parts.
+    /// Returns the decompressed size of the data, in bytes. The field [`Header::nbytes`] is larger,
+    /// because it includes other parts.
     pub fn nbytes(&self) -> u64 {
         self.nbytes
     }
 
-    /// Returns the size of the data chunks as stored, in bytes. The sum in the header includes
-    /// other parts.
+    /// Returns the stored size of the data chunks, in bytes. The field [`Header::cbytes`] is
+    /// larger, because it includes other parts.
     pub fn cbytes(&self) -> u64 {
         self.cbytes
     }
@@ -128,8 +131,8 @@ impl<R: ReadAt> Packed<R> {
         self.parts.header.level as u8
     }
 
-    /// Returns the codes of the filters that apply. As in the header of a chunk, they are in the
-    /// last slots, and 0 is an empty slot.
+    /// Returns the codes of the filters that are applied. As in the header of a chunk, the filters
+    /// are in the last slots, and 0 is an empty slot.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         let codes = self.header().filter_codes();
         let mut filters = [0; MAX_FILTERS];
@@ -140,7 +143,7 @@ impl<R: ReadAt> Packed<R> {
         filters
     }
 
-    /// Returns an ancillary chunk as stored, or `None` if there is none.
+    /// Returns an ancillary chunk as stored, or `None` if the super-chunk has no such chunk.
     ///
     /// # Errors
     /// - [`Error::Format`]: the chunk does not fit at its position;
@@ -153,7 +156,8 @@ impl<R: ReadAt> Packed<R> {
         }
     }
 
-    /// Returns the decoded content of an ancillary chunk, or `None` if there is none.
+    /// Returns the decoded content of an ancillary chunk, or `None` if the super-chunk has no such
+    /// chunk.
     ///
     /// # Errors
     /// Fails with the errors of [`ancillary_chunk`](Self::ancillary_chunk), and:
@@ -174,7 +178,7 @@ impl<R: ReadAt> Packed<R> {
         self.chunks.read(nth(&self.parts.chunks, number)?)
     }
 
-    /// Returns the size of the chunk at index `number` when decoded, in bytes.
+    /// Returns the decoded size of the chunk at index `number`, in bytes.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).
@@ -182,8 +186,8 @@ impl<R: ReadAt> Packed<R> {
         Ok(self.chunks.header(nth(&self.parts.chunks, number)?)?.nbytes.into())
     }
 
-    /// Decodes the chunk at index `number` into `data`, sets the length of `data` to that of the
-    /// chunk, and adds the reference of delta.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to the
+    /// decoded size of the chunk. If the filter is delta, adds the reference.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk), and:

@@ -5,7 +5,7 @@ use crate::chunk::{self, Chunk, Encoder, Form};
 use crate::legacy::chunks::{stored_sizes, whole_chunk};
 use crate::{Error, Limits};
 
-/// The place of the table with the positions of the data chunks.
+/// The location of the table with the positions of the data chunks.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -18,7 +18,8 @@ use crate::{Error, Limits};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IndexPlace {
-    /// Before the data, as development versions of C-Blosc2 from 17 to 20 December 2015 wrote it.
+    /// Before the data. Development versions of C-Blosc2 from 17 to 20 December 2015 wrote the
+    /// table there.
     BeforeData,
     /// At the end of the file.
     #[default]
@@ -41,14 +42,14 @@ pub struct Params {
     pub codec: u8,
     /// The compression level, from 0 to 9.
     pub level: u8,
-    /// The codes of the filters in order, each from 0 to 3. Only the first one applies, and the
-    /// second one if the first is delta.
+    /// The codes of the filters in order, each from 0 to 3. Only the first filter is applied. If
+    /// the first filter is delta, the second filter is applied too.
     pub filters: [u8; FILTERS],
-    /// The place of the table with the positions of the data chunks.
+    /// The location of the table with the positions of the data chunks.
     pub index: IndexPlace,
     /// The size of an item of the compressed chunks, in bytes.
     pub typesize: u8,
-    /// The last 16 bytes of the header, which are ignored by readers.
+    /// The last 16 bytes of the header, which readers ignore.
     pub reserved: [u8; 16],
 }
 
@@ -127,7 +128,8 @@ impl Writer {
     /// Sets an ancillary chunk. The filters chunk contains the reference of delta.
     ///
     /// # Errors
-    /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
+    /// - [`Error::Format`]: `chunk` does not start with a chunk, or its length differs from the
+    ///   size in its header;
     /// - [`Error::Argument`]: `kind` is [`Ancillary::Filters`], and [`push`](Self::push) has already
     ///   used a reference.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
@@ -140,13 +142,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Compresses `data` to a chunk of version 3, as C-Blosc2 2.0.0-a3 and 2.0.0-a4 wrote it, and
-    /// appends it.
+    /// Compresses `data` and appends it as a chunk of version 3, the version of C-Blosc2 2.0.0-a3
+    /// and 2.0.0-a4.
     ///
-    /// With delta, the data of the first call is the reference, unless a filters chunk was set. If
-    /// the table of positions precedes the data, a chunk that is stored uncompressed contains the
-    /// difference ([`StoredDelta::Present`]), otherwise the data itself ([`StoredDelta::Absent`]).
-    /// The reader uses the same rule.
+    /// If the filter is delta, the reference is the content of the filters chunk. If no filters
+    /// chunk was set, the reference is the data of the first call of this method.
+    ///
+    /// An uncompressed chunk contains the difference ([`StoredDelta::Present`]) if the table of
+    /// positions precedes the data, otherwise the data itself ([`StoredDelta::Absent`]). The reader
+    /// uses the same rule.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the data does not fit into a chunk, or the typesize is 0;
@@ -189,10 +193,11 @@ impl Writer {
     }
 
     /// Appends a compressed data chunk. If the first filter is delta, readers add the reference to
-    /// its data; for a chunk that is stored uncompressed, see [`StoredDelta`](super::StoredDelta).
+    /// the data of the chunk. For an uncompressed chunk, see [`StoredDelta`](super::StoredDelta).
     ///
     /// # Errors
-    /// [`Error::Format`]: `chunk` is not a chunk of the length that its header states.
+    /// [`Error::Format`]: `chunk` does not start with a chunk, or its length differs from the size
+    /// in its header.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         self.data_nbytes += u64::from(whole_chunk(chunk)?.nbytes);
         self.offsets.push(self.data.len());
@@ -247,7 +252,7 @@ fn chunk_params(params: &Params) -> chunk::Params {
     chunk::Params { codec, level, typesize: typesize.into(), filters, ..default }
 }
 
-/// Returns a chunk that stores `data` uncompressed, as C-Blosc2 2.0.0-a2 wrote it at compression
+/// Returns an uncompressed chunk with `data`. C-Blosc2 2.0.0-a2 wrote such chunks at compression
 /// level 0 with the filter shuffle.
 ///
 /// # Errors
