@@ -31,7 +31,8 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Decompressor [default: `c` for frames of the current format, else `rust`].
+    /// Library that decompresses: `c` (C-Blosc2) or `rust` (blosc2-format) [default: `c` for frames of the current
+    /// format, else `rust`].
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Selected items: an index, `start:stop:step` or `...` for each axis, as in Python. Bounds outside an axis are

@@ -38,8 +38,9 @@
 //!
 //! ## Changing a container
 //! - [`ReadOnly`](blosc2::ErrorKind::ReadOnly): the container was opened for reading;
-//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): Python cannot read a value as the same value from
-//!   msgpack, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or the file contains other data after the frame;
+//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): Python would read a different value from msgpack, or would
+//!   fail to read it, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or the file contains other data after the
+//!   frame;
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
 //! - [`NotFound`](blosc2::ErrorKind::NotFound): the file was replaced or removed after it was opened;
@@ -50,8 +51,9 @@
 //! # What changes survive
 //! The [guide of `blosc2`](https://docs.rs/blosc2/latest/blosc2/guide/files/index.html#what-changes-survive) has a
 //! table of the events that a change of a super-chunk survives: the death of the program, a power failure, a full disk.
-//! The guide's table has one column for each durability setting. In the following table, *default* and *durable* mean:
-//! the change survives the events in this column of the guide's table.
+//! The guide's table has the columns *default*, *sync* and *durable*. Below, the name of a column means that the change
+//! survives the events in the same column of the guide's table. *default*: the program dies; a disk is full; a read or
+//! write fails. *durable*: these events, and a power failure.
 //!
 //! | container | change | events that the change survives |
 //! |---|---|---|
@@ -62,7 +64,7 @@
 //! | [`CTable`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |
 //! | [`EmbedStore`] | `insert` and `remove` of an entry | the same events as a super-chunk with the same options; `open_rw` and `create` set the option `locking` |
 //! | [`TreeStore`] in a directory | `create`, and calls that change one entry: `insert`, `create_array`, `remove`, `set_attribute`, `remove_attribute` | *durable*. A group is removed entry by entry |
-//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | *default*; after a call of `sync` on the super-chunk of the object: the column for `sync` in the table of the guide |
+//! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | *default*; after a call of `sync` on the super-chunk of the object: *sync* |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |
 //! | [`TreeStore`] | `pack`, `unpack` | *durable* |
 #![forbid(unsafe_code)]

@@ -81,7 +81,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// - [`ErrorKind::Unsupported`], if:
 ///   - this build lacks the codec or a filter;
 ///   - more than one thread is requested, and the process was forked after C-Blosc2 had started threads;
-///   - an installed library (feature `system`) cannot compress correctly with these parameters;
+///   - an installed C-Blosc2 library (feature `system`) cannot compress correctly with these parameters;
 /// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
 /// - [`ErrorKind::Callback`]: the prefilter, or a [user-defined](crate::user_defined) codec, filter or tuner, failed or
@@ -133,7 +133,7 @@ impl Compressor {
     /// - [`ErrorKind::Unsupported`], if:
     ///   - this build lacks the codec or a filter;
     ///   - no tuner is registered with the id of [`CParams::tuner`];
-    ///   - an installed library (feature `system`) cannot compress correctly with these parameters;
+    ///   - an installed C-Blosc2 library (feature `system`) cannot compress correctly with these parameters;
     ///   - an environment variable is set that overrides the parameters of an installed library;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another parameter.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {

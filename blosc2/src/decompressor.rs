@@ -65,7 +65,7 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 ///   - the codec or a filter needs the shape of the array that contains the chunk;
 ///   - a filter needs the typesize of the super-chunk that contains the chunk;
 ///   - more than one thread is requested, and the process was forked after C-Blosc2 had started threads;
-///   - an installed library (feature `system`) cannot decompress the chunk correctly;
+///   - an installed C-Blosc2 library (feature `system`) cannot decompress the chunk correctly;
 /// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
 /// - [`ErrorKind::Callback`]: the postfilter, or a [user-defined](crate::user_defined) codec or filter, failed or

@@ -64,7 +64,8 @@ pub enum Filter {
     /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, only for arrays of 1 to 8
     /// dimensions.
     NdMean(u8),
-    /// A filter whose code has no other variant, or whose parameter has no meaning for that variant.
+    /// A filter whose code has no other variant; or a filter whose code has a variant, but whose parameter has no meaning
+    /// for it.
     Other {
         /// The code.
         code: u8,

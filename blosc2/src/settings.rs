@@ -78,8 +78,8 @@ impl SplitMode {
 /// A fork does not copy threads. If a process was forked after C-Blosc2 had started threads, the use of more than one
 /// thread for a single chunk fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 ///
-/// With an installed library (feature `system`), the compression or decompression of a single chunk always uses one
-/// thread.
+/// With an installed C-Blosc2 library (feature `system`), the compression or decompression of a single chunk always
+/// uses one thread.
 ///
 /// C and Python: `nthreads`.
 ///

@@ -47,8 +47,8 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// A long index is processed in parts:
     ///
-    /// - If the index has more than 2,048 entries and the form that C-Blosc2 writes, each part is
-    ///   decoded and checked when it is needed.
+    /// - If the index has more than 2,048 entries and is stored in the form that C-Blosc2 writes,
+    ///   each part is decoded and checked when it is needed.
     /// - If the stored size of such an index also exceeds 64 KiB, each part is read when it is
     ///   needed.
     /// - Any other index is read and decoded completely when the frame is opened.

@@ -33,8 +33,8 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a reference or a [sparse frame](Self#sparse-frames), which this crate
-    ///   only reads; or the entry is in the embedded store `embed.b2e`, in which Python can store small entries. Use
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference to a remote array (see [`Carrier`](crate::Carrier)), or a
+    ///   [sparse frame](Self#sparse-frames), which this crate only reads; or the entry is in the embedded store `embed.b2e`, in which Python can store small entries. Use
     ///   [`insert`](Self::insert) to replace an embedded entry;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
@@ -78,7 +78,7 @@ impl TreeStore {
     ///
     /// - [`ErrorKind::InvalidArgument`], in one of these cases:
     ///   - the key is invalid or [reserved](Self#keys);
-    ///   - the key is the key of a table or a reference, or is below such a key;
+    ///   - the key is the key of a table or of a reference to a remote array, or is below such a key;
     ///   - the key is below a symbolic link;
     ///   - the key is the key of a group, or is below the key of an entry (a [`DictStore`](Self::is_dict) allows such
     ///     keys);

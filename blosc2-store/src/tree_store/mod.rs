@@ -84,8 +84,8 @@ const READ: &str = "read from a store";
 /// These keys are reserved:
 /// - keys whose last part is `__vlmeta__`;
 /// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
-/// - in a `TreeStore` (not in a `DictStore`), keys below `/_meta`, and the key `/_meta`, except for the description of
-///   a table.
+/// - in a `TreeStore` (not in a `DictStore`), the key `/_meta` and all keys below it. The only entry there is the schema
+///   of a table.
 ///
 /// # Several writers
 /// A handle that is open for changing locks the store. While it exists, opening a second handle for changing fails at

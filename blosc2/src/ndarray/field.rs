@@ -279,7 +279,7 @@ impl<'a> NDArrayField<'a> {
     ///   - a range ends before it starts, or a step is 0;
     ///   - a boolean mask does not have the length of its axis;
     /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added, the selection
-    ///   contains no index or several indices.
+    ///   does not contain exactly one index.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })

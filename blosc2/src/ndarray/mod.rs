@@ -118,8 +118,8 @@ const NUMPY_FORMAT: u8 = 0;
 ///   - an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]:
 ///   - a chunk was compressed with a codec or filter that this build does not have;
-///   - on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection contains no index or
-///     several indices;
+///   - on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection does not contain
+///     exactly one index;
 /// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
 ///   the result does not fit in the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;

@@ -300,7 +300,7 @@ impl From<&Self> for AxisSelection {
 /// `1..-1` selects the same indices as `1:-1` in Python, but the Clippy lint `reversed_empty_ranges` rejects this
 /// literal.
 ///
-/// A range with `step_by` or `rev` selects the values that this iterator yields: `(1..-1).step_by(2)` yields no value,
+/// A range with `step_by` or `rev` is an iterator, and selects the values that it yields: `(1..-1).step_by(2)` yields no value,
 /// and `(-1..2).rev()` yields 1, 0 and -1. The yielded values must be inside the axis. For a strided slice whose bounds
 /// have different signs, or a strided slice without a bound, use [`AxisSelection::strided`].
 ///

@@ -312,8 +312,8 @@ impl<'a> NDArrayView<'a> {
     ///   - the selection has more axes than the view;
     ///   - a range ends before it starts, or a step is 0;
     ///   - a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
-    ///   no index or several indices.
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
+    ///   not contain exactly one index.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
@@ -391,8 +391,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
-    ///   no index or several indices.
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
+    ///   not contain exactly one index.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
@@ -401,8 +401,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection contains
-    ///   no index or several indices.
+    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
+    ///   not contain exactly one index.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,

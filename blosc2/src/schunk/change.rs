@@ -60,7 +60,7 @@ impl SChunk {
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
     /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
-    ///   only one of the chunk and the super-chunk has variable-length blocks;
+    ///   either the chunk or the super-chunk has variable-length blocks, but not both;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -115,7 +115,7 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
     /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
-    ///   only one of the chunk and the super-chunk has variable-length blocks;
+    ///   either the chunk or the super-chunk has variable-length blocks, but not both;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -185,8 +185,8 @@ impl SChunk {
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or only one of the chunk and the super-chunk has
-    ///   variable-length blocks; or the chunks belong to an array, and the chunk has a different chunk size or block
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or either the chunk or the super-chunk has
+    ///   variable-length blocks, but not both; or the chunks belong to an array, and the chunk has a different chunk size or block
     ///   size;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]

@@ -79,8 +79,9 @@ const MAKE: &str = "create a super-chunk";
 ///   seconds. A codec or filter makes progress with each chunk. A closure of an expression makes progress with every
 ///   4,096 items. The closure of `locked` or `transaction` makes progress with each call on its handle.
 /// - With locking, two programs could deadlock: each holds a lock, and a closure in each program waits for the lock of
-///   the other program. Therefore waiting is limited while a closure of this program runs during an access with
-///   locking: an access that has waited about 0.7 seconds for the lock of another program fails with `Busy`.
+///   the other program. Therefore waiting is limited: while a closure of this program runs during an access with
+///   locking, each access of this program that waits about 0.7 seconds for the lock of another program fails with
+///   `Busy`.
 ///
 /// # Crash recovery
 /// If a program dies (`kill -9`, a crash), each change whose method call has returned is stored. A change in progress

@@ -21,7 +21,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or their size exceeds
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
+    ///   the largest [`OpenOptions::max_read`](crate::OpenOptions::max_read) of the arrays of the expression;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
     #[doc(alias = "compute")]
     pub fn read(&self) -> Result<Vec<S::Item>> {

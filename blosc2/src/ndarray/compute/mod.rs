@@ -70,9 +70,9 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// chunk and block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap
 /// around, as in NumPy.
 ///
-/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles;
-/// each tile covers some blocks. The tiles are grouped into pieces; each piece covers some tiles of a chunk. First the
-/// items of each tile are combined in C order, then the tiles of each piece, and then the pieces.
+/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into groups, each with the
+/// items of some blocks. The items of each group are combined in C order. Then the results of groups of the same chunk are
+/// combined, and then the results of different chunks.
 ///
 /// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
 /// the number of threads. With other chunk and block shapes, a product of floating-point items can differ in its last
@@ -92,7 +92,7 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
 ///   an axis does not exist;
 /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the results in memory do not fit in the address space, or
-///   exceed [`OpenOptions::max_read`](crate::OpenOptions::max_read) of every array of the expression;
+///   exceed the largest [`OpenOptions::max_read`](crate::OpenOptions::max_read) of the arrays of the expression;
 /// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
 /// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression, and this use would
 ///   deadlock.
