@@ -19,11 +19,12 @@ const DOING: &str = "append to an array";
 /// full. A new appender for each row is as slow as a call of [`NDArray::append`] for each row. If chunks have many
 /// rows, one appender for all rows can be several hundred times as fast.
 ///
-/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks).
+/// When you create an array that will grow, set its chunk shape; see
+/// [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks).
 ///
 /// Each flush recompresses the last chunk if the chunk is not full. If items are appended on axis 0 of an array in a
 /// contiguous file, the recompressed chunk overwrites the old chunk, even if the new chunk is longer. Therefore
-/// frequent flushes create no gaps in the file.
+/// frequent flushes create no gaps (unused bytes) in the file.
 ///
 /// Collected items are written in these cases:
 /// - they fill chunks;

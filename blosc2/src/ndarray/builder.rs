@@ -81,8 +81,8 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
 ///   536,866,816 bytes, or the array exceeds what the format can store;
 /// - [`ErrorKind::AlreadyExists`]:
-///   - [`replace`](Self::replace) is not set, and the file exists, the custom storage backend contains data, or the
-///     custom directory contains a frame;
+///   - [`replace`](Self::replace) is not set, and one of these conditions is true: the file exists; the custom
+///     storage backend contains data; or the custom directory contains a frame;
 ///   - the path of [`directory`](Self::directory) exists;
 ///   - a clone of the builder has already used the custom storage backend or directory;
 /// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
@@ -139,8 +139,8 @@ impl NDArrayBuilder {
     /// Sets the chunk shape in items. By default, the chunk shape is computed from the shape, the typesize, the [cache
     /// sizes](Self::cache_sizes) and the block shape, if one is set.
     ///
-    /// Set the chunk shape of an array that grows. The default depends on the shape at creation: an array that is
-    /// created with one row gets chunks of one row. If an axis has size 0 at creation, the default chunks have up to
+    /// If the array will grow, set the chunk shape, because the default depends on the shape at creation: an array that
+    /// is created with one row gets chunks of one row. If an axis has size 0 at creation, the default chunks have up to
     /// 512 KiB; if one row is larger than 512 KiB, a default chunk contains one row or a part of a row.
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
@@ -156,8 +156,8 @@ impl NDArrayBuilder {
 
     /// Sets the CPU cache sizes from which automatic chunk and block shapes are computed.
     ///
-    /// The default sizes are constants, so that the same array creates the same file on every machine. Python uses the
-    /// cache sizes of the current machine, which [`CacheSizes::detect`] returns.
+    /// The default sizes are constants, so that a program creates the same file on every machine. Python uses the cache
+    /// sizes of the current machine, which [`CacheSizes::detect`] returns.
     pub fn cache_sizes(mut self, caches: CacheSizes) -> Self {
         self.caches = caches;
         self
@@ -167,8 +167,8 @@ impl NDArrayBuilder {
     /// are ignored: the dtype determines the typesize, and the block shape determines the block size.
     ///
     /// The default is [`CParams::default`], with these exceptions:
-    /// - For Unicode text (such as `<U10`), the default filter is [`Filter::ShuffleBytes`] with units of 4 bytes, the
-    ///   size of a character, as in Python.
+    /// - For Unicode text (such as `<U10`), the default filter is [`Filter::ShuffleBytes(4)`](Filter::ShuffleBytes), as
+    ///   in Python. 4 bytes is the size of a character.
     /// - A [`copy`](Self::copy) of an entire array uses the parameters of the source by default.
     /// - [`concatenate`](Self::concatenate) uses the parameters of the first source by default, if this source is an
     ///   entire array.
@@ -183,16 +183,16 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the format (notation) of the stored text of the dtype, from 0 to 127. The default, 0, is NumPy's notation.
-    /// C: `dtype_format`.
+    /// Sets the number (0 to 127) of the notation in which the text of the dtype is stored. The default, 0, is NumPy's
+    /// notation. C: `dtype_format`.
     ///
-    /// Set the format only for methods that receive the text of a dtype, such as [`from_bytes`](Self::from_bytes).
-    /// Methods with an item type `T` also store this format, but their text is always in NumPy's notation.
+    /// Set another number only for methods that receive the text of a dtype, such as [`from_bytes`](Self::from_bytes).
+    /// Methods with an item type `T` store the number that is set here, but always write the text in NumPy's notation.
     /// [`copy`](Self::copy), [`concatenate`](Self::concatenate) and [`stack`](Self::stack) ignore this setting, and use
-    /// the format of the first source.
+    /// the number of the first source.
     ///
-    /// If the format is not 0, the text is not parsed: [`NDArray::dtype`] returns `None`, items can be read only as
-    /// bytes, and Python does not open the array.
+    /// If the number is not 0, this crate does not parse the text: [`NDArray::dtype`] returns `None`, and items can be
+    /// read only as bytes. Python does not open the array.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -203,7 +203,7 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// If the format is greater than 127, creation fails with [`ErrorKind::InvalidArgument`].
+    /// If the number is greater than 127, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
         self
@@ -360,7 +360,7 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets whether each later change of the array is synced to disk before the method returns; see
+    /// Sets whether methods that change the returned array sync the change to disk before they return; see
     /// [`OpenOptions::durable`]. Off by default. The new file or directory itself is always synced. No effect on an
     /// in-memory array.
     pub fn durable(mut self, durable: bool) -> Self {

@@ -42,7 +42,7 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// Returns a view that reads these items as uncompressed bytes; see [`NDArray::bytes`].
+    /// Returns a view that reads the items of this view as uncompressed bytes; see [`NDArray::bytes`].
     pub fn bytes(&self) -> NDArrayBytes<'a> {
         NDArrayBytes { view: self.clone() }
     }
@@ -149,7 +149,7 @@ impl NDArrayBytesMut<'_> {
         self.array.write_region(&region, bytes)
     }
 
-    /// Replaces each selected item by the bytes of one item.
+    /// Replaces each selected item by the same item. `item` contains the bytes of this item.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:

@@ -265,9 +265,11 @@ impl NDArrayBuilder {
     ///
     /// All sources must have the same dtype, and the same size on each axis except the axis `axis`.
     ///
-    /// If the first source is an entire array, the result has its metalayers. The result also has its compression
-    /// parameters and its chunk and block shapes, if the builder does not set them; see [`copy`](Self::copy). If the
-    /// first source has small chunks, the result has small chunks too: in this case set [`chunks`](Self::chunks).
+    /// If the first source is an entire array, the result has these properties of that array:
+    /// - the metalayers;
+    /// - the compression parameters, if the builder sets none;
+    /// - the chunk and block shapes, if the builder sets none of them; see [`copy`](Self::copy). If the first array has
+    ///   small chunks, set [`chunks`](Self::chunks), so that the result has larger chunks.
     ///
     /// Compressed chunks are copied unchanged if the conditions of [`copy`](Self::copy) are true. For the second and
     /// later sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a

@@ -154,8 +154,8 @@ impl NDArrayView<'_> {
 }
 
 impl NDArrayBuilder {
-    /// Creates an array from the items of an array or a view of the crate `ndarray`, which can have any memory layout.
-    /// Needs the feature `ndarray`.
+    /// Creates an array from the items of an array or a view of the crate `ndarray`. The source can have any memory
+    /// layout. Needs the feature `ndarray`.
     ///
     /// ```
     /// use blosc2::NDArray;

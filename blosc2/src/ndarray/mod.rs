@@ -101,8 +101,9 @@ const NUMPY_FORMAT: u8 = 0;
 /// ```
 ///
 /// # Errors of reads
-/// The methods that read items fail with these errors. A user closure is a closure or trait implementation of the
-/// program, such as a postfilter, a user-defined codec or the closure of [`NDArrayBuilder::map`].
+/// The methods that read items fail with the following errors. A [user closure](OpenOptions#user-closures) in this list
+/// is a closure or trait implementation that the program passes to this crate, such as a postfilter, a user-defined
+/// codec or the closure of [`NDArrayBuilder::map`].
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]:
 ///   - the selection has more axes than the array;
@@ -125,9 +126,12 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the handle uses [locking](OpenOptions::locking), and the file was replaced or removed
 ///   after it was opened;
-/// - [`ErrorKind::Unfinished`]: another process has not completed a change of the file;
-/// - [`ErrorKind::Busy`]: another process is changing the file without locking; or another access to the file is
-///   running a user closure, and the read could deadlock;
+/// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
+///   writing;
+/// - [`ErrorKind::Busy`]:
+///   - another process has changed the file, and that process or this handle does not use
+///     [locking](OpenOptions::locking). After a call of [`refresh`](Self::refresh), the read can be repeated;
+///   - another access to the file is running a user closure, and the read could deadlock;
 /// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or a user-defined filter failed or panicked; or a
 ///   custom storage backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read.
@@ -160,9 +164,10 @@ const NUMPY_FORMAT: u8 = 0;
 ///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Unfinished`]: another process has not completed a change of the file;
-/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking; or another access to the file is
-///   running a user closure, and the change could deadlock;
+/// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
+///   writing;
+/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking it; or another access to the file
+///   is running a [user closure](Self#errors-of-reads), and the change could deadlock;
 /// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner, failed or panicked; or a custom
 ///   storage backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read or written.
@@ -250,7 +255,8 @@ impl NDArray {
     /// Fails with the errors of [`OpenOptions::open`], and with:
     /// - [`ErrorKind::InvalidData`]: the file contains no array;
     /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects;
-    /// - [`ErrorKind::InvalidArgument`]: the options create a super-chunk. To create an array, use
+    /// - [`ErrorKind::InvalidArgument`]: the options would create a super-chunk, because [`OpenOptions::create`],
+    ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set. To create an array, use
     ///   [`builder`](Self::builder).
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
@@ -417,7 +423,7 @@ impl NDArray {
     /// The result is `None` in these cases:
     /// - the file stores no dtype, as in legacy files;
     /// - this crate cannot parse the dtype;
-    /// - the [format](Self::dtype_format) of the dtype is not NumPy's notation.
+    /// - the stored text of the dtype is not in NumPy's notation; see [`dtype_format`](Self::dtype_format).
     ///
     /// [`dtype_str`](Self::dtype_str) returns the stored text of the dtype.
     ///
@@ -428,13 +434,13 @@ impl NDArray {
     }
 
     /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files.
-    /// [`dtype_format`](Self::dtype_format) returns the notation of the text.
+    /// [`dtype_format`](Self::dtype_format) returns the number of the notation of this text.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }
 
-    /// Returns the format (notation) of the stored text of the dtype. Format 0 is NumPy's notation; Python reads only
-    /// this format. [`NDArrayBuilder::dtype_format`] sets the format of a new array.
+    /// Returns the number of the notation in which the text of the dtype is stored. 0 is NumPy's notation, the only
+    /// notation that Python reads. [`NDArrayBuilder::dtype_format`] sets the number of a new array.
     pub fn dtype_format(&self) -> u8 {
         self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
@@ -685,8 +691,8 @@ impl NDArray {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// Syncs all changes to disk. By default, a change returns before it is synced to disk; see
-    /// [`OpenOptions::durable`].
+    /// Syncs all changes to disk. By default, the methods that change the array return before the change is synced to
+    /// disk; see [`OpenOptions::durable`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::sync`].

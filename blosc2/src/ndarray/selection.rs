@@ -137,7 +137,7 @@ impl AxisSelection {
     }
 }
 
-/// An integer type of indices and of the bounds of ranges of indices.
+/// An integer type that can be used as an index on an axis, or as a bound of a range of indices.
 ///
 /// The integer types of up to 64 bits implement this trait. This trait is sealed.
 ///
@@ -300,14 +300,15 @@ impl From<&Self> for AxisSelection {
 /// `1..-1` selects the same indices as `1:-1` in Python, but the Clippy lint `reversed_empty_ranges` rejects this
 /// literal.
 ///
-/// A range with `step_by` or `rev` is an iterator, and selects the values that it yields: `(1..-1).step_by(2)` yields no value,
-/// and `(-1..2).rev()` yields 1, 0 and -1. The yielded values must be inside the axis. For a strided slice whose bounds
-/// have different signs, or a strided slice without a bound, use [`AxisSelection::strided`].
+/// A range with `step_by` or `rev` is an iterator, and selects the indices that it yields: `(1..-1).step_by(2)` yields
+/// no index, and `(-1..2).rev()` yields 1, 0 and -1 (the last index of the axis). The yielded indices must be inside
+/// the axis. For a strided slice whose bounds have different signs, or a strided slice without a bound, use
+/// [`AxisSelection::strided`].
 ///
-/// These values are selections:
-/// - A tuple has one of the forms of the table for each axis, and the forms can differ.
-/// - An array, a slice or a `Vec` has one element for each axis, and all elements have the same type.
-/// - A single range or integer selects on the first axis.
+/// These values can be used as selections:
+/// - A tuple with one value of the first column of the table for each axis. The values can have different types.
+/// - An array, a slice or a `Vec` with one value for each axis. All values have the same type.
+/// - A single range, integer or [`AxisSelection`]. It selects on the first axis.
 /// - With the feature `ndarray`, the result of `s![...]` is a selection too.
 ///
 /// For example, in a two-dimensional array, `[0..2, 1..4]` selects a slice on both axes, and `[1, 2]` selects one item.

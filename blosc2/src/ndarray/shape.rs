@@ -45,7 +45,7 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]:
     ///   - the number of dimensions differs;
     ///   - a size is negative;
-    ///   - an axis gains items, but its chunks have size 0, as in empty arrays that Python created.
+    ///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -80,8 +80,8 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]:
     ///   - `shape` or `start` has another number of dimensions than the array;
     ///   - an integer in `shape` or `start` is negative;
-    ///   - an axis gains items, but its chunks have size 0, as in empty arrays that Python created;
-    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
+    ///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created;
+    /// - [`ErrorKind::OutOfBounds`]: on an axis, `start` is greater than the old size or the new size.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
         let (shape, start) =
@@ -111,8 +111,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or its chunks have size 0, as in empty arrays that
-    ///   Python created.
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or the chunk size on the axis is 0, as in empty
+    ///   arrays that Python created.
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, APPEND)?;
@@ -149,7 +149,7 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]:
     ///   - the axis does not exist, or the shapes do not match;
     ///   - the other array is in the same file;
-    ///   - the chunks of this array have size 0 on the axis;
+    ///   - the chunk size of this array on the axis is 0;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
@@ -208,8 +208,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or its chunks have size 0, as in empty arrays that
-    ///   Python created;
+    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or the chunk size on the axis is 0, as in empty
+    ///   arrays that Python created;
     /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis.
     #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(

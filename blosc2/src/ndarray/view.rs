@@ -18,7 +18,7 @@ impl NDArray {
     /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`. Python:
     /// `array[...]`, `array.oindex[...]`.
     ///
-    /// The selection can be one range for each axis, or another form; [`Selection`] lists all forms. With the feature
+    /// The selection can be one range for each axis; [`Selection`] lists the other possibilities. With the feature
     /// `ndarray`, the result of `s![...]` is a selection too.
     ///
     /// # Errors

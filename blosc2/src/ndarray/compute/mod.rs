@@ -58,21 +58,26 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// # Reductions
 /// A reduction, such as [`sum`](Self::sum), combines items. The type parameter `O` of the expression determines the
 /// result:
-/// - By default, all items are combined to one value ([`Whole`]).
-/// - After [`axes`](Self::axes), the items are combined over these axes. The result is a [`Reduced`]: values with a
-///   shape ([`Axes`]).
-/// - After [`axes`](Self::axes) and [`builder`](Self::builder), the result is a new array ([`StoredAxes`]).
 ///
-/// Results have the dtypes of NumPy, and NaN has the same effect as in NumPy; see [`Numeric`].
+/// | call | `O` | result |
+/// |---|---|---|
+/// | none (default) | [`Whole`] | one value, which combines all items |
+/// | [`axes`](Self::axes) | [`Axes`] | a [`Reduced`] (values with a shape); the items are combined over these axes |
+/// | [`axes`](Self::axes), then [`builder`](Self::builder) | [`StoredAxes`] | these values in a new array |
+///
+/// The types of the results are the same as in NumPy; [`Numeric`] lists them. NaN has the same effect as in NumPy.
 ///
 /// **Sums, means and variances are exact**: they are computed with fixed-point numbers that contain every bit of the
 /// items, and are rounded once at the end. Therefore the result does not depend on the number of threads or on the
 /// chunk and block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap
 /// around, as in NumPy.
 ///
-/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into groups, each with the
-/// items of some blocks. The items of each group are combined in C order. Then the results of groups of the same chunk are
-/// combined, and then the results of different chunks.
+/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order, which is not C order:
+/// 1. The items are divided into groups. A group contains the items of some blocks of a chunk, or of one or more
+///    complete chunks.
+/// 2. The items of each group are combined, a few neighboring blocks at a time. The items of these blocks are combined
+///    in C order.
+/// 3. The results of the groups are combined, in C order of the positions of the groups in the array.
 ///
 /// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
 /// the number of threads. With other chunk and block shapes, a product of floating-point items can differ in its last
@@ -143,7 +148,7 @@ impl<S: Source> LazyExpr<S> {
         Self { source, output: Whole, threads: None }
     }
 
-    /// Returns an expression of the items of an operand, such as an array or [`InMemory`].
+    /// Returns an expression of the items of an [operand](Operand), such as an array or [`InMemory`].
     pub fn of<T>(operand: impl Operand<T, Source = S>) -> Self {
         Self::new(operand.into_source())
     }
@@ -279,8 +284,9 @@ impl<S: Source, O> LazyExpr<S, O> {
         self.source.shape()
     }
 
-    /// Combines the items by closures. The items are divided into groups. For each group, `fold` adds the items one by
-    /// one to a value, which is initially `start`. Then `combine` joins the values of consecutive groups.
+    /// Combines the items by closures. The items are divided into groups. For each group, the closure `fold` adds the
+    /// items one by one to a value, which is initially `start`. Then the closure `combine` joins the values of
+    /// consecutive groups. The section [reductions](Self#reductions) describes the order of the items.
     ///
     /// `combine` must be associative. If one argument of `combine` is `start`, it must return the other argument. If
     /// there are no items, the result is `start`.

@@ -17,11 +17,12 @@ use crate::{Error, ErrorKind, Result, Threads};
 /// The maximum size in bytes of results that are in memory before an array is created from them.
 const SMALL: u64 = 4 << 20;
 
-/// The form of the results of reductions; see [reductions](super::LazyExpr#reductions). This trait is sealed.
+/// The type parameter `O` of [`LazyExpr`](super::LazyExpr), which determines the results of
+/// [reductions](super::LazyExpr#reductions). This trait is sealed.
 ///
-/// | form | result |
+/// | `O` | result |
 /// |---|---|
-/// | [`Whole`] | a value |
+/// | [`Whole`] | one value |
 /// | [`Axes`] | [`Reduced`]: values with a shape |
 /// | [`StoredAxes`] | an [`NDArray`] |
 pub trait Output<T>: Clone {
@@ -37,19 +38,20 @@ pub trait Output<T>: Clone {
     ) -> Result<Self::Of>;
 }
 
-/// Reductions combine all items to one value.
+/// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine all items to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole;
 
-/// Reductions combine the items over some axes. See [`LazyExpr::axes`](super::LazyExpr::axes).
+/// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes. See
+/// [`LazyExpr::axes`](super::LazyExpr::axes).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axes {
     axes: Vec<i128>,
     pub(super) keepdims: bool,
 }
 
-/// Reductions combine the items over some axes, and create an array. See
-/// [`LazyExpr::builder`](super::LazyExpr::builder).
+/// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes, and create an array.
+/// See [`LazyExpr::builder`](super::LazyExpr::builder).
 #[derive(Debug, Clone)]
 pub struct StoredAxes {
     pub(super) axes: Axes,

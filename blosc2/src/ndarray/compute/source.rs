@@ -90,11 +90,12 @@ pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
     Ok(Space::new(shape, size_of::<S::Item>(), &layouts.0))
 }
 
-/// A type that can be an operand of [`zip`](super::zip). The operand has items of type `T`.
+/// A type that can be an operand of an expression, for example of [`zip`](super::zip). The operand has items of type
+/// `T`.
 ///
 /// | operand | `T` |
 /// |---|---|
-/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type of the parameter of the closure |
+/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure declares for this operand |
 /// | [`LazyExpr`](super::LazyExpr) | the item type of the expression |
 /// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | the type of the items |
 /// | a number or a `bool` | the type of this number or `bool` |
