@@ -298,7 +298,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.split && self.header.is_compressed()
     }
 
-    /// Returns whether the chunk contains a dictionary.
+    /// Returns whether the chunk contains a compression dictionary; see
+    /// [`CParams::dictionary`](crate::CParams::dictionary).
     pub fn has_dictionary(&self) -> bool {
         self.header.dictionary && self.header.is_compressed()
     }

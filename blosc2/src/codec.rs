@@ -181,8 +181,8 @@ impl Codec {
     ///
     /// There are plugins for the codecs OpenHTJ2K (code 36), Grok (37), OpenZL (38), J2K (39) and HTJ2K (40). C-Blosc2
     /// searches for the library `libblosc2_NAME.so`. If there is no such library, C-Blosc2 runs `python`, which locates
-    /// the library in the Python package `blosc2_NAME`. Only this function loads plugins: a file that names such a
-    /// codec loads no plugin.
+    /// the library in the Python package `blosc2_NAME`. Only this function loads plugins. Opening or reading a file
+    /// loads no plugin, even if its chunks need one.
     ///
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: there are no plugins for the codec, its library was not found, or an installed C

@@ -134,7 +134,8 @@ impl Compressor {
     ///   - this build lacks the codec or a filter;
     ///   - no tuner is registered with the id of [`CParams::tuner`];
     ///   - an installed C-Blosc2 library (feature `system`) cannot compress correctly with these parameters;
-    ///   - an environment variable is set that overrides the parameters of an installed library;
+    ///   - an installed C-Blosc2 library is used (feature `system`), and an environment variable is set that would
+    ///     override parameters, such as `BLOSC_CLEVEL`;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another parameter.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
@@ -152,15 +153,16 @@ impl Compressor {
     /// closure is compressed instead of the input.
     ///
     /// - Threads: with more than one [thread](CParams::threads), the closure usually runs on the threads of the
-    ///   compressor, on several blocks at the same time. The closure runs on the caller's thread for variable-length
-    ///   blocks, with [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`). A
-    ///   compressor with a prefilter does not share its threads with other compressors, so create the compressor once
-    ///   and reuse it.
+    ///   compressor, on several blocks at the same time. A compressor with a prefilter does not share its threads with
+    ///   other compressors, so create the compressor once and reuse it. The closure runs on the caller's thread:
+    ///   - for variable-length blocks;
+    ///   - if one of the filters is [`Filter::Delta`](crate::Filter::Delta);
+    ///   - always, with an installed C-Blosc2 library (feature `system`).
     /// - Calls: the closure is called at least once for each block, and several times if a block is compressed several
     ///   times. It is also called for data that is then stored uncompressed.
-    /// - Block size: [`CParams::blocksize`] sets the size of the blocks; by default, the size is automatic. With
-    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`), the program has to
-    ///   set the block size.
+    /// - Block size: [`CParams::blocksize`] sets the size of the blocks; by default, the size is automatic. The program
+    ///   has to set the block size if one of the filters is [`Filter::Delta`](crate::Filter::Delta), or if an installed
+    ///   C-Blosc2 library is used (feature `system`).
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that compresses returns an error of
     ///   [`ErrorKind::Callback`]. The compressor remains usable.

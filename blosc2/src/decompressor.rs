@@ -103,8 +103,8 @@ impl Decompressor {
     /// Creates a decompressor with these parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: an installed library is used (feature `system`), and an environment variable is
-    ///   set that overrides its parameters.
+    /// - [`ErrorKind::Unsupported`]: an installed C-Blosc2 library is used (feature `system`), and an environment
+    ///   variable is set that would override parameters, such as `BLOSC_NTHREADS`.
     pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
         let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
@@ -122,7 +122,7 @@ impl Decompressor {
     ///   - for special chunks and for chunks stored uncompressed;
     ///   - for variable-length blocks;
     ///   - for single blocks and ranges of items, with the exceptions that [`items`](Self::items) lists;
-    ///   - always, with an installed library (feature `system`).
+    ///   - always, with an installed C-Blosc2 library (feature `system`).
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
@@ -257,7 +257,8 @@ impl Decompressor {
     ///
     /// Only the blocks that contain these items are decompressed. With [`Filter::Delta`](crate::Filter::Delta), the
     /// first block is decompressed too. If the decompressor has a postfilter and the chunk has variable-length blocks,
-    /// all blocks are decompressed. With an installed library (feature `system`), more blocks may be decompressed.
+    /// all blocks are decompressed. With an installed C-Blosc2 library (feature `system`), more blocks may be
+    /// decompressed.
     ///
     /// The blocks are decompressed on the caller's thread. There are three exceptions, in which all
     /// [threads](DParams::threads) can be used:

@@ -107,8 +107,8 @@
 /// #[repr(C)]
 /// struct Name { text: &'static str }
 /// ```
-/// Enums, unions and structs of size 0. If all fields of a struct have size 0, only the use of the struct as an item
-/// type fails to compile:
+/// Enums, unions and structs without fields. The derive accepts a struct whose fields all have size 0, but the use of
+/// this struct as an item type does not compile:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]

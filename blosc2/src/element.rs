@@ -54,7 +54,8 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// - [`LAYOUT`](Element::LAYOUT) must have the size of the type.
 /// - Where `LAYOUT` describes bytes, every byte value must be valid. Where `LAYOUT` describes a bool, 0 and 1 must be
 ///   valid.
-/// - [`dtype`](Element::dtype) must describe the same layout: the same size, kinds and offsets.
+/// - [`dtype`](Element::dtype) must describe the same layout: the same size and type and, for a struct, the same field
+///   types and offsets.
 /// - All bytes must be initialized, except the bytes that `LAYOUT` describes as padding.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The layout of a value: which bytes can have any value, which are bools, and which are padding.

@@ -431,8 +431,9 @@ times! {
 }
 
 impl<U: TimeUnit> DateTime64<U> {
-    /// Converts a `SystemTime`, rounded down to whole units. Returns `None` if [`TimeUnit::NANOSECONDS`] is `None`, or
-    /// if the number of units does not fit in an `i64`.
+    /// Converts a `SystemTime`, rounded down to whole units. Returns `None` if the number of units does not fit in an
+    /// `i64`. Also returns `None` for years, months and units shorter than a nanosecond: their
+    /// [`TimeUnit::NANOSECONDS`] is `None`.
     pub fn from_system_time(time: SystemTime) -> Option<Self> {
         let unit = i128::from(U::NANOSECONDS?);
         let nanoseconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -443,8 +444,9 @@ impl<U: TimeUnit> DateTime64<U> {
         (count != i64::MIN).then(|| Self::new(count))
     }
 
-    /// Converts to a `SystemTime`. Returns `None` for [`NAT`](Self::NAT), if [`TimeUnit::NANOSECONDS`] is `None`, or if
-    /// the time is outside the range of `SystemTime`.
+    /// Converts to a `SystemTime`. Returns `None` for [`NAT`](Self::NAT), and if the time is outside the range of
+    /// `SystemTime`. Also returns `None` for years, months and units shorter than a nanosecond: their
+    /// [`TimeUnit::NANOSECONDS`] is `None`.
     pub fn to_system_time(self) -> Option<SystemTime> {
         let unit = i128::from(U::NANOSECONDS?);
         if self.is_nat() {

@@ -8,9 +8,9 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Replaces parameters with the values of environment variables: the variables that override compression parameters
-    /// in C-Blosc2. C-Blosc2 always uses these variables; this crate uses them only in this function. An invalid value
-    /// is an error here; C-Blosc2 ignores most invalid values.
+    /// Replaces parameters with the values of the environment variables in this table, if they are set. C-Blosc2 always
+    /// uses these variables; this crate uses them only in this function. An invalid value is an error here; C-Blosc2
+    /// ignores most invalid values.
     ///
     /// | variable | value and effect |
     /// |---|---|

@@ -147,7 +147,8 @@ impl Error {
     }
 
     /// Creates an error from an I/O error, for crates that build on this crate. The I/O error comes from the operating
-    /// system, or from another reader or writer. `doing` names the operation, as in [`new`](Self::new).
+    /// system, or from an implementation of `Read`, `Write` or [`Storage`](crate::storage::Storage). `doing` names the
+    /// operation, as in [`new`](Self::new).
     pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -64,8 +64,8 @@ pub enum Filter {
     /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, only for arrays of 1 to 8
     /// dimensions.
     NdMean(u8),
-    /// A filter whose code has no other variant; or a filter whose code has a variant, but whose parameter has no meaning
-    /// for it.
+    /// A filter whose code has no other variant. Also a filter whose code has another variant, if the parameter has no
+    /// meaning for that variant.
     Other {
         /// The code.
         code: u8,
@@ -89,7 +89,7 @@ const NAMES: [&str; 8] =
     ["shuffle", "bitshuffle", "delta", "trunc_prec", "int_trunc", "bytedelta", "ndcell", "ndmean"];
 
 impl Filter {
-    /// Returns the filter with this code and this parameter; `None` for code 0, which marks an empty slot in a header.
+    /// Returns the filter with this code and this parameter; `None` for code 0, which means "no filter" in a header.
     pub fn from_code(code: u8, meta: u8) -> Option<Self> {
         Some(match (code, meta) {
             (0, _) => return None,

@@ -41,7 +41,7 @@ pub fn codecs() -> Vec<Codec> {
 /// `altivec` or `generic`.
 ///
 /// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
-/// library (feature `system`), because such a library does not report the instruction set.
+/// C-Blosc2 library (feature `system`), because an installed library does not report the instruction set.
 ///
 /// ```
 /// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));

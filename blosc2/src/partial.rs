@@ -56,9 +56,9 @@ pub(crate) fn fetch(
 /// in files of other formats, on servers or in databases.
 ///
 /// A `PartialRead` performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous
-/// code, until the chunk is complete. The result is a chunk that contains only the needed blocks. C: a lazy chunk. A
-/// partial read takes at most three rounds:
-/// 1. Read the table of blocks.
+/// code, until the chunk is complete. The result is a chunk that contains only the needed blocks. In C, lazy chunks
+/// have the same purpose. A partial read takes at most three rounds:
+/// 1. Read the table of blocks, which contains the offset of each block in the chunk.
 /// 2. Read the needed blocks.
 /// 3. If blocks overlap, read the entire chunk. No known writer creates such chunks.
 ///
@@ -90,7 +90,7 @@ pub(crate) fn fetch(
 /// ```
 ///
 /// The entire chunk is read in these cases:
-/// - the chunk has up to 64 KiB, or up to `gap` bytes (see [`new`](Self::new));
+/// - the compressed size of the chunk is up to 64 KiB, or up to `gap` bytes (see [`new`](Self::new));
 /// - the chunk has variable-length blocks;
 /// - more than three quarters of its data are needed.
 #[derive(Debug)]

@@ -56,8 +56,8 @@ pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
 /// Parameters for the plugin of a codec, in the structure that the plugin expects.
 ///
 /// [`Codec::plugin_params`](crate::Codec::plugin_params) creates the parameters, and
-/// [`CParams::plugin_params`](crate::CParams::plugin_params) accepts them. Clones share the structure. The structure is
-/// dropped when the last clone is dropped, and no compressor, super-chunk or array uses it any longer.
+/// [`CParams::plugin_params`](crate::CParams::plugin_params) accepts them. Clones share the structure. Compressors,
+/// super-chunks and arrays that use the parameters contain clones. The structure is dropped with the last clone.
 ///
 /// ```no_run
 /// # #[cfg(feature = "dynamic-plugins")] {

@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// A [`Storage`] of a memory-mapped file: the operating system reads the pages of the file on access, and chunks are
 /// decompressed directly from these pages, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
 ///
-/// A mapped file is efficient if the chunks are small and the file is in the page cache, and for many random reads in a
-/// large file. When the length of the file changes, the mapping is resized; on Linux this needs no new mapping.
-/// Therefore the C option `initial_mapping_size` has no equivalent.
+/// A mapped file is efficient in two cases: the chunks are small and the file is in the page cache; or a program makes
+/// many random reads in a large file. When the length of the file changes, the mapping is resized; on Linux this needs
+/// no new mapping. Therefore the C option `initial_mapping_size` has no equivalent.
 ///
 /// ```
 /// use blosc2::storage::MappedFile;

@@ -75,8 +75,8 @@ impl<'a> FilterBlock<'a> {
         self.input
     }
 
-    /// Returns the output, to which the closure writes. The output has the length of the input, and is zeroed before
-    /// the closure runs.
+    /// Returns the output, to which the filter, prefilter or postfilter writes. The output has the length of the input,
+    /// and is zeroed before the filter or closure runs.
     pub fn output(&mut self) -> &mut [u8] {
         self.output
     }

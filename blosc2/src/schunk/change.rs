@@ -185,9 +185,11 @@ impl SChunk {
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or either the chunk or the super-chunk has
-    ///   variable-length blocks, but not both; or the chunks belong to an array, and the chunk has a different chunk size or block
-    ///   size;
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - the chunk is empty;
+    ///   - either the chunk or the super-chunk has variable-length blocks, but not both;
+    ///   - the chunks belong to an array, and the chunk has a different chunk size;
+    ///   - the chunks belong to an array, and the chunk is not [special](Special) and has a different block size;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {

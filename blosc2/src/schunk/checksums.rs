@@ -20,8 +20,8 @@ impl SChunk {
     /// the metalayers. If `on` is `false`, removes the checksums.
     ///
     /// To compute the checksums, the method reads all compressed chunks, without decompression. It does not compare
-    /// them with existing checksums. Therefore the method accepts the changes of programs that do not support
-    /// checksums, such as Python. If such a program has changed the metadata, open the frame with
+    /// the chunks with existing checksums. Therefore the method accepts the changes of programs that do not support
+    /// checksums, such as Python. If such a program has changed the metadata, the frame has to be opened with
     /// [`verify_checksums(false)`](crate::OpenOptions::verify_checksums).
     ///
     /// ```

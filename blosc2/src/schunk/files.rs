@@ -49,8 +49,8 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 ///
 /// This crate writes a new file or directory in a temporary directory next to its path, and renames it when it is
 /// complete. If a signal ends the process before the rename, the temporary directory remains. A signal handler can
-/// remove the temporary directories of this process: all directories next to the new files whose names start with this
-/// prefix. The prefix contains the process id and a random number.
+/// remove the temporary directories of this process. These directories are next to the new files, and their names start
+/// with this prefix. The prefix contains the process id and a random number.
 ///
 /// ```
 /// use blosc2::storage::temporary_prefix;

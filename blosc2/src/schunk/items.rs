@@ -27,8 +27,8 @@ impl SChunk {
     ///
     /// The method reads and decompresses only the blocks that contain the items, with these exceptions:
     /// - With the filter delta, it also reads and decompresses the first block of each chunk.
-    /// - From a file, it reads the complete compressed chunk if the chunk has up to 64 KiB, or if more than three
-    ///   quarters of its data are requested.
+    /// - From a file, it reads the complete compressed chunk if the compressed size is up to 64 KiB, or if more than
+    ///   three quarters of the data of the chunk are requested.
     /// - It reads and decompresses a chunk with variable-length blocks completely.
     ///
     /// # Errors

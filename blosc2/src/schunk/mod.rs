@@ -463,9 +463,9 @@ impl SChunk {
     ///
     /// Python also stores references, lazy expressions and proxies as super-chunks. Their chunks contain no data or
     /// only a part of the data. A metalayer marks such a super-chunk. This method returns the name of the metalayer:
-    /// - `LazyArray`: a computation;
-    /// - `b2o`: an object of another kind;
-    /// - `proxy-source`: a cache of another source.
+    /// - `b2o`: a computation, or a reference to an array that is stored elsewhere;
+    /// - `LazyArray`: a computation, written by an older version of Python's blosc2;
+    /// - `proxy-source`: a proxy, which caches chunks of an array that is stored elsewhere.
     pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();

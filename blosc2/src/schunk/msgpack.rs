@@ -75,7 +75,8 @@ impl MetalayersMut<'_> {
     /// The encoding is that of Python:
     /// - A struct becomes a map.
     /// - A tuple becomes an array, which Python reads as a list.
-    /// - Bytes become bytes only if they are serialized as bytes, for example with `serde_bytes`.
+    /// - A `Vec<u8>` becomes an array of integers. To store it as msgpack bytes, use `serde_bytes` or
+    ///   [`Value::Bytes`].
     /// - A [`Value`] represents every type that Python stores in a metalayer, for example a tuple, a set, a complex
     ///   number or an array.
     ///

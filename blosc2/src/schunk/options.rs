@@ -52,8 +52,8 @@ const MAKE: &str = "create a super-chunk";
 ///
 /// - Within a program, a file may have one handle that is open for writing, or any number of such handles if all of
 ///   them use [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a
-///   handle of the program is open for writing, replacing the file and appending a frame to the file also fail with
-///   `Busy`.
+///   handle of the program is open for writing, replacing the file and appending a second frame to the file
+///   ([`SChunk::append_to_file`]) also fail with `Busy`.
 /// - Any number of handles may read a file at the same time. A read returns the result of all completed changes, and no
 ///   part of a change in progress. Within a program, a change blocks all other accesses, and a read blocks changes.
 ///   Reads do not block each other.
@@ -61,8 +61,9 @@ const MAKE: &str = "create a super-chunk";
 ///   a file may appear invalid if another program changes the file while this program opens or reads it. If a lock file
 ///   exists next to the file, the error message names this possible cause.
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
-///   [`ErrorKind::NotFound`], and reads return the old content. Reads also fail with `NotFound` if the handle uses
-///   locking and the program that replaced the file locked the file. Do not replace a directory while it is open.
+///   [`ErrorKind::NotFound`], and reads return the old content. There is one exception: if the handle uses locking, and
+///   the program that replaced the file locked it, reads fail with `NotFound` too. Do not replace a directory while it
+///   is open.
 ///
 /// ## User closures
 /// A *user closure* is one of these:

@@ -75,8 +75,8 @@ impl SChunk {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
-    /// Returns a lazy handle to the chunk at `index`. This method reads only the header of the chunk.
-    /// [`LazyChunk::items`] then reads only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
+    /// Reads the header of the chunk at `index`, and returns a [`LazyChunk`] that reads the data on request.
+    /// [`LazyChunk::items`] reads only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -331,7 +331,8 @@ pub struct ChunkInfo {
     /// stream 0 contains byte 0 of each item, stream 1 contains byte 1 of each item, and so on. A shorter last block is
     /// not split.
     pub is_split: bool,
-    /// Whether the chunk contains a compression dictionary.
+    /// Whether the chunk contains a compression dictionary; see
+    /// [`CParams::dictionary`](crate::CParams::dictionary).
     pub has_dictionary: bool,
     /// The codes and parameters of the filters.
     slots: [[u8; MAX_FILTERS]; 2],
@@ -366,7 +367,8 @@ impl ChunkInfo {
     }
 }
 
-/// A lazy handle to a chunk, which reads only the requested data. Created by [`SChunk::lazy_chunk`].
+/// A chunk of a super-chunk. Only its header has been read; the methods read data on request. Created by
+/// [`SChunk::lazy_chunk`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};

@@ -29,10 +29,10 @@ const PIECE: u64 = 1 << 16;
 ///
 /// Memory: the reader stores the index of the frame, one compressed chunk, and the decompressed data of this chunk. If
 /// the buffer of a read is at least as long as the chunk, the chunk is decompressed directly into this buffer.
-/// Uncompressed chunks and [special chunks](crate::Special) are decompressed in parts of 64 KiB. In untrusted input,
-/// even a short frame may contain chunks with a decompressed size of up to
-/// [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes. Call [`chunksize`](Self::chunksize) to check the size before
-/// reading.
+/// For [special chunks](crate::Special) and for chunks that are stored uncompressed, a buffer of 64 KiB replaces the
+/// decompressed data of the entire chunk. In untrusted input, even a short frame may contain chunks with a decompressed
+/// size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes. Call [`chunksize`](Self::chunksize) to check
+/// the size before reading.
 ///
 /// The reader returns the concatenated data of the chunks. For an array, this data is in the order of the chunks and
 /// includes the padding of the chunks; use [`NDArray`](crate::NDArray) to read the items. If the codec (zfp) or a
@@ -80,8 +80,8 @@ impl<R: Read + Seek> FrameReader<R> {
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
     /// - [`ErrorKind::TooLarge`]: the metadata of the frame takes more memory than the default
     ///   [`Limits`](crate::Limits) allow;
-    /// - [`ErrorKind::Unsupported`]: this build uses an installed C library (feature `system`), and an environment
-    ///   variable that overrides the parameters of the C library is set;
+    /// - [`ErrorKind::Unsupported`]: an installed C-Blosc2 library is used (feature `system`), and an environment
+    ///   variable is set that would override parameters, such as `BLOSC_NTHREADS`;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())

@@ -204,8 +204,9 @@ impl<'de> Deserializer<'de> for Whole<'_> {
     }
 }
 
-/// Deserializes a value from msgpack or another format. All kinds of values are possible only from formats with msgpack
-/// extensions, and with [`Value::into_type`].
+/// Deserializes a value from msgpack or another format. The result can be any variant if the format has msgpack
+/// extensions, or if the value comes from [`Value::into_type`]. Other formats, such as JSON, contain only `None`,
+/// booleans, numbers, strings, bytes, lists, tuples and maps.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(WHOLE, ValueVisitor { is_inside: false })

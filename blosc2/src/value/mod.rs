@@ -207,8 +207,8 @@ impl Value {
     /// - references: the value inside the reference;
     /// - other extensions: pairs of the type number and the bytes.
     ///
-    /// Bytes can also be deserialized as a sequence. A field or item of type [`Value`] in `T` receives its part
-    /// unchanged.
+    /// Bytes can also be deserialized as a sequence. If a field or an item of `T` has the type [`Value`], it receives
+    /// the corresponding part of this value unchanged.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`], in these cases:

@@ -66,7 +66,7 @@ impl Value {
 /// extensions. In human-readable formats, such as JSON, they have the form that [`Value::into_type`] describes, with
 /// these exceptions:
 /// - Bytes are a map with the key `bytes` and a string of hexadecimal digits.
-/// - Other extensions are such a map with the additional key `ext` for the type number.
+/// - Other extensions are maps with the key `ext` for the type number, and the key `bytes` as above.
 /// - NaN and infinite floats are strings.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
