@@ -35,7 +35,8 @@ const MAX_RANK: usize = 32;
 ///
 /// If a chunk cannot be decompressed, reading the chunk fails, and the error stack of HDF5 contains the message of this
 /// crate. If a chunk cannot be compressed, the result depends on the dataset: with an optional filter, HDF5 stores the
-/// chunk without the filter. `hdf5-metno` creates datasets with optional filters.
+/// chunk without the filter; with a mandatory filter, writing the chunk fails. `hdf5-metno` creates datasets with
+/// optional filters.
 ///
 /// The documentation of the [crate](crate) has an example.
 ///

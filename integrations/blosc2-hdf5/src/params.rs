@@ -16,13 +16,13 @@ const REVISION: u32 = 1;
 ///
 /// | index | value |
 /// |---|---|
-/// | 0 | the revision, 1 |
+/// | 0 | the revision of this list: 1 |
 /// | 1 | [`blocksize`](Self::blocksize); 0 for an automatic size |
 /// | 2 | [`typesize`](Self::typesize) |
 /// | 3 | [`chunksize`](Self::chunksize) |
 /// | 4 | [`level`](Self::level) |
-/// | 5 | the code of [`filter`](Self::filter) |
-/// | 6 | the code of [`codec`](Self::codec) |
+/// | 5 | the numeric code of [`filter`](Self::filter) |
+/// | 6 | the numeric code of [`codec`](Self::codec) |
 /// | 7 | the ndim of a chunk; only for chunks with a shape |
 /// | 8 and following | the [`chunk_shape`](Self::chunk_shape); only for chunks with a shape |
 ///
@@ -43,12 +43,14 @@ pub struct FilterParams {
     pub codec: Codec,
     /// The compression level, 0 (no compression) to 9. Default: 5.
     pub level: u8,
-    /// The Blosc2 filter that is applied before the codec. Default: [`Filter::Shuffle`]. HDF5 stores the code of the
-    /// filter, but no parameter.
+    /// The Blosc2 filter that is applied before the codec. Default: [`Filter::Shuffle`]. HDF5 stores the numeric
+    /// code of the filter, but no parameter of the filter.
     pub filter: Option<Filter>,
-    /// The size of a block in bytes. The default, `None`, means an automatic size. For chunks with a shape, the value
-    /// is the maximum size of a block. If it is too small, a block has 2 items on each axis. If it is smaller than an
+    /// The size of a block in bytes. The default, `None`, means an automatic size. If the value is smaller than an
     /// item, the size of an item is used.
+    ///
+    /// For chunks with a [shape](Self::chunk_shape), the value is the maximum size of a block. However, a block has at
+    /// least 2 items on each axis (1 item on an axis of length 1), even if these items exceed the maximum.
     pub blocksize: Option<u32>,
     /// The size of an item in bytes. For a dataset of fixed-size arrays, this is the size of an item of these arrays,
     /// as in hdf5plugin. For variable-length items, HDF5 does not set the size, and the value is 0.

@@ -124,8 +124,8 @@ fn decode_chunk<B: AsMut<[u8]>>(
 /// `chunk` contains the items of the complete chunk in C order, also for a chunk at the edge of the dataset. If filters
 /// precede Blosc2 in the pipeline, apply them first.
 ///
-/// If the length of `chunk` matches [`FilterParams::chunk_shape`], the chunk is stored as an array, so that readers can
-/// read a part of the chunk. Otherwise, the chunk is stored without a shape.
+/// If `chunk` has the length that [`FilterParams::chunk_shape`] and [`FilterParams::typesize`] require, the chunk is
+/// stored as an array, so that readers can read a part of the chunk. Otherwise, the chunk is stored without a shape.
 ///
 /// If the data cannot be compressed, the result is a few hundred bytes longer than `chunk`.
 ///

@@ -47,8 +47,8 @@ const SPLITS: [(&str, i64, SplitMode); 4] = [
 /// | Zarr V2 | `imagecodecs_blosc2` | `blosc2` |
 ///
 /// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`. The filters are `shuffle`, `bitshuffle`, `delta`,
-/// or none. Reading also supports all other codecs and filters of this build, because each chunk contains its codec and
-/// filters.
+/// or none. Reading also supports all other codecs and filters of this build, because the header of each chunk states
+/// the codec and the filters.
 ///
 /// The configuration is the same in both versions of Zarr. All fields are optional:
 ///

@@ -18,8 +18,8 @@ use zarrs::plugin::{ExtensionAliasesV2, ExtensionAliasesV3};
 pub use crate::blosc_codec::BloscCodec;
 pub use crate::blosc2_codec::Blosc2Codec;
 
-/// Registers both codecs in the run-time registry of `zarrs`. This registry has precedence over codecs that are
-/// registered by linking. Further calls have no effect.
+/// Registers both codecs in the run-time registry of `zarrs`. This registry has precedence over the codecs that `zarrs`
+/// finds without registration, because they are linked into the program. Further calls have no effect.
 ///
 /// Call this function if the feature `blosc` of `zarrs` is enabled: see [Registration](crate#registration).
 ///
