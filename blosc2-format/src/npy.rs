@@ -107,7 +107,8 @@ impl Header {
     ///
     /// # Errors
     /// - [`Error::Argument`]: the dtype is a sub-array;
-    /// - [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see [`Dtype::to_descr`].
+    /// - [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see
+    ///   [`Dtype::to_descr`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         if self.dtype.subarray().is_some() {
             return Err(Error::Argument(format!(

@@ -186,8 +186,8 @@ impl Geometry {
         Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
     }
 
-    /// Returns the range of indices of a block of a chunk on each axis of the array, without padding. A
-    /// range is empty if the block contains only padding on that axis.
+    /// Returns the range of indices of a block of a chunk on each axis of the array, without
+    /// padding. A range is empty if the block contains only padding on that axis.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk or no block at this index.

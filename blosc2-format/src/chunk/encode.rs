@@ -141,8 +141,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: the data is longer than 2 GiB - 33 bytes, or the filters do not
     ///   support it;
-    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and the
-    ///   codec is LZ4HC or its Cargo feature is disabled.
+    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and this
+    ///   build cannot compress with the codec (LZ4HC, or a codec whose Cargo feature is disabled).
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
@@ -169,8 +169,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: `blocks` is empty, a block is empty, the blocks are too long for a
     ///   chunk, or the filters do not support the data;
-    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and the
-    ///   codec is LZ4HC or its Cargo feature is disabled.
+    /// - [`Error::Unsupported`]: a filter is not supported; or data must be compressed, and this
+    ///   build cannot compress with the codec (LZ4HC, or a codec whose Cargo feature is disabled).
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
             let what =

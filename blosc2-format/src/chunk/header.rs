@@ -247,7 +247,8 @@ pub struct Header {
     pub blocksize: u32,
     /// The size of the chunk, in bytes, including the header.
     pub cbytes: u32,
-    /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they were applied (see
+    /// [`Params::filters`](super::Params::filters)); 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],

@@ -42,7 +42,8 @@ pub use swap::SwapPlan;
 
 /// The maximum size of an item, in bytes: 2^31 - 1, the limit of NumPy.
 pub const MAX_SIZE: usize = i32::MAX as usize;
-/// The maximum number of dimensions of a sub-array: the limit of NumPy 2 (NumPy 1 has a limit of 32).
+/// The maximum number of dimensions of a sub-array: the limit of NumPy 2 (NumPy 1 has a limit of
+/// 32).
 pub const MAX_SUBARRAY_NDIM: usize = 64;
 /// The maximum nesting depth of structures and sub-arrays.
 pub const MAX_NESTING: usize = 32;

@@ -50,7 +50,8 @@ pub struct Info {
     pub codec_meta: u8,
     /// The compression level; `None` for a [single chunk](Kind::Chunk), which does not store it.
     pub level: Option<u8>,
-    /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they were applied (see
+    /// [`Params::filters`](crate::chunk::Params::filters)); 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],

@@ -84,8 +84,8 @@ impl Outline {
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
-    ///   a part of the index is invalid;
+    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule,
+    ///   or a part of the index is invalid;
     /// - [`Error::Argument`], if
     ///   - `number` is greater than the number of chunks;
     ///   - the length of `chunk` differs from the size in its header;
@@ -147,14 +147,15 @@ impl Outline {
     /// Replaces the chunk at index `number`. `was` contains the sizes of the replaced chunk.
     /// Returns the bytes that the caller must store.
     ///
-    /// If `in_place` is `true`, the new chunk is stored at the position of the old chunk, if the
-    /// space before the next chunk is sufficient. In a directory `in_place` has no effect: the new
+    /// In a contiguous frame, the new chunk is stored after all other chunks. Exception: if
+    /// `in_place` is `true` and the space before the next chunk is sufficient, the new chunk is
+    /// stored at the position of the old chunk. In a directory `in_place` has no effect: the new
     /// chunk is always stored in another file.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule, or
-    ///   a part of the index is invalid;
+    /// - [`Error::Format`]: the header, the block starts or the lengths of `chunk` violate a rule,
+    ///   or a part of the index is invalid;
     /// - [`Error::Argument`]: there is no chunk at this index, `chunk` is invalid (see
     ///   [`insert`](Self::insert)), or a part of the index is not [loaded](Self::load).
     pub fn replace<'a>(
@@ -261,8 +262,8 @@ impl Outline {
     /// that the caller must store.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
-    ///   not [loaded](Self::load);
+    /// - [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index
+    ///   is not [loaded](Self::load);
     /// - [`Error::Format`]: a part of the index is invalid.
     pub fn reorder(&mut self, order: &[usize]) -> Result<Stores<'static>, Error> {
         let count = self.nchunks();

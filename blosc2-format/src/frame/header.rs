@@ -122,7 +122,7 @@ pub struct Header {
     pub variable_blocks: bool,
     /// The storage layout of the chunks.
     pub layout: Layout,
-    /// The code of the codec.
+    /// The code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, 32 and above plugins.
     pub codec: u8,
     /// The parameter of the codec.
     pub codec_meta: u8,
@@ -145,7 +145,8 @@ pub struct Header {
     pub chunksize: ChunkSize,
     /// Whether the trailer contains variable-length metalayers.
     pub has_vlmeta: bool,
-    /// The codes of the filters, in the order in which they are applied; 0 is an empty slot.
+    /// The codes of the filters, in the order in which they are applied (see
+    /// [`Params::filters`](crate::chunk::Params::filters)); 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
     /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],

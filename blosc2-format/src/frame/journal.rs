@@ -98,7 +98,8 @@ pub struct Record {
     pub offset: u64,
     /// The length of the range in bytes.
     pub len: u64,
-    /// The position of the copy, from the start of the file that contains the frame and the journal.
+    /// The position of the copy, from the start of the file that contains the frame and the
+    /// journal.
     pub at: u64,
 }
 

@@ -158,7 +158,9 @@ pub struct IntactChunk {
 /// restore these bytes: the caller must first write them back.
 ///
 /// The function decodes every chunk. If the codec or a filter is not supported, or if decoding
-/// exceeds `limits`, it checks only the structure of the chunk. These chunks count as damaged:
+/// exceeds `limits`, it checks only the structure of the chunk.
+///
+/// The following chunks count as damaged:
 ///
 /// - a chunk that violates a rule or cannot be decoded;
 /// - a chunk whose stored size exceeds [`Limits::memory`];

@@ -13,7 +13,7 @@ const SHUFFLE: u8 = 1;
 /// The minimum size of data that the old library compressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// How the old library wrote the frame: all chunks in one call, or chunk by chunk.
+/// How the old version of C-Blosc2 wrote the frame: all chunks in one call, or chunk by chunk.
 ///
 /// The mode determines the chunk size in the header, the bytes before the trailer, and the flag for
 /// user metadata.
@@ -28,22 +28,22 @@ const MIN_COMPRESSED: usize = 128;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
-    /// The old library wrote all chunks in one call. The chunk size in the header is 0 if the sizes
-    /// of the chunks differ, even if only the last chunk is shorter. A [`Layout::Version1`] frame
-    /// with chunks has a gap before the trailer.
+    /// C-Blosc2 wrote all chunks in one call. The chunk size in the header is 0 if the sizes of the
+    /// chunks differ, even if only the last chunk is shorter. A [`Layout::Version1`] frame with
+    /// chunks has a gap before the trailer.
     #[default]
     Whole,
-    /// The old library appended the chunks to the frame. The chunk size in the header is the size
-    /// of the first chunk, if all sizes are equal or only the last chunk is shorter. Otherwise the
-    /// chunk size is 0. The flag for user metadata is never set.
+    /// C-Blosc2 appended the chunks to the frame. The chunk size in the header is the size of the
+    /// first chunk, if all sizes are equal or only the last chunk is shorter. Otherwise the chunk
+    /// size is 0. The flag for user metadata is never set.
     Appended,
 }
 
 /// The parameters of a legacy frame: the fields of its header, and the details that depend on the
 /// version of the writer.
 ///
-/// The default is the frame of C-Blosc2 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
-/// byte.
+/// The default is the frame of C-Blosc2 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items
+/// of one byte.
 ///
 /// ```
 /// use blosc2_format::early::{Layout, Params, Writer};
@@ -55,7 +55,7 @@ pub enum WriteMode {
 pub struct Params {
     /// The layout.
     pub layout: Layout,
-    /// How the old library wrote the frame.
+    /// How the old version of C-Blosc2 wrote the frame.
     pub mode: WriteMode,
     /// Whether to write a trailer in [`Layout::Early`]. Only the last development versions with
     /// this layout wrote a trailer. [`Layout::Version1`] always has a trailer.
@@ -78,8 +78,9 @@ pub struct Params {
     pub typesize: u32,
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// The codes of the filters in order: at most six filters, or five if `chunk_version` is 3. The
-    /// header of [`Layout::Early`] does not contain the filters.
+    /// The codes of the filters in order (see
+    /// [`chunk::Params::filters`](crate::chunk::Params::filters)): at most six filters, or five if
+    /// `chunk_version` is 3. The header of [`Layout::Early`] does not contain the filters.
     pub filters: Vec<u8>,
     /// The parameters of the filters. Missing parameters are 0.
     pub filters_meta: Vec<u8>,
@@ -310,8 +311,8 @@ impl Writer {
     }
 }
 
-/// Returns an uncompressed chunk with `data`, in version 4 of the chunk format. The old library
-/// wrote such chunks with BloscLZ and shuffle at level 0.
+/// Returns an uncompressed chunk with `data`, in version 4 of the chunk format. The versions of
+/// C-Blosc2 that wrote legacy frames also wrote such chunks, with BloscLZ and shuffle at level 0.
 ///
 /// # Errors
 /// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.

@@ -27,11 +27,11 @@ const ALPHA5_LEN: i64 = 120;
 pub enum Ancillary {
     /// The reference of the delta filter.
     Filters,
-    /// A chunk for the codec; no function of the library set it.
+    /// A chunk for the codec; no function of C-Blosc2 set this chunk.
     Codec,
-    /// The metadata; no function of the library set it.
+    /// The metadata; no function of C-Blosc2 set this chunk.
     Metadata,
-    /// The user data; no function of the library set it.
+    /// The user data; no function of C-Blosc2 set this chunk.
     Userdata,
 }
 

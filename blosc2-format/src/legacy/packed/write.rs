@@ -38,12 +38,12 @@ pub enum IndexPlace {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The code of the codec, from 0 to 5.
+    /// The code of the codec, from 0 to 5; see [`Packed::codec`](super::Packed::codec).
     pub codec: u8,
     /// The compression level, from 0 to 9.
     pub level: u8,
-    /// The codes of the filters in order, each from 0 to 3. Only the first filter is applied. If
-    /// the first filter is delta, the second filter is applied too.
+    /// The codes of the filters in order: 1 shuffle, 2 bitshuffle, 3 delta, 0 none. Only the first
+    /// filter is applied. If the first filter is delta, the second filter is applied too.
     pub filters: [u8; FILTERS],
     /// The location of the table with the positions of the data chunks.
     pub index: IndexPlace,
@@ -130,8 +130,8 @@ impl Writer {
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with a chunk, or its length differs from the
     ///   size in its header;
-    /// - [`Error::Argument`]: `kind` is [`Ancillary::Filters`], and [`push`](Self::push) has already
-    ///   used a reference.
+    /// - [`Error::Argument`]: `kind` is [`Ancillary::Filters`], and [`push`](Self::push) has
+    ///   already used a reference.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
         if kind == Ancillary::Filters && self.reference.is_some() {
             let why = "the reference of delta cannot change: earlier data uses another one";
