@@ -42,7 +42,7 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Use a slice [default: chunks spread over the file].
+    /// Slice to sample [default: chunks across the file].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
     /// Codecs, such as `lz4,zstd` [default: all of `blosclz,lz4,lz4hc,zlib,zstd` in this build].

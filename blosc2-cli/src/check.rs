@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
-    /// Draw the layouts of all files in one SVG file. An existing file is an error without --force.
+    /// Draw the layouts of all files in one SVG file. If it exists, --force is required.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
     #[command(flatten)]

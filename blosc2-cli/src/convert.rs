@@ -21,8 +21,9 @@ use crate::{progress, stdin, stream};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
-    memory. If IN is a pipe, the command also holds the rows of one chunk. It copies the items to a temporary \
-    file instead if these rows exceed 64 MiB, if raw items have no --shape, or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    memory. If IN is a pipe, the command also holds a row of chunks: all items with the same range of the first axis. \
+    It copies all items to a temporary file instead if a row of chunks exceeds 64 MiB, if raw items have no --shape, \
+    or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {

@@ -25,8 +25,8 @@ const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Prints `equal` (exit status 0), or the differences (exit status 1). Codecs, chunk and block shapes, storage and \
-format version are not compared.
+Prints `equal` (exit status 0), or the differences (exit status 1). Codecs, filters, chunk and block shapes, storage \
+and format version are not compared.
 Items are compared by their bytes: NaN equals NaN with the same bits, and -0.0 differs from 0.0. If dtypes differ in \
 byte order only, values are compared. Items are not compared if the shapes differ, or if the dtypes differ in more than \
 the byte order.

@@ -63,8 +63,8 @@ enum Action {
         /// Store the bytes of VALUE unchanged.
         #[arg(long)]
         raw: bool,
-        /// Set a fixed-length metalayer. Its length cannot change. In a contiguous file, it can be added only before
-        /// the first chunk.
+        /// Set a fixed-length metalayer. Its length cannot change. In a contiguous file, it can be added only while
+        /// the file has no chunks.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.
@@ -78,7 +78,7 @@ enum Action {
     Del {
         /// Name of the metalayer.
         name: String,
-        /// Remove a fixed-length metalayer. In a contiguous file, this is possible only before the first chunk.
+        /// Remove a fixed-length metalayer. In a contiguous file, this is possible only while the file has no chunks.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.

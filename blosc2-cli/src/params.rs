@@ -10,7 +10,7 @@ use blosc2::{CParams, Codec, Filter, Threads, library};
 pub(crate) struct Compression {
     #[arg(long, help = codec_help())]
     codec: Option<Codec>,
-    /// Codec parameter, such as 4 or 8 for ndlz: the side length of its cells.
+    /// Parameter of the codec. For ndlz: the side length of its cells, 4 or 8.
     #[arg(long, value_name = "N")]
     codec_meta: Option<u8>,
     /// Compression level, 0 (no compression) to 9.

@@ -25,8 +25,8 @@ const LINE: usize = 75;
 /// Options of `--text`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Print the values as NumPy does, instead of their bytes. Of more than 1000 items, only the items at the edges are
-    /// printed.
+    /// Print the values as NumPy does, instead of their bytes. If there are more than 1000 items, print only the items
+    /// at the edges.
     #[arg(long)]
     pub(crate) text: bool,
     /// With --text: print all items, up to 10 million.

@@ -25,8 +25,8 @@ use crate::{json, printable, progress};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A 2-d slice is drawn in colors: each cell shows the mean of its finite items. A 1-d slice is drawn as a curve: each \
-column shows its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own color. \
-The statistics are computed from the finite items, as f8. For complex numbers, \
+column of the picture shows its smallest and largest item. Infinite items are at the ends of the scale, and NaN has \
+its own color. The statistics are computed from the finite items, as f8. For complex numbers, \
 the absolute values are used. NaT counts as NaN.
 
 Examples:

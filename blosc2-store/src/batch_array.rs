@@ -251,8 +251,8 @@ impl BatchArray {
     /// batches.
     ///
     /// # Errors
-    /// - [`ErrorKind::TooLarge`]: the stored numbers are missing or invalid, and the batches have more than 256 MiB and
-    ///   more than 256 times their compressed size; call [`recount`](Self::recount);
+    /// - [`ErrorKind::TooLarge`]: the stored numbers are missing or invalid, and the decompressed batches take more
+    ///   than 256 MiB and more than 256 times their compressed size; call [`recount`](Self::recount);
     /// - the errors of [reading values](crate#reading-values).
     pub fn nitems(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))

@@ -31,7 +31,7 @@ pub enum CarrierKind {
     RemoteArray,
     /// A reference to a store at an address. Python: `RemoteStore`.
     RemoteStore,
-    /// A reference to an array on a Caterva2 server. Python: `C2Array`.
+    /// A reference to an array on a server of [Caterva2](https://github.com/ironArray/Caterva2). Python: `C2Array`.
     C2Array,
     /// A kind that is unknown to this crate.
     Other,
@@ -158,13 +158,14 @@ impl Carrier {
     }
 
     /// Converts the carrier into its super-chunk, for example for
-    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object). Returns `None` for an entry of a store
-    /// that is only a reference.
+    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object). Returns `None` if
+    /// the carrier is an entry of a store that is only a reference: such an entry has no super-chunk.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk
     }
 
-    /// Returns the super-chunk. Returns `None` for an entry of a store that is only a reference.
+    /// Returns the super-chunk. Returns `None` if the carrier is an entry of a store that is only a reference: such an
+    /// entry has no super-chunk.
     pub fn schunk(&self) -> Option<&SChunk> {
         self.schunk.as_ref()
     }

@@ -259,7 +259,7 @@ impl ItemType {
         self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value)
     }
 
-    /// Returns the kind and all options in the form that Python writes.
+    /// Returns a map with the kind and all options, as Python writes it to a file.
     pub fn metadata(&self) -> Value {
         Value::Map(self.pairs())
     }

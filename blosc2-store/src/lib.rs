@@ -38,9 +38,9 @@
 //!
 //! ## Changing a container
 //! - [`ReadOnly`](blosc2::ErrorKind::ReadOnly): the container was opened for reading;
-//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): Python would read a different value from msgpack, or would
-//!   fail to read it, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or the file contains other data after the
-//!   frame;
+//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): Python would read a different value from msgpack, or
+//!   would fail to read it, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or the file contains other data after
+//!   the frame;
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
 //! - [`NotFound`](blosc2::ErrorKind::NotFound): the file was replaced or removed after it was opened;

@@ -21,8 +21,8 @@ const WRITE: &str = "write to a list array";
 /// and written in batches of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows.
 /// Dropping the array also writes the buffered rows, but ignores errors.
 ///
-/// If the option `storage` of the [list type](Self::list_type) is `vl`, the list array is an [`ObjectArray`] with this
-/// metalayer. Each row is then written immediately.
+/// If the option `storage` of the [list type](Self::list_type) is `vl`, the list array is an [`ObjectArray`] with the
+/// metalayer `listarray`. Each row is then written immediately.
 ///
 /// ```
 /// use blosc2::Value;

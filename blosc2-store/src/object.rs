@@ -32,7 +32,7 @@ pub enum Object {
     NDArray(NDArray),
     /// A super-chunk.
     SChunk(SChunk),
-    /// A tensor: the items of an array in a super-chunk without chunk and block shape.
+    /// A tensor: the items of an array, in a super-chunk that stores the shape, but no chunk shape and no block shape.
     Tensor(Tensor),
     /// An array of values. Each value is one chunk.
     ObjectArray(ObjectArray),

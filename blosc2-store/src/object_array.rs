@@ -109,8 +109,8 @@ impl ObjectArray {
         Ok(Self { schunk })
     }
 
-    /// Returns the default compression parameters: Zstandard at level 5, shuffle, and a dictionary in each chunk.
-    /// Python has the same defaults.
+    /// Returns the default compression parameters: Zstandard at level 5, shuffle, and a compression
+    /// dictionary in each chunk. Python has the same defaults.
     pub fn default_cparams() -> CParams {
         CParams::default().dictionary(true)
     }
@@ -143,7 +143,8 @@ impl ObjectArray {
     /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// Fails with the errors of [opening a container](crate#opening-a-container). If it fails, the array is not changed.
+    /// Fails with the errors of [opening a container](crate#opening-a-container). After an error, the array is
+    /// unchanged.
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh().map(drop)
     }

@@ -298,8 +298,8 @@ impl CTable {
     /// Replaces the cells of a column in the selected rows. If a row index occurs more than once, its last cell is
     /// stored. Python: `table[name][rows] = data`.
     ///
-    /// As in Python, this makes the indexes of the table stale. Columns that Python has computed from the changed
-    /// column also become stale.
+    /// As in Python, the call marks all search indexes of the table (created by `create_index` in Python) as out of
+    /// date. Columns that Python has computed from the changed column become [stale](Column::is_stale).
     ///
     /// Each chunk or batch with a changed cell is recompressed, and stays in memory until the call ends. In a `Utf8`
     /// column, all strings after the first changed string are rewritten. If the program dies during the call, the
@@ -529,7 +529,8 @@ impl CTable {
 
     /// Renames a column. Python: `rename_column`.
     ///
-    /// If the column has an index, the index is removed. Python's `create_index` can create an index for the new name.
+    /// If the column has a search index, the index is removed. Python's `create_index` can create an index for the new
+    /// name.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;

@@ -42,7 +42,7 @@ pub enum ColumnKind {
     Complex64,
     /// Complex number of two `f64`.
     Complex128,
-    /// Boolean: `bool`. If a value represents null, the items are `u8`: 0, 1, and 255 for null.
+    /// Boolean: `bool`. If nulls are stored as a value instead of a mask, the items are `u8`: 0, 1, and 255 for null.
     Bool,
     /// Timestamp: `i64`, the time since 1970-01-01 in the unit `unit`.
     Timestamp {

@@ -198,8 +198,9 @@ impl CTable {
     /// Opens the array that stores a column. The array contains all rows, including deleted rows, and possibly unused
     /// rows at the end.
     ///
-    /// For a `Dictionary` column, the array contains the codes. For a `Utf8` column, the array contains the offsets of
-    /// the strings. If the table is open for changing, the array is an in-memory copy.
+    /// For a `Dictionary` column, the array contains the codes: indices into the list of the distinct strings. For a
+    /// `Utf8` column, the array contains the offsets of the strings. If the table is open for changing, the array is an
+    /// in-memory copy.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table has no column with this name;

@@ -58,8 +58,9 @@ pub trait Row: Sized {
     fn read(table: &CTable, rows: Rows) -> Result<Vec<Self>>;
 }
 
-/// The trait of types that can be a field of a [`Row`]. The second column of the table is the kind of column in the
-/// [`schema`](Row::schema) of the `Row`; the third lists other kinds of columns that the type can read and write.
+/// The trait of types that can be a field of a [`Row`]. The [`schema`](Row::schema) of the `Row` has a column of the
+/// default kind for each field without `#[row(spec = ...)]`. The type can also read and write the other kinds of
+/// columns.
 ///
 /// | type | default kind of column | other kinds of columns |
 /// |---|---|---|
@@ -77,16 +78,17 @@ pub trait Row: Sized {
 /// assert_eq!(<Vec<String>>::spec().kind().to_string(), "list[vlstring]");
 /// ```
 pub trait Cell: Sized {
-    /// Returns the type of a column of such cells.
+    /// Returns the type of a column that stores cells of this type.
     fn spec() -> ColumnSpec;
 
-    /// Returns the type of the items of a list of such cells; `None` if a list cannot contain them.
+    /// Returns the type of the items of a list, if the items are cells of this type. Returns `None` if a list cannot
+    /// contain cells of this type.
     fn item() -> Option<ItemType>;
 
     /// Converts the cell to a value.
     fn to_value(&self) -> Value;
 
-    /// Converts a value to a cell; `None` if it has another type, or is out of range.
+    /// Converts a value to a cell. Returns `None` if the value has another type, or is out of range.
     fn from_value(value: Value) -> Option<Self>;
 }
 

@@ -33,9 +33,11 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a reference to a remote array (see [`Carrier`](crate::Carrier)), or a
-    ///   [sparse frame](Self#sparse-frames), which this crate only reads; or the entry is in the embedded store `embed.b2e`, in which Python can store small entries. Use
-    ///   [`insert`](Self::insert) to replace an embedded entry;
+    /// - [`ErrorKind::Unsupported`], in one of these cases:
+    ///   - the entry is a reference to a remote array (see [`Carrier`](crate::Carrier));
+    ///   - the entry is a [sparse frame](Self#sparse-frames), which this crate only reads;
+    ///   - the entry is in the embedded store `embed.b2e`, in which Python can store small entries. To replace such an
+    ///     entry, use [`insert`](Self::insert);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -419,7 +421,8 @@ impl TreeStore {
     /// - [`ErrorKind::Io`]: the zip file cannot be written;
     /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another program, such as Python,
     ///   has changed the zip file since this store was opened;
-    /// - [`ErrorKind::AlreadyExists`]: a file was created at the path of a new store after [`create`](Self::create).
+    /// - [`ErrorKind::AlreadyExists`]: the store is new, and a file was created at its path after the call of
+    ///   [`create`](Self::create).
     pub fn finish(&mut self) -> Result<()> {
         if matches!(self.place, Place::Unpacked { .. }) {
             if !self.changed {
@@ -452,7 +455,7 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of the store into a new zip file, without its symbolic links. Python: `to_b2z`.
+    /// Packs a copy of the store into a new zip file. Symbolic links in the store are not copied. Python: `to_b2z`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
@@ -478,9 +481,9 @@ impl TreeStore {
         }
     }
 
-    /// Copies or unpacks the store into a new directory, without its symbolic links. The new directory appears when it
-    /// is complete. If the store is a directory, the copies have the permissions of the original files. Python:
-    /// `to_b2d`.
+    /// Copies or unpacks the store into a new directory. Symbolic links in the store are not copied. The new directory
+    /// appears when it is complete. If the store is a directory, the copies have the permissions of the original files.
+    /// Python: `to_b2d`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;

@@ -84,8 +84,8 @@ const READ: &str = "read from a store";
 /// These keys are reserved:
 /// - keys whose last part is `__vlmeta__`;
 /// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
-/// - in a `TreeStore` (not in a `DictStore`), the key `/_meta` and all keys below it. The only entry there is the schema
-///   of a table.
+/// - in a `TreeStore` (not in a `DictStore`), all keys below `/_meta`, and the key `/_meta` itself, unless the
+///   entry is the schema of a table.
 ///
 /// # Several writers
 /// A handle that is open for changing locks the store. While it exists, opening a second handle for changing fails at
@@ -99,7 +99,7 @@ const READ: &str = "read from a store";
 ///   [`OpenOptions::locking`](blosc2::OpenOptions::locking) in the same program: that call blocks until the store is
 ///   dropped.
 ///
-/// The lock depends on the form of the store:
+/// Directories and zip files have different locks:
 ///
 /// - The lock of a directory is its file `embed.b2e.b2lock`, which is never removed. Python with `locking=True` locks
 ///   the same file for each access: Python waits until this store is dropped, and then reads the changes. If Python is
