@@ -195,7 +195,8 @@ impl CTable {
     /// remains: if the table has columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`), call
     /// [`open_rw`](Self::open_rw) and [`finish`](Self::finish) before you append with Python.
     ///
-    /// Each call recompresses the last chunk of each column, so that it is faster to append many rows by one call.
+    /// Each call recompresses the last chunk of each column, so that it is faster to append many rows by one call. Like
+    /// [`update`](Self::update), a call marks all search indexes of the table as out of date.
     ///
     /// ```
     /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -396,7 +397,8 @@ impl CTable {
     }
 
     /// Removes the deleted rows from the columns: moves the valid rows to the front of each column, and frees the space
-    /// after them. Python's `compact` does not free the space.
+    /// after them. Python's `compact` does not free the space. Like [`update`](Self::update), the call marks all search
+    /// indexes of the table as out of date.
     ///
     /// This method is not atomic for a table in a directory. All rows are read before the first column is changed. If
     /// the program dies after that, or a file cannot be written, only some columns may be compacted, so that the rows
