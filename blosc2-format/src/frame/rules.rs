@@ -91,7 +91,7 @@ rules! {
     CHUNK_PARAMS = note("frame.chunk.params", "parameters of a chunk", FRAME);
     CHUNK_SHORT = error("frame.chunk.short", "compressed size of a chunk", FRAME);
     GAP = note("frame.gap", "bytes that no chunk uses", FRAME);
-    SUSPECT = note("frame.suspect", "contradicted field", FRAME);
+    SUSPECT = note("frame.suspect", "suspect field", FRAME);
     LIMIT = warning("frame.limit", "unchecked content", FRAME);
     UNSUPPORTED = warning("frame.unsupported", "unchecked content", FRAME);
 }

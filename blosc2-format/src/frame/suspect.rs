@@ -60,7 +60,7 @@ pub(super) fn note(
         }
     }
     for (part, (at, len, expected)) in fields {
-        let found = "a value that contradicts other fields: one of them is wrong";
+        let found = "a value that contradicts other fields; this field or another field is wrong";
         checker.within(part, 0).found(&rules::SUSPECT, at, len, expected, found);
     }
 }

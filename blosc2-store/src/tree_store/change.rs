@@ -349,8 +349,9 @@ impl TreeStore {
     /// Sets an attribute of a group; `/` is the root. The group is created if it does not exist.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; `name` is reserved, empty or longer
-    ///   than 31 bytes; or the group already has 16 other attributes;
+    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; `name` is
+    ///   [reserved](blosc2::super_chunk::MetalayersMut::with_reserved), empty or longer than 31 bytes; or the group
+    ///   already has 16 other attributes;
     /// - [`ErrorKind::Unsupported`]: the store is a `DictStore`, which has no groups;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set_attribute<T: Serialize + ?Sized>(
@@ -380,7 +381,8 @@ impl TreeStore {
     /// Removes an attribute of a group; `/` is the root. Returns whether the attribute existed.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; or `name` is reserved;
+    /// - [`ErrorKind::InvalidArgument`]: the key `group` is invalid for a group; or `name` is
+    ///   [reserved](blosc2::super_chunk::MetalayersMut::with_reserved);
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
         self.folder_for_changes()?;

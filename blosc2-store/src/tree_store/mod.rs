@@ -116,8 +116,8 @@ const READ: &str = "read from a store";
 /// this directory cannot be created, the temporary files of a store in a directory are in its subdirectory
 /// `embed.b2e.b2work`.
 ///
-/// If a program is killed, the directory for temporary files remains. It is not part of the store, but Python lists a
-/// complete frame in `embed.b2e.b2work` as an entry. The next handle that opens the store for changing removes the
+/// If a program is killed, the directory for temporary files remains. It is not part of the store. However,
+/// if a complete frame is left in `embed.b2e.b2work`, Python lists the frame as an entry. The next handle that opens the store for changing removes the
 /// directory.
 ///
 /// # Permissions

@@ -434,7 +434,9 @@ impl NDArray {
     }
 
     /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files.
-    /// [`dtype_format`](Self::dtype_format) returns the number of the notation of this text.
+    ///
+    /// A text can be in several notations, which have numbers. [`dtype_format`](Self::dtype_format) returns the number; 0
+    /// is the notation of NumPy.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }

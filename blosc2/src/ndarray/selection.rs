@@ -306,7 +306,8 @@ impl From<&Self> for AxisSelection {
 /// [`AxisSelection::strided`].
 ///
 /// These values can be used as selections:
-/// - A tuple with one value of the first column of the table for each axis. The values can have different types.
+/// - A tuple with one value for each axis. Each value has a form from the first column of the table. The values can have
+///   different types.
 /// - An array, a slice or a `Vec` with one value for each axis. All values have the same type.
 /// - A single range, integer or [`AxisSelection`]. It selects on the first axis.
 /// - With the feature `ndarray`, the result of `s![...]` is a selection too.

@@ -113,7 +113,7 @@ pub use whole::SaveOptions;
 ///   backend panics;
 /// - [`ErrorKind::Busy`]: another access to the file is running a [user closure](OpenOptions#user-closures), so that
 ///   the read could deadlock; or another program changed the file without locking it;
-/// - [`ErrorKind::NotFound`], only with [`OpenOptions::locking`]: a program that locks the file has replaced it;
+/// - [`ErrorKind::NotFound`], only with [`OpenOptions::locking`]: the file was replaced, by a program that locked it;
 /// - [`ErrorKind::Unfinished`], only with `locking`: a writer was stopped in the middle of a change.
 ///
 /// # Errors of changes
@@ -412,8 +412,8 @@ impl SChunk {
 
     /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
     ///
-    /// Returns 0 if there are no compressed bytes: there are no chunks, or all chunks are special chunks that only the
-    /// index records (zeros, NaN, uninitialized).
+    /// Returns 0 if there are no compressed bytes: there are no chunks, or all chunks are special chunks that are
+    /// recorded only in the index (zeros, NaN, uninitialized).
     pub fn cratio(&self) -> f64 {
         match self.cbytes() {
             0 => 0.0,
@@ -428,7 +428,7 @@ impl SChunk {
     /// - directory: the number in the file name of the chunk;
     /// - in-memory super-chunk that is not a frame: an internal number.
     ///
-    /// The location is `None` for a special chunk that only the index records.
+    /// The location is `None` for a special chunk that is recorded only in the index.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).

@@ -74,15 +74,14 @@ const MAKE: &str = "create a super-chunk";
 ///
 /// User closures run during a read or a change of the file. These rules apply:
 /// - A closure that runs during a read may read the same file.
-/// - A call in a closure would deadlock if it waits for the access during which the closure runs. Instead, the call
-///   fails with [`ErrorKind::Busy`] within a second.
+/// - A call in a closure cannot wait for the access that runs this closure: that would be a deadlock. Such a call fails
+///   with [`ErrorKind::Busy`] within a second.
 /// - Calls of other threads that wait for the same file fail with `Busy` if the closure makes no progress for about 0.7
 ///   seconds. A codec or filter makes progress with each chunk. A closure of an expression makes progress with every
 ///   4,096 items. The closure of `locked` or `transaction` makes progress with each call on its handle.
 /// - With locking, two programs could deadlock: each holds a lock, and a closure in each program waits for the lock of
-///   the other program. Therefore waiting is limited: while a closure of this program runs during an access with
-///   locking, each access of this program that waits about 0.7 seconds for the lock of another program fails with
-///   `Busy`.
+///   the other program. Therefore waiting is limited. While this program runs a closure and holds the lock of a
+///   file, its other accesses wait at most about 0.7 seconds for the lock of another program, and then fail with `Busy`.
 ///
 /// # Crash recovery
 /// If a program dies (`kill -9`, a crash), each change whose method call has returned is stored. A change in progress

@@ -315,7 +315,7 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes; 0 for a [special chunk](Special) that only the index of the frame records.
+    /// The compressed size in bytes; 0 for a [special chunk](Special) that is recorded only in the index of the frame.
     pub cbytes: usize,
     /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,

@@ -86,7 +86,7 @@ pub struct Rebuilt {
     /// - The new frame contains the chunks in the order of their offsets in the file. This is the original order if all
     ///   chunks were appended.
     /// - The new frame may contain old versions of replaced chunks, and deleted chunks.
-    /// - The new frame lacks special chunks that only the index recorded (zeros, NaN, uninitialized).
+    /// - The new frame lacks special chunks that were recorded only in the index (zeros, NaN, uninitialized).
     pub lost: Option<Vec<usize>>,
     /// The names of the fixed-length metalayers (named byte strings) of the new frame; `None` if the part of the header
     /// that lists them is lost.

@@ -214,8 +214,8 @@ impl Value {
     /// - [`ErrorKind::TypeMismatch`], in these cases:
     ///   - the value does not have the structure of a `T`;
     ///   - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
-    ///   - the value contains an array that has far more nested sequences and items than bytes, such as an array of
-    ///     the shape `[2^40, 0]`.
+    ///   - the value contains an array that would become far more sequences and items than it has bytes, such as an
+    ///     array of the shape `[2^40, 0]` (2^40 empty sequences, and no bytes).
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

@@ -13,7 +13,7 @@ use super::plain::{Node, Plain};
 /// - For a frame, only the length is written.
 /// - Dates are written as integers.
 /// - In arrays, `?` is a float of more than 64 bits, or a string that is not Unicode.
-/// - `...` replaces all items of an array that has far more nested sequences and items than bytes.
+/// - `...` replaces all items of an array whose text would have far more lists and items than the array has bytes.
 ///
 /// ```
 /// use blosc2::Value;

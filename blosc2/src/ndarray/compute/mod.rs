@@ -75,8 +75,8 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order, which is not C order:
 /// 1. The items are divided into groups. A group contains the items of some blocks of a chunk, or of one or more
 ///    complete chunks.
-/// 2. The items of each group are combined, a few neighboring blocks at a time. The items of these blocks are combined
-///    in C order.
+/// 2. Within a group, a few neighboring blocks are combined at a time. These blocks form one box; the items of the box
+///    are combined in C order.
 /// 3. The results of the groups are combined, in C order of the positions of the groups in the array.
 ///
 /// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
@@ -435,8 +435,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.combine::<Extreme<_, true>, _, false>(|largest, _| largest.finish())
     }
 
-    /// Computes the position of the first smallest item, or of the first NaN. The position is an index in C order among
-    /// the items that are combined to one result. NumPy: `argmin`, which supports only one axis or all axes.
+    /// Computes the position of the first smallest item, or of the first NaN. The position is a flat index in C order:
+    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmin`, which supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -448,8 +448,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<false>)
     }
 
-    /// Computes the position of the first largest item, or of the first NaN. The position is an index in C order among
-    /// the items that are combined to one result. NumPy: `argmax`, which supports only one axis or all axes.
+    /// Computes the position of the first largest item, or of the first NaN. The position is a flat index in C order:
+    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmax`, which supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
