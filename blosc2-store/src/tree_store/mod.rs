@@ -84,8 +84,9 @@ const READ: &str = "read from a store";
 /// These keys are reserved:
 /// - keys whose last part is `__vlmeta__`;
 /// - keys below `/embed.b2e`, `/embed.b2e.b2lock` and `/embed.b2e.b2work`;
-/// - in a `TreeStore` (not in a `DictStore`), all keys below `/_meta`, and the key `/_meta` itself, unless the
-///   entry is the schema of a table.
+/// - in a `TreeStore` (not in a `DictStore`), all keys below `/_meta`;
+/// - in a `TreeStore`, the key `/_meta`. Exception: [`insert`](Self::insert) accepts this key for a super-chunk that
+///   contains the schema of a table.
 ///
 /// # Several writers
 /// A handle that is open for changing locks the store. While it exists, opening a second handle for changing fails at

@@ -30,7 +30,7 @@ pub struct ArrayInfo {
     pub ext_shape: Vec<u64>,
     /// The chunk shape after padding to complete blocks. C: `extchunkshape`. Python: `ext_chunks`.
     pub ext_chunks: Vec<u64>,
-    /// The stored text of the dtype; `None` in legacy files.
+    /// The stored text of the dtype; `None` if the file stores no dtype.
     pub dtype: Option<String>,
     /// The size of an item in bytes.
     pub typesize: usize,

@@ -421,7 +421,7 @@ impl NDArray {
     /// Returns the dtype of the items. Python: `dtype`.
     ///
     /// The result is `None` in these cases:
-    /// - the file stores no dtype, as in legacy files;
+    /// - the file stores no dtype, as in files of Caterva, the predecessor of b2nd;
     /// - this crate cannot parse the dtype;
     /// - the stored text of the dtype is not in NumPy's notation; see [`dtype_format`](Self::dtype_format).
     ///
@@ -433,7 +433,7 @@ impl NDArray {
         self.dtype.as_ref()?.dtype.as_ref()
     }
 
-    /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files.
+    /// Returns the stored text of the dtype, such as `<f4`; `None` if the file stores no dtype.
     ///
     /// A text can be in several notations, which have numbers. [`dtype_format`](Self::dtype_format) returns the number; 0
     /// is the notation of NumPy.

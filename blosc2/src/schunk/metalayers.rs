@@ -210,7 +210,7 @@ impl MetalayersMut<'_> {
     /// which encode the value as msgpack.
     ///
     /// The content is stored unchanged. Python decodes the content of a metalayer as msgpack, and fails if the content
-    /// is not msgpack. `set_value` writes msgpack; this method needs the feature `msgpack`.
+    /// is not msgpack. The method `set_value` (feature `msgpack`) writes msgpack.
     ///
     /// These rules apply:
     /// - A new content of a fixed-length metalayer must have the length of the old content.

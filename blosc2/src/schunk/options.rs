@@ -329,7 +329,7 @@ impl OpenOptions {
     /// fixed-length metalayers only before its first chunk. C: `blosc2_meta_add`. Python: `meta={name: value}`.
     ///
     /// The content is stored unchanged. Python decodes the content of a metalayer as msgpack, and fails if the content
-    /// is not msgpack. `meta_value` writes msgpack; this method needs the feature `msgpack`.
+    /// is not msgpack. The method `meta_value` (feature `msgpack`) writes msgpack.
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
