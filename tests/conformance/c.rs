@@ -396,6 +396,9 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     set("typesize", fields.typesize.to_string());
     set("codec", params.compcode.to_string());
     set("level", params.clevel.to_string());
+    set("codec parameter", params.compcode_meta.to_string());
+    set("split mode", params.splitmode.to_string());
+    set("dictionary", (params.use_dict != 0).to_string());
     set("filters", filters(params.filters.into_iter().zip(params.filters_meta)));
     if let Handle::Array(array) = &handle {
         // SAFETY: the array is live.

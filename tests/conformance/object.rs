@@ -386,6 +386,9 @@ impl Object {
         set("codec", self.params.codec.to_string());
         set("level", self.params.level.to_string());
         set("filters", filters(self.params.filters.iter().copied()));
+        set("codec parameter", self.params.codec_meta.to_string());
+        set("split mode", self.params.split.to_string());
+        set("dictionary", self.params.dictionary.to_string());
         layer_facts("meta", &self.meta, &mut facts);
         layer_facts("vlmeta", &self.vlmeta, &mut facts);
         facts

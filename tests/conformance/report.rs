@@ -42,8 +42,9 @@ program and read by one program. It passes if the reader finds what the table co
 from the table, never from what a reader returned. These results of the reader are compared:
 
 - of a chunk: its length, its data, and the data of each variable-length block;
-- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, level, filters, the kind
-  of special chunks, and the names, order and contents of all fixed-length and variable-length metalayers;
+- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, its parameter, level,
+  filters, split mode, whether there are dictionaries, the kind of special chunks, and the names, order and contents of
+  all fixed-length and variable-length metalayers;
 - of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it;
 - of a container: its kind, all keys, values, columns, and attributes.
 

@@ -295,10 +295,12 @@ def read_schunk(thing, schunk, facts):
     facts.update(
         nchunks=str(schunk.nchunks), chunks=digests(chunks), typesize=str(schunk.typesize),
         codec=str(getattr(found.codec, "value", found.codec)), level=str(found.clevel),
+        dictionary=str(bool(found.use_dict)).lower(),
         filters=" ".join(f"{code}:{meta % 256}" for code, meta in filters if code),
         meta=layer_fact([(name, schunk.meta[name]) for name in schunk.meta if name != "b2nd"]),
         vlmeta=layer_fact(schunk.vlmeta.getall().items()),
     )
+    facts["codec parameter"], facts["split mode"] = str(found.codec_meta), str(found.splitmode.value)
     if schunk.nchunks:
         special = next(schunk.iterchunks_info()).special.name
         names = dict(ZERO="Zeros", NAN="Nan", VALUE="Value", UNINIT="Uninit")

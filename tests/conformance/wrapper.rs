@@ -220,6 +220,16 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     set("typesize", schunk.typesize().to_string());
     set("codec", found.codec.code().to_string());
     set("level", found.level.to_string());
+    set("codec parameter", found.codec_meta.to_string());
+    let split = match found.split {
+        SplitMode::Always => 1,
+        SplitMode::Never => 2,
+        SplitMode::Auto => 3,
+        SplitMode::ForwardCompat => 4,
+        other => bail!("split mode {other:?}"),
+    };
+    set("split mode", split.to_string());
+    set("dictionary", found.dictionary.to_string());
     set("filters", filters(found.filters.iter().map(|filter| (filter.code(), filter.meta()))));
     found_layers("meta", layers(schunk.meta())?, &mut facts);
     found_layers("vlmeta", layers(schunk.vlmeta())?, &mut facts);
