@@ -351,6 +351,7 @@ impl Object {
                 set("dtype", array.dtype.clone());
                 let bytes = self.params.left(array.bytes(self.params.typesize));
                 if !matches!(array.made, Made::Special(Special::Uninit, _)) {
+                    set("chunks", digests(&array.chunk_data(&bytes, self.params.typesize)));
                     if let Some(ranges) = self.read_box() {
                         let model = Model {
                             shape: array.shape.clone(),
@@ -486,6 +487,54 @@ impl Array {
             }
         }
     }
+}
+
+impl Array {
+    /// The data of all chunks. Outside of the array, and of its chunks, there are zeros; a special chunk has its value
+    /// there too.
+    fn chunk_data(&self, bytes: &[u8], typesize: usize) -> Vec<Vec<u8>> {
+        let grid = |sizes: &[u64], parts: &[u64]| -> Vec<u64> {
+            sizes.iter().zip(parts).map(|(size, part)| size.div_ceil(*part)).collect()
+        };
+        let blocks = grid(&self.chunks, &self.blocks);
+        let chunk_of = |chunk: Vec<u64>| {
+            let mut data = Vec::new();
+            for block in indices(&blocks) {
+                for item in indices(&self.blocks) {
+                    let mut place = Some(0);
+                    for axis in 0..self.shape.len() {
+                        let in_chunk = block[axis] * self.blocks[axis] + item[axis];
+                        let index = chunk[axis] * self.chunks[axis] + in_chunk;
+                        let is_inside = in_chunk < self.chunks[axis] && index < self.shape[axis];
+                        let next = |place: u64| place * self.shape[axis] + index;
+                        place = place.filter(|_| is_inside).map(next);
+                    }
+                    match (place, &self.made) {
+                        (Some(place), _) => {
+                            data.extend(&bytes[place as usize * typesize..][..typesize]);
+                        }
+                        (None, Made::Items(_)) => data.resize(data.len() + typesize, 0),
+                        (None, Made::Special(special, value)) => {
+                            data.extend(special_bytes(*special, typesize, value));
+                        }
+                    }
+                }
+            }
+            data
+        };
+        indices(&grid(&self.shape, &self.chunks)).map(chunk_of).collect()
+    }
+}
+
+/// All indices of an array, the last axis first.
+fn indices(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> {
+    (0..shape.iter().product::<u64>()).map(move |mut number| {
+        let mut index = vec![0; shape.len()];
+        for (place, size) in index.iter_mut().zip(shape).rev() {
+            (*place, number) = (number % size, number / size);
+        }
+        index
+    })
 }
 
 /// Bytes in the blob.

@@ -45,7 +45,8 @@ from the table, never from what a reader returned. These results of the reader a
 - of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, its parameter, level,
   filters, split mode, whether there are dictionaries, the kind of special chunks, and the names, order and contents of
   all fixed-length and variable-length metalayers;
-- of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it;
+- of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it; the
+  data of each chunk includes its padding;
 - of a container: its kind, all keys, values, columns, and attributes.
 
 For lossy filters, a model in the table computes the expected data. The content of uninitialized chunks is not compared.

@@ -204,14 +204,11 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             set("items", digest(&array.bytes().read(..)?));
             array.into_schunk()
         }
-        Kind::Parts(_) | Kind::Fill(_) => {
-            let schunk = open(object, path)?;
-            let chunks: Vec<Vec<u8>> = schunk.iter_chunks().collect::<Result<_, _>>()?;
-            set("nchunks", schunk.nchunks().to_string());
-            set("chunks", digests(&chunks));
-            schunk
-        }
+        Kind::Parts(_) | Kind::Fill(_) => open(object, path)?,
     };
+    let chunks: Vec<Vec<u8>> = schunk.iter_chunks().collect::<Result<_, _>>()?;
+    set("nchunks", schunk.nchunks().to_string());
+    set("chunks", digests(&chunks));
     if schunk.nchunks() > 0 {
         let special = schunk.chunk_info(0)?.special;
         set("special", special.map_or("none".to_owned(), |special| format!("{special:?}")));
