@@ -197,6 +197,9 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let chunk = Chunk::new(&bytes, &limits)?.with_typesize(object.params.typesize);
             set("nbytes", chunk.header().nbytes.to_string());
+            let header = chunk.header();
+            set("special", special_name(header.special));
+            set("dictionary", (header.dictionary && header.is_compressed()).to_string());
             let data = chunk.decode()?;
             set("data", digest(&data));
             let (mut blocks, mut at) = (Vec::new(), 0);

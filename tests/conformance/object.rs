@@ -323,8 +323,11 @@ impl Object {
                 if !matches!(part, Part::Special { special: Special::Uninit, .. }) {
                     set("data", digest(&self.params.left(bytes)));
                 }
-                if let Part::Blocks(blocks) = part {
-                    set("blocks", digests(blocks));
+                match part {
+                    Part::Data(_) if self.params.dictionary => set("dictionary", "true".to_owned()),
+                    Part::Data(_) => {}
+                    Part::Blocks(blocks) => set("blocks", digests(blocks)),
+                    Part::Special { special, .. } => set("special", special_name(Some(*special))),
                 }
                 return facts;
             }

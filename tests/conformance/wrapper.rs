@@ -182,6 +182,8 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let chunk = ChunkRef::new(&bytes)?;
             set("nbytes", chunk.nbytes().to_string());
+            set("special", chunk.special().map_or("none".to_owned(), |it| format!("{it:?}")));
+            set("dictionary", chunk.has_dictionary().to_string());
             set("data", digest(&chunk.decompress::<u8>()?));
             if chunk.has_variable_blocks() {
                 let blocks: Result<Vec<_>, _> =
