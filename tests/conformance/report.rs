@@ -48,7 +48,7 @@ from the table, never from what a reader returned. These results of the reader a
   all fixed-length and variable-length metalayers;
 - of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it; the
   data of each chunk includes its padding;
-- of a container: its kind, all keys, values, columns, and attributes.
+- of a container: its kind, all keys, the dtype of arrays, values, columns with their types, and attributes.
 
 For lossy filters, a model in the table computes the expected data. The content of uninitialized chunks is not compared.
 When `blosc2-format` is the reader, it also runs its full check of the frame: an error or a warning fails the case.

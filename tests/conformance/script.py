@@ -388,7 +388,7 @@ def read_tensor(thing, path):
 
 def node_fact(node):
     if isinstance(node, blosc2.NDArray):
-        return "array " + digest(node[...].tobytes())
+        return f"array of {node.dtype.str} " + digest(node[...].tobytes())
     if isinstance(node, blosc2.ObjectArray):
         return "objects " + hashed(list(node))
     return "bytes " + digest(node[:])
@@ -430,6 +430,8 @@ def plain(value):
 def read_table(thing, path):
     with blosc2.CTable.open(path, mode="r") as table:
         facts = dict(columns=quoted(table.col_names))
+        columns = table.schema_dict()["columns"]
+        facts["types"] = quoted([each["kind"] + " or null" * each.get("nullable", False) for each in columns])
         for name in table.col_names:
             values, nulls = table[name][:], table[name].is_null()
             values = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else values
