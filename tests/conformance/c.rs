@@ -364,6 +364,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let data = decompress(&bytes)?;
             set("nbytes", data.len().to_string());
+            set("blocksize", sizes(&bytes)?.1.to_string());
             set("data", digest(&data));
             match part {
                 Part::Data(_) if object.params.dictionary => {
@@ -474,7 +475,7 @@ fn offset(object: &Object) -> i64 {
 }
 
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
-    let nbytes = sizes(chunk)?;
+    let (nbytes, _) = sizes(chunk)?;
     let mut data = vec![0u8; nbytes];
     let context = Ctx::decompress()?;
     let (from, size) = (chunk.as_ptr().cast(), chunk.len() as i32);
@@ -486,8 +487,8 @@ fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// The decompressed size of a chunk.
-fn sizes(chunk: &[u8]) -> Result<usize> {
+/// The decompressed size of a chunk, and the size of its blocks.
+fn sizes(chunk: &[u8]) -> Result<(usize, i32)> {
     ensure!(chunk.len() >= 16, "a chunk of {} bytes", chunk.len());
     let (mut nbytes, mut cbytes, mut blocksize) = (0, 0, 0);
     // SAFETY: the chunk has a header.
@@ -497,7 +498,7 @@ fn sizes(chunk: &[u8]) -> Result<usize> {
     };
     done(code, "cbuffer_sizes")?;
     ensure!(cbytes as usize == chunk.len(), "{cbytes} bytes in the header of {}", chunk.len());
-    Ok(nbytes as usize)
+    Ok((nbytes as usize, blocksize))
 }
 
 fn decompress_blocks(chunk: &[u8]) -> Result<Vec<Vec<u8>>> {

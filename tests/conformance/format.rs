@@ -198,6 +198,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let chunk = Chunk::new(&bytes, &limits)?.with_typesize(object.params.typesize);
             set("nbytes", chunk.header().nbytes.to_string());
             let header = chunk.header();
+            set("blocksize", header.block_len().to_string());
             set("special", special_name(header.special));
             set("dictionary", (header.dictionary && header.is_compressed()).to_string());
             let data = chunk.decode()?;

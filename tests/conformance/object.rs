@@ -320,6 +320,12 @@ impl Object {
             Kind::Chunk(part) => {
                 let bytes = part.bytes();
                 set("nbytes", bytes.len().to_string());
+                // Writers differ if there is no whole item.
+                let typesize = self.params.typesize;
+                let items = self.params.blocksize.min(bytes.len()) / typesize;
+                if matches!(part, Part::Data(_)) && items > 0 {
+                    set("blocksize", (items * typesize).to_string());
+                }
                 if !matches!(part, Part::Special { special: Special::Uninit, .. }) {
                     set("data", digest(&self.params.left(bytes)));
                 }

@@ -263,7 +263,8 @@ def write_table(thing, path):
 def read_chunk(thing, path):
     with open(path, "rb") as file:
         chunk = file.read()
-    facts = dict(nbytes=str(blosc2.get_cbuffer_sizes(chunk)[0]))
+    nbytes, _, blocksize = blosc2.get_cbuffer_sizes(chunk)
+    facts = dict(nbytes=str(nbytes), blocksize=str(blocksize))
     if "blocks" in thing["part"]:
         blocks = blosc2_ext.vldecompress(chunk, nthreads=1)
         facts.update(data=digest(b"".join(blocks)), blocks=digests(blocks))

@@ -182,6 +182,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let chunk = ChunkRef::new(&bytes)?;
             set("nbytes", chunk.nbytes().to_string());
+            set("blocksize", chunk.blocksize().map_or("none".to_owned(), |size| size.to_string()));
             set("special", chunk.special().map_or("none".to_owned(), |it| format!("{it:?}")));
             set("dictionary", chunk.has_dictionary().to_string());
             set("data", digest(&chunk.decompress::<u8>()?));
