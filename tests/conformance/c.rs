@@ -364,9 +364,15 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let data = decompress(&bytes)?;
             set("nbytes", data.len().to_string());
+            set("blocksize", sizes(&bytes)?.1.to_string());
             set("data", digest(&data));
-            if let Part::Blocks(_) = part {
-                set("blocks", digests(&decompress_blocks(&bytes)?));
+            match part {
+                Part::Data(_) if object.params.dictionary => {
+                    set("dictionary", (bytes[31] & sys::BLOSC2_USEDICT as u8 != 0).to_string());
+                }
+                Part::Data(_) => {}
+                Part::Blocks(_) => set("blocks", digests(&decompress_blocks(&bytes)?)),
+                Part::Special { .. } => set("special", special_name(special_of(&bytes))),
             }
             return Ok(facts);
         }
@@ -396,6 +402,9 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     set("typesize", fields.typesize.to_string());
     set("codec", params.compcode.to_string());
     set("level", params.clevel.to_string());
+    set("codec parameter", params.compcode_meta.to_string());
+    set("split mode", params.splitmode.to_string());
+    set("dictionary", (params.use_dict != 0).to_string());
     set("filters", filters(params.filters.into_iter().zip(params.filters_meta)));
     if let Handle::Array(array) = &handle {
         // SAFETY: the array is live.
@@ -466,7 +475,7 @@ fn offset(object: &Object) -> i64 {
 }
 
 fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
-    let nbytes = sizes(chunk)?;
+    let (nbytes, _) = sizes(chunk)?;
     let mut data = vec![0u8; nbytes];
     let context = Ctx::decompress()?;
     let (from, size) = (chunk.as_ptr().cast(), chunk.len() as i32);
@@ -478,8 +487,8 @@ fn decompress(chunk: &[u8]) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// The decompressed size of a chunk.
-fn sizes(chunk: &[u8]) -> Result<usize> {
+/// The decompressed size of a chunk, and the size of its blocks.
+fn sizes(chunk: &[u8]) -> Result<(usize, i32)> {
     ensure!(chunk.len() >= 16, "a chunk of {} bytes", chunk.len());
     let (mut nbytes, mut cbytes, mut blocksize) = (0, 0, 0);
     // SAFETY: the chunk has a header.
@@ -489,7 +498,7 @@ fn sizes(chunk: &[u8]) -> Result<usize> {
     };
     done(code, "cbuffer_sizes")?;
     ensure!(cbytes as usize == chunk.len(), "{cbytes} bytes in the header of {}", chunk.len());
-    Ok(nbytes as usize)
+    Ok((nbytes as usize, blocksize))
 }
 
 fn decompress_blocks(chunk: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -518,22 +527,15 @@ fn decompress_blocks(chunk: &[u8]) -> Result<Vec<Vec<u8>>> {
 fn decompress_chunk(handle: &Handle, number: i64) -> Result<(Vec<u8>, Option<Special>)> {
     let (mut chunk, mut is_owned) = (ptr::null_mut(), false);
     // SAFETY: the super-chunk is live. The lazy chunk has a header of 32 bytes, and is freed if C says so.
-    let (nbytes, flags) = unsafe {
+    let (nbytes, special) = unsafe {
         let len = sys::blosc2_schunk_get_lazychunk(handle.sc(), number, &mut chunk, &mut is_owned);
         done(len, "get_lazychunk")?;
         let header = bytes(chunk, 32);
-        let found = (i32::from_le_bytes(header[4..8].try_into()?), header[31]);
+        let found = (i32::from_le_bytes(header[4..8].try_into()?), special_of(header));
         if is_owned {
             libc::free(chunk.cast());
         }
         found
-    };
-    let special = match flags >> 4 & 7 {
-        1 => Some(Special::Zeros),
-        2 => Some(Special::Nan),
-        3 => Some(Special::Value),
-        4 => Some(Special::Uninit),
-        _ => None,
     };
     let mut data = vec![0u8; nbytes as usize];
     let to = data.as_mut_ptr().cast();
@@ -542,6 +544,17 @@ fn decompress_chunk(handle: &Handle, number: i64) -> Result<(Vec<u8>, Option<Spe
     done(len, "decompress_chunk")?;
     ensure!(len == nbytes, "chunk {number}: {len} bytes of {nbytes}");
     Ok((data, special))
+}
+
+/// The kind of a chunk, if it is special, from its header of 32 bytes.
+fn special_of(chunk: &[u8]) -> Option<Special> {
+    match chunk[31] >> 4 & 7 {
+        1 => Some(Special::Zeros),
+        2 => Some(Special::Nan),
+        3 => Some(Special::Value),
+        4 => Some(Special::Uninit),
+        _ => None,
+    }
 }
 
 fn metalayers(fields: &sys::blosc2_schunk) -> Vec<(String, Vec<u8>)> {

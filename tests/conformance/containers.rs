@@ -187,6 +187,8 @@ impl Container {
             Self::Table { columns, deleted, .. } => {
                 let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
                 set("columns", list(&names));
+                let types: Vec<String> = columns.iter().map(Column::type_name).collect();
+                set("types", list(&types));
                 for column in columns {
                     let rows = column.values.iter().enumerate();
                     let rows = rows.filter(|(row, _)| !deleted.contains(row));
@@ -346,10 +348,25 @@ fn own(layers: Vec<(String, Vec<u8>)>) -> impl Iterator<Item = (String, Vec<u8>)
 fn table_facts(table: &CTable, facts: &mut Facts) -> Result<()> {
     let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
     facts.insert("columns".into(), list(&names));
+    let types = table.columns().iter().map(|column| {
+        let kind = column.kind().to_string();
+        // Without the maximum length, or the type of the items of a list.
+        let name = kind.split('[').next().unwrap_or_default();
+        if column.is_nullable() { format!("{name} or null") } else { name.to_owned() }
+    });
+    facts.insert("types".into(), list(&types.collect::<Vec<String>>()));
     for name in names {
         facts.insert(name.into(), hashed(&table.values(name, ..)?));
     }
     Ok(())
+}
+
+impl Column {
+    fn type_name(&self) -> String {
+        let name = self.kind.trim_start_matches("S.").split('(').next().unwrap_or_default();
+        let is_nullable = self.kind.contains("nullable=True");
+        if is_nullable { format!("{name} or null") } else { name.to_owned() }
+    }
 }
 
 impl Node {
@@ -375,7 +392,7 @@ impl Node {
         match self {
             Self::Array(items) => {
                 let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_le_bytes()).collect();
-                format!("array {}", digest(&bytes))
+                format!("array of <i4 {}", digest(&bytes))
             }
             Self::Bytes(bytes) => format!("bytes {}", digest(bytes)),
             Self::Objects(values) => format!("objects {}", hashed(values)),
@@ -385,7 +402,10 @@ impl Node {
 
 fn node_fact(node: Stored) -> Result<String> {
     Ok(match node {
-        Stored::NDArray(array) => format!("array {}", digest(&array.bytes().read(..)?)),
+        Stored::NDArray(array) => {
+            let dtype = array.dtype_str().context("no dtype")?;
+            format!("array of {dtype} {}", digest(&array.bytes().read(..)?))
+        }
         Stored::SChunk(schunk) => format!("bytes {}", digest(&schunk.items::<u8>(..)?)),
         Stored::ObjectArray(array) => {
             let values: Vec<Value> = array.iter().collect::<Result<_, _>>()?;

@@ -105,6 +105,8 @@ pub(crate) fn unknown_facts(side: Side, object: &Object) -> &'static [&'static s
     match side {
         // The library of Python reads wrong data of parts of chunks with delta.
         Side::Python if object.params.has(DELTA) => &["box"],
+        // Python has no function for the header of a single chunk.
+        Side::Python if matches!(object.kind, Kind::Chunk(_)) => &["special", "dictionary"],
         _ => &[],
     }
 }

@@ -12,7 +12,7 @@ use blosc2_format::file::{File, Kind as FileKind};
 use blosc2_format::frame::{self, Metalayer};
 use blosc2_format::npy::Header;
 use blosc2_format::read_at::AtOffset;
-use blosc2_format::{Dtype, Limits, Options, Report, Severity};
+use blosc2_format::{Dtype, Limits, Options, ReadAt, Report, Severity};
 
 use crate::object::{
     Array, BEFORE, Facts, Kind, Made, Object, Part, Place, digest, digests, filters, found_layers,
@@ -197,6 +197,10 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let chunk = Chunk::new(&bytes, &limits)?.with_typesize(object.params.typesize);
             set("nbytes", chunk.header().nbytes.to_string());
+            let header = chunk.header();
+            set("blocksize", header.block_len().to_string());
+            set("special", special_name(header.special));
+            set("dictionary", (header.dictionary && header.is_compressed()).to_string());
             let data = chunk.decode()?;
             set("data", digest(&data));
             let (mut blocks, mut at) = (Vec::new(), 0);
@@ -260,8 +264,12 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             set("box", digest(&file.read_box(&ranges)?));
         }
     }
+    let (header, special) = stored(object, path)?;
+    set("codec parameter", header.codec_meta.to_string());
+    set("split mode", header.split_mode.to_string());
+    set("dictionary", header.dictionary.to_string());
     if info.nchunks > 0 {
-        set("special", special_name(first_special(object, path)?));
+        set("special", special_name(special));
     }
     let layers = info.metalayers.into_iter().map(|layer| (layer.name, layer.content));
     found_layers("meta", layers, &mut facts);
@@ -287,18 +295,27 @@ fn check(object: &Object, path: &Path) -> Result<Report> {
     })
 }
 
-/// The kind of the first chunk, if it is special.
-fn first_special(object: &Object, path: &Path) -> Result<Option<Special>> {
+/// The header of the frame, and the kind of the first chunk, if it is special.
+fn stored(object: &Object, path: &Path) -> Result<(frame::Header, Option<Special>)> {
     let limits = Limits::default();
-    let chunk = match object.place {
+    match object.place {
         Place::Directory => {
-            frame::Frame::open_directory(Disk(path.to_owned()), &limits)?.chunk(0)?
+            header_and_special(&frame::Frame::open_directory(Disk(path.to_owned()), &limits)?)
         }
         place => {
             let bytes = fs::read(path)?;
             let start = if place == Place::Offset { BEFORE.len() } else { 0 };
-            frame::Frame::open(&bytes[start..], &limits)?.chunk(0)?
+            header_and_special(&frame::Frame::open(&bytes[start..], &limits)?)
         }
+    }
+}
+
+fn header_and_special(
+    frame: &frame::Frame<impl ReadAt>,
+) -> Result<(frame::Header, Option<Special>)> {
+    let special = match frame.nchunks() {
+        0 => None,
+        _ => Chunk::new(&frame.chunk(0)?, &Limits::default())?.header().special,
     };
-    Ok(Chunk::new(&chunk, &limits)?.header().special)
+    Ok((frame.header().clone(), special))
 }

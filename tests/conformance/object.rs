@@ -320,11 +320,20 @@ impl Object {
             Kind::Chunk(part) => {
                 let bytes = part.bytes();
                 set("nbytes", bytes.len().to_string());
+                // Writers differ if there is no whole item.
+                let typesize = self.params.typesize;
+                let items = self.params.blocksize.min(bytes.len()) / typesize;
+                if matches!(part, Part::Data(_)) && items > 0 {
+                    set("blocksize", (items * typesize).to_string());
+                }
                 if !matches!(part, Part::Special { special: Special::Uninit, .. }) {
                     set("data", digest(&self.params.left(bytes)));
                 }
-                if let Part::Blocks(blocks) = part {
-                    set("blocks", digests(blocks));
+                match part {
+                    Part::Data(_) if self.params.dictionary => set("dictionary", "true".to_owned()),
+                    Part::Data(_) => {}
+                    Part::Blocks(blocks) => set("blocks", digests(blocks)),
+                    Part::Special { special, .. } => set("special", special_name(Some(*special))),
                 }
                 return facts;
             }
@@ -351,6 +360,7 @@ impl Object {
                 set("dtype", array.dtype.clone());
                 let bytes = self.params.left(array.bytes(self.params.typesize));
                 if !matches!(array.made, Made::Special(Special::Uninit, _)) {
+                    set("chunks", digests(&array.chunk_data(&bytes, self.params.typesize)));
                     if let Some(ranges) = self.read_box() {
                         let model = Model {
                             shape: array.shape.clone(),
@@ -386,6 +396,9 @@ impl Object {
         set("codec", self.params.codec.to_string());
         set("level", self.params.level.to_string());
         set("filters", filters(self.params.filters.iter().copied()));
+        set("codec parameter", self.params.codec_meta.to_string());
+        set("split mode", self.params.split.to_string());
+        set("dictionary", self.params.dictionary.to_string());
         layer_facts("meta", &self.meta, &mut facts);
         layer_facts("vlmeta", &self.vlmeta, &mut facts);
         facts
@@ -483,6 +496,54 @@ impl Array {
             }
         }
     }
+}
+
+impl Array {
+    /// The data of all chunks. Outside of the array, and of its chunks, there are zeros; a special chunk has its value
+    /// there too.
+    fn chunk_data(&self, bytes: &[u8], typesize: usize) -> Vec<Vec<u8>> {
+        let grid = |sizes: &[u64], parts: &[u64]| -> Vec<u64> {
+            sizes.iter().zip(parts).map(|(size, part)| size.div_ceil(*part)).collect()
+        };
+        let blocks = grid(&self.chunks, &self.blocks);
+        let chunk_of = |chunk: Vec<u64>| {
+            let mut data = Vec::new();
+            for block in indices(&blocks) {
+                for item in indices(&self.blocks) {
+                    let mut place = Some(0);
+                    for axis in 0..self.shape.len() {
+                        let in_chunk = block[axis] * self.blocks[axis] + item[axis];
+                        let index = chunk[axis] * self.chunks[axis] + in_chunk;
+                        let is_inside = in_chunk < self.chunks[axis] && index < self.shape[axis];
+                        let next = |place: u64| place * self.shape[axis] + index;
+                        place = place.filter(|_| is_inside).map(next);
+                    }
+                    match (place, &self.made) {
+                        (Some(place), _) => {
+                            data.extend(&bytes[place as usize * typesize..][..typesize]);
+                        }
+                        (None, Made::Items(_)) => data.resize(data.len() + typesize, 0),
+                        (None, Made::Special(special, value)) => {
+                            data.extend(special_bytes(*special, typesize, value));
+                        }
+                    }
+                }
+            }
+            data
+        };
+        indices(&grid(&self.shape, &self.chunks)).map(chunk_of).collect()
+    }
+}
+
+/// All indices of an array, the last axis first.
+fn indices(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> {
+    (0..shape.iter().product::<u64>()).map(move |mut number| {
+        let mut index = vec![0; shape.len()];
+        for (place, size) in index.iter_mut().zip(shape).rev() {
+            (*place, number) = (number % size, number / size);
+        }
+        index
+    })
 }
 
 /// Bytes in the blob.

@@ -41,11 +41,15 @@ One table of objects (`tests/conformance/table.rs`) is the source of all cases. 
 program and read by one program. It passes if the reader finds what the table contains. Expected values are computed
 from the table, never from what a reader returned. These results of the reader are compared:
 
-- of a chunk: its length, its data, and the data of each variable-length block;
-- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, level, filters, the kind
-  of special chunks, and the names, order and contents of all fixed-length and variable-length metalayers;
-- of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it;
-- of a container: its kind, all keys, values, columns, and attributes.
+- of a chunk: its length, its block size (if the table states one and there is a whole item), its data, the data of each
+  variable-length block, the kind of a special chunk, and whether there is a dictionary (the last two not by Python,
+  which has no function for them);
+- of a super-chunk: the data of each chunk, the number of chunks, the size of an item, codec, its parameter, level,
+  filters, split mode, whether there are dictionaries, the kind of special chunks, and the names, order and contents of
+  all fixed-length and variable-length metalayers;
+- of an array, in addition: shape, chunk shape, block shape, dtype, all items, and the items of a box inside it; the
+  data of each chunk includes its padding;
+- of a container: its kind, all keys, the dtype of arrays, values, columns with their types, and attributes.
 
 For lossy filters, a model in the table computes the expected data. The content of uninitialized chunks is not compared.
 When `blosc2-format` is the reader, it also runs its full check of the frame: an error or a warning fails the case.

@@ -263,7 +263,8 @@ def write_table(thing, path):
 def read_chunk(thing, path):
     with open(path, "rb") as file:
         chunk = file.read()
-    facts = dict(nbytes=str(blosc2.get_cbuffer_sizes(chunk)[0]))
+    nbytes, _, blocksize = blosc2.get_cbuffer_sizes(chunk)
+    facts = dict(nbytes=str(nbytes), blocksize=str(blocksize))
     if "blocks" in thing["part"]:
         blocks = blosc2_ext.vldecompress(chunk, nthreads=1)
         facts.update(data=digest(b"".join(blocks)), blocks=digests(blocks))
@@ -295,10 +296,12 @@ def read_schunk(thing, schunk, facts):
     facts.update(
         nchunks=str(schunk.nchunks), chunks=digests(chunks), typesize=str(schunk.typesize),
         codec=str(getattr(found.codec, "value", found.codec)), level=str(found.clevel),
+        dictionary=str(bool(found.use_dict)).lower(),
         filters=" ".join(f"{code}:{meta % 256}" for code, meta in filters if code),
         meta=layer_fact([(name, schunk.meta[name]) for name in schunk.meta if name != "b2nd"]),
         vlmeta=layer_fact(schunk.vlmeta.getall().items()),
     )
+    facts["codec parameter"], facts["split mode"] = str(found.codec_meta), str(found.splitmode.value)
     if schunk.nchunks:
         special = next(schunk.iterchunks_info()).special.name
         names = dict(ZERO="Zeros", NAN="Nan", VALUE="Value", UNINIT="Uninit")
@@ -386,7 +389,7 @@ def read_tensor(thing, path):
 
 def node_fact(node):
     if isinstance(node, blosc2.NDArray):
-        return "array " + digest(node[...].tobytes())
+        return f"array of {node.dtype.str} " + digest(node[...].tobytes())
     if isinstance(node, blosc2.ObjectArray):
         return "objects " + hashed(list(node))
     return "bytes " + digest(node[:])
@@ -428,6 +431,8 @@ def plain(value):
 def read_table(thing, path):
     with blosc2.CTable.open(path, mode="r") as table:
         facts = dict(columns=quoted(table.col_names))
+        columns = table.schema_dict()["columns"]
+        facts["types"] = quoted([each["kind"] + " or null" * each.get("nullable", False) for each in columns])
         for name in table.col_names:
             values, nulls = table[name][:], table[name].is_null()
             values = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else values

@@ -471,6 +471,14 @@ impl Table {
             let object = self.equal_chunks(params, place, 400, 1, 0);
             (object.meta, object.vlmeta) = (layers.clone(), layers);
         }
+        self.row("split modes");
+        for (number, place) in PLACES.into_iter().enumerate() {
+            for split in 1..=3 {
+                let codec = CODECS[(number + usize::from(split)) % CODECS.len()].0;
+                let params = Params::new(codec, 8, &[(SHUFFLE, 0)]).split(split);
+                self.equal_chunks(params, place, 8000, 2, 0);
+            }
+        }
     }
 
     /// A super-chunk of chunks of `len` bytes, the last of `last` bytes if that is not 0.

@@ -182,6 +182,9 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let bytes = fs::read(path)?;
             let chunk = ChunkRef::new(&bytes)?;
             set("nbytes", chunk.nbytes().to_string());
+            set("blocksize", chunk.blocksize().map_or("none".to_owned(), |size| size.to_string()));
+            set("special", chunk.special().map_or("none".to_owned(), |it| format!("{it:?}")));
+            set("dictionary", chunk.has_dictionary().to_string());
             set("data", digest(&chunk.decompress::<u8>()?));
             if chunk.has_variable_blocks() {
                 let blocks: Result<Vec<_>, _> =
@@ -204,14 +207,11 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             set("items", digest(&array.bytes().read(..)?));
             array.into_schunk()
         }
-        Kind::Parts(_) | Kind::Fill(_) => {
-            let schunk = open(object, path)?;
-            let chunks: Vec<Vec<u8>> = schunk.iter_chunks().collect::<Result<_, _>>()?;
-            set("nchunks", schunk.nchunks().to_string());
-            set("chunks", digests(&chunks));
-            schunk
-        }
+        Kind::Parts(_) | Kind::Fill(_) => open(object, path)?,
     };
+    let chunks: Vec<Vec<u8>> = schunk.iter_chunks().collect::<Result<_, _>>()?;
+    set("nchunks", schunk.nchunks().to_string());
+    set("chunks", digests(&chunks));
     if schunk.nchunks() > 0 {
         let special = schunk.chunk_info(0)?.special;
         set("special", special.map_or("none".to_owned(), |special| format!("{special:?}")));
@@ -220,6 +220,16 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     set("typesize", schunk.typesize().to_string());
     set("codec", found.codec.code().to_string());
     set("level", found.level.to_string());
+    set("codec parameter", found.codec_meta.to_string());
+    let split = match found.split {
+        SplitMode::Always => 1,
+        SplitMode::Never => 2,
+        SplitMode::Auto => 3,
+        SplitMode::ForwardCompat => 4,
+        other => bail!("split mode {other:?}"),
+    };
+    set("split mode", split.to_string());
+    set("dictionary", found.dictionary.to_string());
     set("filters", filters(found.filters.iter().map(|filter| (filter.code(), filter.meta()))));
     found_layers("meta", layers(schunk.meta())?, &mut facts);
     found_layers("vlmeta", layers(schunk.vlmeta())?, &mut facts);
