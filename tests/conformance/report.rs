@@ -26,7 +26,7 @@ const HEAD: &str = r"# Conformance
 
 <!-- Written by `cargo xtask conformance`. Do not edit: CI fails if the file differs from what the command writes. -->
 
-Four independent programs write the same objects, and each of them reads what all four have written:
+Four programs write the same objects, and each of them reads what all four have written:
 
 | | writer and reader |
 |---|---|
@@ -34,6 +34,9 @@ Four independent programs write the same objects, and each of them reads what al
 | **F** | `blosc2-format`, the formats in pure Rust, without C |
 | **P** | python-blosc2, with the C-Blosc2 of its wheel |
 | **C** | the C functions of C-Blosc2, called directly through `blosc2-sys`, which compiles them with its patches |
+
+`blosc2` uses `blosc2-format` for the header, the index and the metalayers of frames. In these parts, **B** and **F** are
+not independent of each other.
 ";
 
 const METHOD: &str = r"

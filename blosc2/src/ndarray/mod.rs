@@ -72,7 +72,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// An n-dimensional array of items of one dtype, stored as compressed chunks. C: `b2nd_array_t`. Python: `NDArray`.
 ///
 /// The array is divided into chunks, which all have the same shape. Each chunk is divided into blocks, which all have
-/// the same shape. A read decompresses only the blocks that contain selected items, and decompresses each of these
+/// the same shape. Chunks and blocks that extend beyond the edge of the array or of the chunk are filled with *padding*,
+/// which is not part of the items. A read decompresses only the blocks that contain selected items, and decompresses each of these
 /// blocks once. The [crate documentation](crate#terms) defines the other terms, such as super-chunk, frame and
 /// metalayer.
 ///

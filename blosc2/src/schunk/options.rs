@@ -391,8 +391,8 @@ impl OpenOptions {
     ///
     /// Python and other programs that do not support checksums can read and change the frame. They do not update the
     /// checksums:
-    /// - If such a change alters the length of the frame or the number of chunks, opening succeeds, and reads of the
-    ///   changed chunks fail.
+    /// - If such a change alters the length of the frame or the number of chunks, the checksums are known to be outdated:
+    ///   the metadata is not compared, opening succeeds, and only reads of the changed chunks fail.
     /// - If such a change alters the metadata, but not the length or the number of chunks, opening fails.
     /// - Opening a copy that Python has written can also fail, because Python copies the old checksums.
     ///

@@ -205,7 +205,7 @@ impl<'de> Deserializer<'de> for Whole<'_> {
 }
 
 /// Deserializes a value from msgpack or another format. The result can be any variant if the format has msgpack
-/// extensions, or if [`Value::into_type`] calls this implementation. Other formats, such as JSON, contain only `None`,
+/// extensions, or if the value is a part of the target type of [`Value::into_type`]. Other formats, such as JSON, contain only `None`,
 /// booleans, numbers, strings, bytes, lists, tuples and maps.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
