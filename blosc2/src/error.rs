@@ -414,8 +414,10 @@ mod tests {
         use crate::{CParams, Codec, SChunk};
 
         let mut schunk = SChunk::in_memory::<u32>(CParams::new().codec(Codec::Lz4)).unwrap();
+        // The same bytes in both byte orders, so that the first stream is never a run.
+        let items: Vec<u32> = (0..1000).map(|i| (i % 251) * 0x0101_0101).collect();
         for _ in 0..4 {
-            schunk.append(&(0..1000).collect::<Vec<u32>>()).unwrap();
+            schunk.append(&items).unwrap();
         }
         let mut frame = schunk.to_cframe().unwrap();
         let schunk = SChunk::from_cframe(frame.clone()).unwrap();

@@ -10,6 +10,17 @@ use super::source::Source;
 use crate::{Error, ErrorKind, Result};
 
 /// Statistics of items, computed in one pass. [`LazyExpr::describe`] returns them.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1.0, 2.0, f64::NAN, 6.0], 4)?;
+/// let statistics = array.lazy::<f64>().describe(&[0.0, 5.0, 10.0])?;
+/// assert_eq!((statistics.count, statistics.nan_count), (3, 1));
+/// assert_eq!((statistics.min, statistics.max, statistics.mean), (Some(1.0), Some(6.0), 3.0));
+/// assert_eq!(statistics.histogram, [2, 1]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description<T> {

@@ -505,6 +505,16 @@ impl<S: Source> Operand<S::Item> for LazyExpr<S> {
 }
 
 /// Two to four operands, whose items a closure combines. [`zip`] returns this type.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::zip;
+///
+/// let array = NDArray::from_slice(&[1, 2, 3], 3)?;
+/// let products = zip((&array, 10)).map(|(item, factor): (i32, i32)| item * factor);
+/// assert_eq!(products.read()?, [10, 20, 30]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "operands do nothing until `map` combines them"]
 pub struct Zip<O>(O);

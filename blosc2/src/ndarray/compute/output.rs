@@ -25,6 +25,21 @@ const SMALL: u64 = 4 << 20;
 /// | [`Whole`] | one value |
 /// | [`Axes`] | [`Reduced`]: values with a shape |
 /// | [`StoredAxes`] | an [`NDArray`] |
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::{LazyExpr, Output, Source};
+///
+/// // Computes the smallest and the largest item, with any form of the results.
+/// fn extremes<S: Source<Item = i32>, O: Output<i32>>(
+///     items: &LazyExpr<S, O>,
+/// ) -> blosc2::Result<(O::Of, O::Of)> {
+///     Ok((items.min()?, items.max()?))
+/// }
+/// let array = NDArray::from_slice(&[1, 5, 2, 8], (2, 2))?;
+/// assert_eq!(extremes(&array.lazy::<i32>())?, (1, 8));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait Output<T>: Clone {
     /// The type of the result, for values of type `T`.
     type Of;
@@ -39,11 +54,29 @@ pub trait Output<T>: Clone {
 }
 
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine all items to one value.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
+/// let sum: i64 = array.lazy::<i32>().sum()?; // of a `LazyExpr<_, Whole>`
+/// assert_eq!(sum, 10);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole;
 
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes. See
 /// [`LazyExpr::axes`](super::LazyExpr::axes).
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
+/// let sums = array.lazy::<i32>().axes(0).sum()?; // of a `LazyExpr<_, Axes>`
+/// assert_eq!((sums.shape(), sums.items()), (&[2][..], &[4, 6][..]));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axes {
     axes: Vec<i128>,
@@ -52,6 +85,16 @@ pub struct Axes {
 
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes, and create an array.
 /// See [`LazyExpr::builder`](super::LazyExpr::builder).
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
+/// let builder = NDArray::builder();
+/// let sums = array.lazy::<i32>().axes(0).builder(builder).sum()?; // of a `LazyExpr<_, StoredAxes>`
+/// assert_eq!(sums.read_all::<i64>()?, [4, 6]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct StoredAxes {
     pub(super) axes: Axes,

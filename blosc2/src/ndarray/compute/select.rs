@@ -21,6 +21,16 @@ const ALL: [bool; GROUP] = [true; GROUP];
 /// The items of an expression for which a predicate is true, in C order. [`LazyExpr::select`] returns this selection.
 ///
 /// Each call of a method except [`mask`](Self::mask) evaluates the expression.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[3, 50, 7, 80], (2, 2))?;
+/// let large = array.lazy::<i32>().select(|item| item > 10);
+/// assert_eq!(large.items()?, [50, 80]);
+/// assert_eq!(large.coords()?, [[0, 1], [1, 1]]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a selection does nothing until a method evaluates it"]
 pub struct Select<S, P> {

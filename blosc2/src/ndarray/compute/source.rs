@@ -19,7 +19,21 @@ use crate::element::{Element, make_items, with_bytes_mut};
 use crate::schunk::Fetched;
 use crate::{Error, ErrorKind, Result, Threads};
 
-/// The items of an expression. This trait is sealed; see [`LazyExpr`](super::LazyExpr).
+/// The items of an expression. This trait is sealed. It is a bound of functions that accept any
+/// [`LazyExpr`](super::LazyExpr).
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::{LazyExpr, Source};
+///
+/// fn spread<S: Source<Item = f64>>(items: &LazyExpr<S>) -> blosc2::Result<f64> {
+///     Ok(items.max()? - items.min()?)
+/// }
+/// let array = NDArray::from_slice(&[1.0, 2.0, 6.0], 3)?;
+/// assert_eq!(spread(&array.lazy::<f64>())?, 5.0);
+/// assert_eq!(spread(&array.lazy::<f64>().map(|item| item * 10.0))?, 50.0);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait Source: Sync {
     /// The type of the items.
     type Item: Copy + Send + Sync;
@@ -99,6 +113,20 @@ pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
 /// | [`LazyExpr`](super::LazyExpr) | the item type of the expression |
 /// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | the type of the items |
 /// | a number or a `bool` | the type of this number or `bool` |
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::{Operand, zip};
+///
+/// // Adds up the products of two operands of any kind.
+/// fn dot(a: impl Operand<f64>, b: impl Operand<f64>) -> blosc2::Result<f64> {
+///     zip((a, b)).map(|(a, b): (f64, f64)| a * b).sum()
+/// }
+/// let array = NDArray::from_slice(&[1.0, 2.0, 3.0], 3)?;
+/// assert_eq!(dot(&array, &[1.0, 0.5, 2.0][..])?, 8.0);
+/// assert_eq!(dot(&array, 2.0)?, 12.0);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operand with items of type `{T}`",
     note = "operands are `&NDArray`, views, fields, expressions, numbers, `&Reduced` and slices; for items in memory \
