@@ -225,6 +225,55 @@ fn wrong_use_is_an_error_and_changes_nothing() {
     assert!(!path.exists());
 }
 
+/// As on a platform with another byte order.
+#[test]
+fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    for order in ['<', '>'] {
+        let path = folder.path().join("a.b2d");
+        let schema = Schema::new()
+            .column("word", ColumnKind::Dictionary { ordered: false })
+            .column("text", ColumnKind::Utf8);
+        let mut table = CTable::create(&path, &schema).unwrap();
+        let words = |words: [&str; 2]| {
+            let data = || Data::texts(words.map(Some));
+            [("word", data()), ("text", data())]
+        };
+        table.append(words(["one", "two"])).unwrap();
+        table.finish().unwrap();
+        drop(table);
+        let store = |name: &str| path.join("_cols").join(name);
+        let codes = NDArray::open(store("word.b2nd")).unwrap().read_all::<i32>().unwrap();
+        let offsets = NDArray::open(store("text.b2nd")).unwrap().read_all::<i64>().unwrap();
+        let zeros = |name: &str, size: usize, rows: usize| {
+            let builder = NDArray::builder().chunks([1 << 10]).file(store(name)).replace(true);
+            let dtype = format!("{order}i{size}");
+            let mut array = builder.full_bytes(&vec![0; size], rows as u64, &dtype).unwrap();
+            array.set_byte_order_conversion(true);
+            array
+        };
+        zeros("word.b2nd", 4, codes.len()).write(.., &codes).unwrap();
+        zeros("text.b2nd", 8, offsets.len()).write(.., &offsets).unwrap();
+
+        let mut table = CTable::open_rw(&path).unwrap();
+        table.append(words(["two", "three"])).unwrap();
+        table.update("word", [1], Data::texts([Some("four")])).unwrap();
+        table.update("text", [1], Data::texts([Some("four")])).unwrap();
+        table.finish().unwrap();
+        drop(table);
+        let table = CTable::open(&path).unwrap();
+        let expected = ["one", "four", "two", "three"].map(|text| Some(text.to_owned()));
+        for column in ["word", "text"] {
+            assert_eq!(table.texts(column, ..).unwrap(), expected, "{column}, {order}");
+        }
+        for (name, size) in [("word.b2nd", 4), ("text.b2nd", 8)] {
+            let array = NDArray::open(store(name)).unwrap();
+            assert_eq!(array.dtype_str().unwrap(), format!("{order}i{size}"));
+        }
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
 #[test]
 fn cells_are_passed_in_every_form() {
     let texts = [

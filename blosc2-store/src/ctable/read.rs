@@ -33,14 +33,16 @@ impl Stored {
         }
         let content = match &column.kind {
             ColumnKind::Dictionary { .. } => {
-                let codes = array(parts, key)?;
-                check_array(&codes, "<i4", |dtype| is(dtype, Kind::Int, 4))?;
+                let mut codes = array(parts, key)?;
+                codes.set_byte_order_conversion(true);
+                check_array(&codes, "i4", |dtype| is(dtype, Kind::Int, 4))?;
                 let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
             ColumnKind::Utf8 => {
-                let offsets = array(parts, key)?;
-                check_array(&offsets, "<i8", |dtype| is(dtype, Kind::Int, 8))?;
+                let mut offsets = array(parts, key)?;
+                offsets.set_byte_order_conversion(true);
+                check_array(&offsets, "i8", |dtype| is(dtype, Kind::Int, 8))?;
                 let bytes = array(parts, &format!("{key}.utf8"))?;
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
                 Content::Texts { offsets, bytes }
@@ -498,8 +500,9 @@ fn same(item: &Value, sentinel: &Value) -> bool {
     }
 }
 
+/// Whether a dtype, in any byte order, has this kind and size.
 fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
-    dtype.kind() == Some(kind) && dtype.size() == size && dtype.is_native()
+    dtype.kind() == Some(kind) && dtype.size() == size
 }
 
 /// Checks that an array has the dtype and shape of its column.

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use blosc2::{ErrorKind, NDArray, Result, Value};
+use blosc2::dtype::ByteOrder;
+use blosc2::{Dtype, ErrorKind, NDArray, Result, Value};
 
 use super::column::{Content, Stored};
 use super::encode::{Encoded, Form, WRITE};
@@ -134,7 +135,10 @@ impl Stored {
             }
             (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
                 add_words(texts, decoded, added)?;
-                let new: Vec<u8> = new.iter().flat_map(|code| code.to_ne_bytes()).collect();
+                let is_big = codes.dtype().and_then(Dtype::byte_order) == Some(ByteOrder::Big);
+                let bytes =
+                    |code: &i32| if is_big { code.to_be_bytes() } else { code.to_le_bytes() };
+                let new: Vec<u8> = new.iter().flat_map(bytes).collect();
                 codes.transaction(|codes| replace(codes, places, &new))?;
             }
             (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
