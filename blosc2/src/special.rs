@@ -169,6 +169,11 @@ fn make(
     if written != room {
         return Err(Error::from_code(DOING, written));
     }
+    // C copies its structure of the header with the lengths in native byte order (blosc2.c, blosc2_chunk_zeros). In a
+    // chunk, the lengths are little-endian.
+    if cfg!(target_endian = "big") && chunk[12..16] == room.to_be_bytes() {
+        chunk[4..16].chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    }
     let header = Header::parse(&chunk).map_err(|error| Error::from_format(DOING, error))?;
     Ok(Chunk::trusted(chunk, header))
 }
