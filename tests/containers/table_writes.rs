@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::Rng;
 use crate::common::repeats;
 use crate::table_model::Model;
-use blosc2::{ErrorKind, NDArray, OpenOptions, Value};
+use blosc2::{Element, ErrorKind, NDArray, OpenOptions, Value};
 use blosc2_store::{
     CTable, ColumnKind, ColumnSpec, Data, EmbedStore, Object, Row, Schema, TreeStore,
 };
@@ -289,7 +289,7 @@ fn cells_are_passed_in_every_form() {
     for (number, kind) in texts.iter().enumerate() {
         schema = schema.column(format!("t{number}"), ColumnSpec::from(kind.clone()).nullable());
     }
-    let boxes = ColumnKind::NDArray { shape: vec![2], dtype: blosc2::Dtype::parse("<f4").unwrap() };
+    let boxes = ColumnKind::NDArray { shape: vec![2], dtype: f32::dtype() };
     let schema = schema.column("box", ColumnSpec::from(boxes).nullable());
     let mut table = CTable::in_memory(&schema).unwrap();
     let words = vec!["né".to_owned(), "x".to_owned()];
@@ -379,7 +379,7 @@ fn rows_of_an_unfinished_append_are_removed() {
 fn compact_moves_more_rows_than_it_holds() {
     // 5,000 rows of 8 KiB, with a deleted row after every second one.
     let (rows, len) = (5000, 1024);
-    let kind = ColumnKind::NDArray { shape: vec![len], dtype: "<i8".parse().unwrap() };
+    let kind = ColumnKind::NDArray { shape: vec![len], dtype: i64::dtype() };
     let schema = Schema::new().column("a", kind);
     let mut table = CTable::in_memory(&schema).unwrap();
     let items: Vec<i64> = (0..rows * len as i64).collect();

@@ -171,7 +171,7 @@ fn check_rows(table: &CTable, range: Range<u64>, live: &[u64], what: &str) {
             Value::None => assert_eq!(row % 3, 0, "{what}"),
             Value::Array(array) => {
                 assert!(row % 3 > 0 && array.shape() == [2], "{what}");
-                assert_eq!(array.data()[..2], (2 * row as u16).to_le_bytes(), "{what}");
+                assert_eq!(array.data()[..2], (2 * row as u16).to_ne_bytes(), "{what}");
             }
             other => panic!("{what}: {other:?}"),
         }
