@@ -200,7 +200,8 @@ impl CTable {
     ///
     /// For a `Dictionary` column, the array contains the codes: indices into the list of the distinct strings. For a
     /// `Utf8` column, the array contains the offsets of the strings. If the table is open for changing, the array is an
-    /// in-memory copy.
+    /// in-memory copy. The array has the stored byte order; see
+    /// [`NDArray::set_byte_order_conversion`].
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table has no column with this name;
@@ -240,7 +241,7 @@ impl CTable {
     /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
     ///   table;
     /// - [`ErrorKind::TypeMismatch`]: the items have no fixed size; or their dtype differs from `T::dtype()`, for
-    ///   example in its byte order;
+    ///   example in its byte order. The codes of a `Dictionary` column are converted to the native byte order;
     /// - [`ErrorKind::Unsupported`]: the column is computed, is [stale](Column::is_stale), or has an unknown kind;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
