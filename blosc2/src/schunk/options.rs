@@ -439,9 +439,9 @@ impl OpenOptions {
     ///   [crash recovery](Self#crash-recovery);
     /// - [`ErrorKind::Busy`], in these cases:
     ///   - another handle of this program excludes the new handle; see [access to a
-    ///   file](Self#access-to-a-file-by-several-handles);
+    ///     file](Self#access-to-a-file-by-several-handles);
     ///   - another access to the file is running a [user closure](Self#user-closures), so that this call could
-    ///   deadlock;
+    ///     deadlock;
     ///   - other programs replace the file repeatedly;
     /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
