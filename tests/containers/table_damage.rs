@@ -101,6 +101,19 @@ fn items_that_differ_from_the_schema_are_not_changed() {
 }
 
 #[test]
+fn codes_of_another_size_than_that_of_their_dtype_are_refused() {
+    let table = Table::new(ColumnKind::Dictionary { ordered: false });
+    let codes = NDArray::from_slice(&[0i64, 1, 2, 3, 4], 5).unwrap();
+    let mut frame = codes.to_cframe().unwrap();
+    // The dtype in the metalayer of the array.
+    let dtype = frame.windows(3).position(|text| text[1..] == *b"i8").unwrap();
+    frame[dtype + 2] = b'4';
+    fs::write(table.file("_cols/text.b2nd"), frame).unwrap();
+    let cells = || Data::texts([Some("1")]);
+    table.refuses(ErrorKind::InvalidData, |table| table.update("text", [0], cells()).map(drop));
+}
+
+#[test]
 fn masks_of_nulls_that_lack_rows_are_refused() {
     let table = Table::new(ColumnSpec::from(ColumnKind::Utf8).nullable());
     let mask = NDArray::from_slice(&[true; 3], [3]).unwrap();
