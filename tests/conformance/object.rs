@@ -496,42 +496,45 @@ impl Array {
             }
         }
     }
-}
 
-impl Array {
     /// The data of all chunks. Outside of the array, and of its chunks, there are zeros; a special chunk has its value
     /// there too.
     fn chunk_data(&self, bytes: &[u8], typesize: usize) -> Vec<Vec<u8>> {
+        let padding = match &self.made {
+            Made::Items(_) => vec![0; typesize],
+            Made::Special(special, value) => special_bytes(*special, typesize, value),
+        };
         let grid = |sizes: &[u64], parts: &[u64]| -> Vec<u64> {
             sizes.iter().zip(parts).map(|(size, part)| size.div_ceil(*part)).collect()
         };
         let blocks = grid(&self.chunks, &self.blocks);
-        let chunk_of = |chunk: Vec<u64>| {
+        let data_of = |chunk: Vec<u64>| {
             let mut data = Vec::new();
             for block in indices(&blocks) {
                 for item in indices(&self.blocks) {
-                    let mut place = Some(0);
-                    for axis in 0..self.shape.len() {
-                        let in_chunk = block[axis] * self.blocks[axis] + item[axis];
-                        let index = chunk[axis] * self.chunks[axis] + in_chunk;
-                        let is_inside = in_chunk < self.chunks[axis] && index < self.shape[axis];
-                        let next = |place: u64| place * self.shape[axis] + index;
-                        place = place.filter(|_| is_inside).map(next);
-                    }
-                    match (place, &self.made) {
-                        (Some(place), _) => {
-                            data.extend(&bytes[place as usize * typesize..][..typesize]);
-                        }
-                        (None, Made::Items(_)) => data.resize(data.len() + typesize, 0),
-                        (None, Made::Special(special, value)) => {
-                            data.extend(special_bytes(*special, typesize, value));
-                        }
-                    }
+                    let place = self.place(&chunk, &block, &item);
+                    data.extend(
+                        place.map_or(&padding[..], |at| &bytes[at * typesize..][..typesize]),
+                    );
                 }
             }
             data
         };
-        indices(&grid(&self.shape, &self.chunks)).map(chunk_of).collect()
+        indices(&grid(&self.shape, &self.chunks)).map(data_of).collect()
+    }
+
+    /// The place in the array of an item of a block of a chunk; `None` for padding.
+    fn place(&self, chunk: &[u64], block: &[u64], item: &[u64]) -> Option<usize> {
+        let mut place = 0;
+        for axis in 0..self.shape.len() {
+            let in_chunk = block[axis] * self.blocks[axis] + item[axis];
+            let index = chunk[axis] * self.chunks[axis] + in_chunk;
+            if in_chunk >= self.chunks[axis] || index >= self.shape[axis] {
+                return None;
+            }
+            place = place * self.shape[axis] + index;
+        }
+        Some(place as usize)
     }
 }
 
@@ -600,7 +603,7 @@ pub(crate) fn filters(slots: impl IntoIterator<Item = (u8, u8)>) -> String {
 }
 
 /// The name of the kind of a special chunk.
-pub(crate) fn special_name(special: Option<Special>) -> String {
+pub(crate) fn special_name(special: Option<impl Debug>) -> String {
     special.map_or("none".to_owned(), |special| format!("{special:?}"))
 }
 

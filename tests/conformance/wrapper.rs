@@ -12,7 +12,7 @@ use blosc2::{
 
 use crate::object::{
     Array, BEFORE, Facts, Kind, Made, Object, Params, Part, Place, digest, digests, filters,
-    found_layers, list,
+    found_layers, list, special_name,
 };
 
 fn cparams(params: &Params) -> CParams {
@@ -183,7 +183,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             let chunk = ChunkRef::new(&bytes)?;
             set("nbytes", chunk.nbytes().to_string());
             set("blocksize", chunk.blocksize().map_or("none".to_owned(), |size| size.to_string()));
-            set("special", chunk.special().map_or("none".to_owned(), |it| format!("{it:?}")));
+            set("special", special_name(chunk.special()));
             set("dictionary", chunk.has_dictionary().to_string());
             set("data", digest(&chunk.decompress::<u8>()?));
             if chunk.has_variable_blocks() {
@@ -213,8 +213,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     set("nchunks", schunk.nchunks().to_string());
     set("chunks", digests(&chunks));
     if schunk.nchunks() > 0 {
-        let special = schunk.chunk_info(0)?.special;
-        set("special", special.map_or("none".to_owned(), |special| format!("{special:?}")));
+        set("special", special_name(schunk.chunk_info(0)?.special));
     }
     let found = schunk.cparams();
     set("typesize", schunk.typesize().to_string());
