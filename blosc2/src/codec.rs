@@ -46,7 +46,8 @@ pub enum Codec {
     /// Zstandard (feature `zstd`), the codec with the best ratio. The default.
     Zstd,
     /// NDLZ, for two-dimensional arrays of bytes. NDLZ divides each block into square cells. The parameter
-    /// ([`CParams::codec_meta`](crate::CParams::codec_meta)) is the side length of a cell in items: 4 or 8.
+    /// ([`CParams::codec_meta`](crate::CParams::codec_meta)) is the side length of a cell in items: 4 or 8. C-Blosc2 can
+    /// decompress a chunk only on platforms with the byte order of its writer.
     Ndlz,
     /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The parameter is an exponent: the
     /// largest absolute error is 10 to the power of the parameter. The exponent is an `i8`, stored as a `u8`: `-3i8 as

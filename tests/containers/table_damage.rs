@@ -90,8 +90,9 @@ fn items_that_differ_from_the_schema_are_not_changed() {
     table.refuses(ErrorKind::Unsupported, |table| table.update("text", [0, 2], texts()));
 
     let table = Table::new(ColumnKind::Utf8);
-    let mut swapped = NDArray::builder().full_bytes(&[0; 8], [5], ">i8").unwrap();
-    let bytes: Vec<u8> = (0..5i64).flat_map(i64::to_be_bytes).collect();
+    let dtype = if cfg!(target_endian = "big") { "<i8" } else { ">i8" };
+    let mut swapped = NDArray::builder().full_bytes(&[0; 8], [5], dtype).unwrap();
+    let bytes: Vec<u8> = (0..5i64).flat_map(|id| id.swap_bytes().to_ne_bytes()).collect();
     swapped.bytes_mut().write(.., &bytes).unwrap();
     replace(&table.file("_cols/id.b2nd"), &swapped);
     let mut open = table.open();
