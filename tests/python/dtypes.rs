@@ -10,6 +10,7 @@ use blosc2::elements::{
 use blosc2::{Dtype, Element, NDArray};
 use blosc2_format::npy::Header;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Creates dtypes of all kinds, nested at random with a fixed seed.
 const DTYPES: &str = r#"
@@ -414,51 +415,77 @@ assert len(texts) > 1, texts
     assert_eq!(joined.read::<Row>(10..).unwrap(), rows);
 }
 
-/// Writes items, compares them in Python, and reads what Python makes of them, in both byte orders.
-fn goes_there_and_back<T: Element + PartialEq + std::fmt::Debug>(items: &[T], python: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    NDArray::builder().file(at("a")).from_slice(items, items.len()).unwrap();
-    let script = format!(
-        "import blosc2\nimport numpy as np\nexpected = {python}\n\
-         found = blosc2.open('a', mode='r')[:]\n\
-         assert found.dtype == expected.dtype, (found.dtype, expected.dtype)\n\
-         assert found.tobytes() == expected.tobytes(), (found, expected)\n\
-         blosc2.asarray(expected, urlpath='b')\n\
-         other = expected.astype(expected.dtype.newbyteorder())\n\
-         blosc2.asarray(other, urlpath='c')\n"
-    );
-    run_python(&script, folder.path(), &[]);
-    for name in ["b", "c"] {
-        let mut array = NDArray::open(at(name)).unwrap();
-        array.set_byte_order_conversion(true);
-        assert_eq!(array.read_all::<T>().unwrap(), items, "{python}, {name}");
+/// Compares each file with the items of its expression, and writes these in both byte orders.
+const EXCHANGE: &str = r#"
+import blosc2
+for number, expected in enumerate(arrays):
+    found = blosc2.open(str(number), mode="r")[:]
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    assert found.tobytes() == expected.tobytes(), (found, expected)
+    blosc2.asarray(expected, urlpath=f"{number} native")
+    blosc2.asarray(expected.astype(expected.dtype.newbyteorder()), urlpath=f"{number} swapped")
+"#;
+
+/// Arrays that are compared in one Python process, because its start takes most of the time.
+struct Exchange {
+    folder: TempDir,
+    /// For each file, the NumPy expression of its items, and the comparison with an array that Python writes.
+    arrays: Vec<(String, Box<dyn Fn(&NDArray)>)>,
+}
+
+impl Exchange {
+    fn add<T: Element + PartialEq + std::fmt::Debug>(&mut self, items: &[T], python: String) {
+        let path = self.folder.path().join(self.arrays.len().to_string());
+        NDArray::builder().file(path).from_slice(items, items.len()).unwrap();
+        let (items, what) = (items.to_vec(), python.clone());
+        let check = move |array: &NDArray| {
+            assert_eq!(array.read_all::<T>().unwrap(), items, "{what}");
+        };
+        self.arrays.push((python, Box::new(check)));
+    }
+
+    /// Compares the items in Python, and reads what Python makes of them.
+    fn run(self) {
+        let expected: Vec<&str> = self.arrays.iter().map(|(python, _)| &**python).collect();
+        let arrays = format!("import numpy as np\narrays = [{}]\n", expected.join(", "));
+        run_python(&[&arrays, EXCHANGE].concat(), self.folder.path(), &[]);
+        for (number, (_, check)) in self.arrays.iter().enumerate() {
+            for order in ["native", "swapped"] {
+                let path = self.folder.path().join(format!("{number} {order}"));
+                let mut array = NDArray::open(path).unwrap();
+                array.set_byte_order_conversion(true);
+                check(&array);
+            }
+        }
     }
 }
 
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn texts_bytes_and_times_are_numpys() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut exchange = Exchange { folder, arrays: Vec::new() };
     let texts = ["", "a", "日本語", "é\u{10ffff}"].map(|text| FixedStr::<3>::new(text).unwrap());
-    goes_there_and_back(&texts, r#"np.array(["", "a", "日本語", "é\U0010ffff"], "U3")"#);
+    exchange.add(&texts, r#"np.array(["", "a", "日本語", "é\U0010ffff"], "U3")"#.to_owned());
     let bytes = ["", "a", "a\0b", "xyz"].map(|text| FixedBytes::<4>::new(text).unwrap());
-    goes_there_and_back(&bytes, r#"np.array([b"", b"a", b"a\0b", b"xyz"], "S4")"#);
+    exchange.add(&bytes, r#"np.array([b"", b"a", b"a\0b", b"xyz"], "S4")"#.to_owned());
     let voids = [Void([0, 1, 2, 3, 255]), Void([9; 5])];
-    goes_there_and_back(&voids, r#"np.array([b"\0\1\2\3\xff", b"\t" * 5], "V5")"#);
+    exchange.add(&voids, r#"np.array([b"\0\1\2\3\xff", b"\t" * 5], "V5")"#.to_owned());
     macro_rules! times {
         ($($unit:ident)*) => {$(
             let symbol = <$unit as TimeUnit>::SYMBOL;
             let moments = [0, 1, -1, 12345].map(DateTime64::<$unit>::new);
             let moments = [&moments[..], &[DateTime64::NAT]].concat();
             let python = format!(r#"np.array([0, 1, -1, 12345, "NaT"], "M8[{symbol}]")"#);
-            goes_there_and_back(&moments, &python);
+            exchange.add(&moments, python);
             let lengths = [0, 1, -1, i64::MAX].map(TimeDelta64::<$unit>::new);
             let python = format!(r#"np.array([0, 1, -1, 2**63 - 1], "m8[{symbol}]")"#);
-            goes_there_and_back(&lengths, &python);
+            exchange.add(&lengths, python);
         )*};
     }
     times!(Years Months Weeks Days Hours Minutes Seconds Milliseconds Microseconds Nanoseconds);
     times!(Picoseconds Femtoseconds Attoseconds);
+    exchange.run();
 }
 
 #[test]
