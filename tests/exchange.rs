@@ -154,9 +154,13 @@ impl Files<'_> {
             flags: at as u16 ^ 0x8001,
             name: *b"ab",
         });
-        for (name, codec, meta) in [("ndlz4", Codec::Ndlz, 4), ("ndlz8", Codec::Ndlz, 8)] {
-            let params = params().codec(codec).codec_meta(meta).filters(&[]);
-            self.items(&format!("{name}.b2nd"), params, |at| (at / 50) as u8);
+        // C's NDLZ stores numbers in the byte order of the platform.
+        let array = NDArray::open(self.folder.join("i16.b2nd")).unwrap();
+        if array.dtype_str() == Some(i16::dtype().to_string().as_str()) {
+            for meta in [4, 8] {
+                let params = params().codec(Codec::Ndlz).codec_meta(meta).filters(&[]);
+                self.items(&format!("ndlz{meta}.b2nd"), params, |at| (at / 50) as u8);
+            }
         }
         let params = params().filters(&[Filter::NdCell(4), Filter::Shuffle]);
         self.items("ndcell.b2nd", params, |at| at as u32);

@@ -4,6 +4,7 @@ use super::header::RawHeader;
 use super::rules::{self, First};
 use super::streams::Stream;
 use super::{Chunk, Decoder, Header};
+use crate::codec;
 use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
 
@@ -216,6 +217,16 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
     let header = chunk.header();
     if !header.is_compressed() {
         return header.nbytes.into();
+    }
+    // C-Blosc2 reads the dictionary first, and fails even if no stream uses it.
+    if let (Some(dictionary), Ok(codec)) = (chunk.dictionary(), super::decode::codec_of(chunk))
+        && let Err(error) = codec::check_dictionary(codec, dictionary)
+    {
+        let len = dictionary.len();
+        let start = (chunk.data() - len) as u64;
+        let expected = format_args!("{len} bytes of a dictionary of {}", codec::name(codec));
+        checker.found(&rules::DICTIONARY_CONTENT, start, len as u64, expected, error);
+        return 0;
     }
     let skips = !chunk.is_lazy() && super::decode::pipeline(chunk).is_ok();
     let mut decoder = Decoder::default();

@@ -237,7 +237,7 @@ pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
 }
 
 /// Returns the code of the codec of the streams.
-fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
+pub(super) fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
     match chunk.header().codec_format {
         0 => Ok(codec::BLOSCLZ),
         1 => Ok(codec::LZ4),

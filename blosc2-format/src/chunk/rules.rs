@@ -54,6 +54,7 @@ rules! {
     BSTARTS error "chunk.bstarts" "block starts" BLOCKS;
     BSTART error "chunk.bstart" "block start" BLOCKS;
     DICTIONARY error "chunk.dictionary" "size of the dictionary" BLOCKS;
+    DICTIONARY_CONTENT error "chunk.dictionary_content" "content of the dictionary" BLOCKS;
     UNUSED_DICTIONARY warning "chunk.unused_dictionary" "dictionary" BLOCKS;
     SPLIT error "chunk.split" "block size" BLOCKS;
     OLD_SPLIT error "chunk.old_split" "bytes after a block" BLOCKS;

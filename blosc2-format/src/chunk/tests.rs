@@ -359,6 +359,28 @@ fn each_rule_of_the_streams_is_found() {
     assert_eq!(decode(&later).unwrap(), decode(&good).unwrap());
 }
 
+/// C reads the dictionary first, so it must be valid although this chunk of runs does not use it.
+#[test]
+fn an_unused_dictionary_of_zstandard_is_valid() {
+    let with_dictionary = |dictionary: &[u8]| {
+        let mut bytes = chunk(1, 4, 4, &[&[]]);
+        bytes[2] = bytes[2] & 0x1f | 4 << 5;
+        bytes[31] = 1;
+        bytes.truncate(36);
+        bytes.extend((dictionary.len() as u32).to_le_bytes());
+        bytes.extend(dictionary);
+        let start = bytes.len() as u32;
+        bytes[32..36].copy_from_slice(&start.to_le_bytes());
+        bytes.extend([0xff, 0xff, 0xff, 0xff, 1]);
+        finish(bytes)
+    };
+    let raw = with_dictionary(b"raw data");
+    assert_eq!(rules(&raw), [""; 0]);
+    assert_eq!(decode(&raw).unwrap(), [1; 4]);
+    let broken = with_dictionary(&[0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0, 0xff, 0xff]);
+    assert_eq!(rules(&broken), ["chunk.dictionary_content"]);
+}
+
 #[test]
 fn a_dictionary_lies_before_the_streams() {
     let mut bytes = chunk(1, 4, 4, &[&[2, 0, 0, 0, 7, 7], &[]]);

@@ -76,6 +76,11 @@ impl Dictionary {
     }
 }
 
+/// Checks whether streams can be decompressed with this dictionary.
+pub(super) fn check_dictionary(bytes: &[u8]) -> Result<(), Fault> {
+    Dictionary::read(bytes).map(drop)
+}
+
 impl Decompressor {
     /// Decompresses a frame, which must fill `out` exactly. `stream` must contain nothing else.
     pub(super) fn decompress(
