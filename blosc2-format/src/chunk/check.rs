@@ -215,6 +215,17 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
 
 fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u64 {
     let header = chunk.header();
+    if chunk.is_lazy() {
+        let expected = format_args!("{} bytes of data", header.nbytes);
+        checker.found(
+            &rules::UNSUPPORTED,
+            31,
+            1,
+            expected,
+            "a lazy chunk: its blocks are in a file",
+        );
+        return 0;
+    }
     if !header.is_compressed() {
         return header.nbytes.into();
     }
@@ -228,7 +239,7 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
         checker.found(&rules::DICTIONARY_CONTENT, start, len as u64, expected, error);
         return 0;
     }
-    let skips = !chunk.is_lazy() && super::decode::pipeline(chunk).is_ok();
+    let skips = super::decode::pipeline(chunk).is_ok();
     let mut decoder = Decoder::default();
     let mut decoded = 0;
     let mut out = Vec::new();

@@ -48,7 +48,8 @@ impl Decoder {
         }
         let first = chunk.block_size(0).min(out.len());
         let (reference, mut rest) = out.split_at_mut(first);
-        if chunk.nblocks() > 0 {
+        // Fails for a lazy chunk, even if it has no blocks.
+        if chunk.nblocks() > 0 || chunk.is_lazy() {
             self.block(chunk, 0, None, reference)?;
         }
         let reference = needs_reference(chunk).then_some(&*reference);

@@ -260,6 +260,18 @@ fn blocks_of_any_length_can_be_read_alone() {
     }
 }
 
+/// A lazy chunk of at most one block.
+fn lazy_chunk(nbytes: u8, cbytes: u8, flags: u8) -> Vec<u8> {
+    let fields = [(2, flags), (4, nbytes), (8, nbytes.max(1)), (12, cbytes), (31, 8)];
+    let mut lazy = with(chunk(1, 4, 4, &[]), &fields);
+    let nblocks = usize::from(nbytes > 0);
+    lazy.extend([0; 4].repeat(nblocks));
+    lazy.extend(3u32.to_le_bytes());
+    lazy.extend(1000u64.to_le_bytes());
+    lazy.extend([4, 0, 0, 0].repeat(nblocks));
+    lazy
+}
+
 #[test]
 fn lazy_chunks_say_where_their_blocks_are() {
     let whole = bytes(CHUNKS[0]);
@@ -287,6 +299,15 @@ fn lazy_chunks_say_where_their_blocks_are() {
     assert_eq!(rules(&with(lazy.clone(), &[(57, 1)])), ["chunk.lazy_bsize"]);
     // A complete chunk with the flag set is not accepted as a lazy one.
     assert!(!check(&with(whole, &[(31, 8)])).is_good());
+
+    // Without compressed blocks: no data, and stored data.
+    let empty = lazy_chunk(0, 32, 0b1_0101);
+    let stored = lazy_chunk(4, 36, 0b1_0111);
+    for lazy in [empty, stored] {
+        assert_eq!(rules(&lazy), ["chunk.unsupported"]);
+        let chunk = Chunk::new(&lazy, &Limits::default()).unwrap();
+        assert!(matches!(chunk.decode(), Err(Error::Unsupported(_))));
+    }
 }
 
 #[test]
