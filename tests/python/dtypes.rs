@@ -426,11 +426,14 @@ for number, expected in enumerate(arrays):
     blosc2.asarray(expected.astype(expected.dtype.newbyteorder()), urlpath=f"{number} swapped")
 "#;
 
+/// The NumPy expression of the items of an array, and the comparison with an array that Python writes.
+type Expected = (String, Box<dyn Fn(&NDArray)>);
+
 /// Arrays that are compared in one Python process, because its start takes most of the time.
 struct Exchange {
     folder: TempDir,
-    /// For each file, the NumPy expression of its items, and the comparison with an array that Python writes.
-    arrays: Vec<(String, Box<dyn Fn(&NDArray)>)>,
+    /// The file of an array has its index as name.
+    arrays: Vec<Expected>,
 }
 
 impl Exchange {
