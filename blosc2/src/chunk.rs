@@ -116,7 +116,7 @@ mod sealed {
 pub enum Special {
     /// All bytes are zero.
     Zeros,
-    /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8.
+    /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8, in little-endian byte order.
     Nan,
     /// All items have the same value, which the chunk stores once.
     Value,

@@ -512,10 +512,11 @@ fn each_block(
     Ok(())
 }
 
-/// Returns the bytes of an item of a chunk of NaNs.
+/// Returns the bytes of an item of a chunk of NaNs. They are little-endian on all platforms, because the chunk does not
+/// store the byte order of its writer.
 pub(crate) fn nan(header: &Header) -> Result<&'static [u8]> {
-    const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
-    const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
+    const SINGLE: [u8; 4] = f32::NAN.to_le_bytes();
+    const DOUBLE: [u8; 8] = f64::NAN.to_le_bytes();
     match header.typesize {
         4 => Ok(&SINGLE),
         8 => Ok(&DOUBLE),

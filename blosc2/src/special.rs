@@ -37,6 +37,9 @@ impl Chunk {
 
     /// Creates a special chunk of `len` NaNs. `T` is `f32` or `f64`. The chunk has 32 bytes. C: `blosc2_chunk_nans`.
     ///
+    /// The items of such a chunk are little-endian. On big-endian platforms, the method creates the chunk with
+    /// [`repeat`](Self::repeat), so that its items are in native byte order.
+    ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:
     /// - [`ErrorKind::InvalidArgument`]: `T` is not a float of 4 or 8 bytes, or `params` sets a typesize that differs
@@ -50,6 +53,13 @@ impl Chunk {
             let detail =
                 format!("NaN needs items of f4 or f8, got {dtype} with a typesize of {typesize}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        // The items of a special chunk of NaN are little-endian.
+        if cfg!(target_endian = "big") {
+            return match size {
+                4 => Self::repeat(&[f32::NAN], len, params),
+                _ => Self::repeat(&[f64::NAN], len, params),
+            };
         }
         without_value::<T>(Special::Nan, len, params)
     }

@@ -92,12 +92,15 @@ fn special_chunks_are_those_of_the_format_and_hold_their_value() {
                     4 => f32::NAN.to_ne_bytes().to_vec(),
                     _ => f64::NAN.to_ne_bytes().to_vec(),
                 };
-                let cases = [
+                let mut cases = vec![
                     (Special::Zeros, Chunk::zeros::<u8>(len, &params), vec![0; len]),
                     (Special::Uninit, Chunk::uninit::<u8>(len, &params), vec![0; len]),
                     (Special::Value, Chunk::repeat(&value, count, &params), value.repeat(count)),
-                    (Special::Nan, nans(), nan.repeat(count)),
                 ];
+                // Special chunks of NaN are little-endian.
+                if cfg!(target_endian = "little") {
+                    cases.push((Special::Nan, nans(), nan.repeat(count)));
+                }
                 for (made_of, chunk, source) in cases {
                     // C does not read a value that is repeated zero times.
                     let special = match made_of {
@@ -164,7 +167,8 @@ fn dictionaries_and_filters_leave_no_trace_in_them() {
             let uninit = Chunk::uninit::<f32>(1000, &params).unwrap();
             check(&uninit, Special::Uninit, &[0; 4000], &what);
             let nans = Chunk::nans::<f32>(1000, &params).unwrap();
-            check(&nans, Special::Nan, &f32::NAN.to_ne_bytes().repeat(1000), &what);
+            let special = if cfg!(target_endian = "big") { Special::Value } else { Special::Nan };
+            check(&nans, special, &f32::NAN.to_ne_bytes().repeat(1000), &what);
             let value = Chunk::repeat(&[1.5f32], 1000, &params).unwrap();
             check(&value, Special::Value, &1.5f32.to_ne_bytes().repeat(1000), &what);
         }

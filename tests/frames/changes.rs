@@ -145,8 +145,13 @@ fn chunks_are_put_into_any_order() {
 #[test]
 fn special_values_of_gigabytes_take_no_room() {
     const ITEMS: u64 = 1_000_000;
+    // Special chunks of NaN are little-endian.
+    let specials = match cfg!(target_endian = "big") {
+        true => &[Special::Zeros, Special::Uninit][..],
+        false => &[Special::Zeros, Special::Nan, Special::Uninit],
+    };
     for place in PLACES {
-        for special in [Special::Zeros, Special::Nan, Special::Uninit] {
+        for &special in specials {
             for (rest, dictionary) in [(0, false), (1, true), (10, false)] {
                 let (folder, path) = folder();
                 let params = CParams::new().codec(Codec::Zstd).level(9).dictionary(dictionary);

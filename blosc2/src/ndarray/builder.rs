@@ -603,7 +603,7 @@ impl NDArrayBuilder {
 
     /// Creates an array of zeros, NaN or uninitialized items of any dtype. The items are stored as special chunks.
     ///
-    /// [`Special::Nan`] needs a floating-point dtype of 4 or 8 bytes, in any byte order. In non-native byte order, each
+    /// [`Special::Nan`] needs a floating-point dtype of 4 or 8 bytes, in any byte order. In big-endian byte order, each
     /// chunk stores NaN once, as a repeated value.
     ///
     /// # Errors
@@ -634,14 +634,12 @@ impl NDArrayBuilder {
                         format!("NaN needs items of f4 or f8, got {dtype} of {typesize} bytes");
                     return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
                 };
-                // A special chunk of NaN is decoded in the byte order of the machine that reads it.
-                if !float.is_native() {
-                    let mut item = match typesize {
-                        4 => f32::NAN.to_ne_bytes().to_vec(),
-                        _ => f64::NAN.to_ne_bytes().to_vec(),
+                // The items of a special chunk of NaN are little-endian.
+                if float.is_native() == cfg!(target_endian = "big") {
+                    return match typesize {
+                        4 => self.full_bytes(&f32::NAN.to_be_bytes(), shape, dtype),
+                        _ => self.full_bytes(&f64::NAN.to_be_bytes(), shape, dtype),
                     };
-                    item.reverse();
-                    return self.full_bytes(&item, shape, dtype);
                 }
             }
             Special::Zeros | Special::Uninit => {}

@@ -308,7 +308,9 @@ impl SChunk {
     ///   - `special` is [`Special::Nan`], and the typesize is not 4 or 8;
     ///   - the items have more than 2^63 - 1 bytes;
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
-    ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows.
+    ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows;
+    /// - [`ErrorKind::Unsupported`]: `special` is [`Special::Nan`] on a big-endian platform, because the items of such
+    ///   chunks are little-endian.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         use blosc2_format::chunk::Special as Format;
@@ -333,6 +335,11 @@ impl SChunk {
         self.change(doing, |state, _| {
             if !state.unfinished {
                 no_array(state, doing)?;
+                if special == Format::Nan && cfg!(target_endian = "big") {
+                    let detail = "the items of a special chunk of NaN are little-endian: append chunks of a repeated \
+                        value";
+                    return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+                }
             }
             let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
             if count > max {
