@@ -35,10 +35,11 @@ impl Chunk {
         without_value::<T>(Special::Uninit, len, params.borrow())
     }
 
-    /// Creates a special chunk of `len` NaNs. `T` is `f32` or `f64`. The chunk has 32 bytes. C: `blosc2_chunk_nans`.
+    /// Creates a special chunk of `len` NaNs. `T` is `f32` or `f64`. C: `blosc2_chunk_nans`.
     ///
-    /// The items of such a chunk are little-endian. On big-endian platforms, the method creates the chunk with
-    /// [`repeat`](Self::repeat), so that its items are in native byte order.
+    /// On little-endian platforms, the chunk has 32 bytes. The items of [`Special::Nan`](crate::Special::Nan) are always
+    /// little-endian. On big-endian platforms, the method therefore returns a chunk that [repeats](Self::repeat) NaN in
+    /// native byte order.
     ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:

@@ -36,7 +36,7 @@ const TRUNC_PREC: u8 = 4;
 pub enum Special {
     /// All bytes are zero.
     Zeros,
-    /// All items are NaN. The items have 4 or 8 bytes.
+    /// All items are NaN. The items have 4 or 8 bytes, in little-endian byte order.
     Nan,
     /// All items have the same value, which is stored after the header.
     Value,

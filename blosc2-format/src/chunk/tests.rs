@@ -380,9 +380,9 @@ fn each_rule_of_the_streams_is_found() {
     assert_eq!(decode(&later).unwrap(), decode(&good).unwrap());
 }
 
-/// C reads the dictionary first, so it must be valid although this chunk of runs does not use it.
+/// C reads the dictionary before the streams. An invalid dictionary is an error even if all streams are runs.
 #[test]
-fn an_unused_dictionary_of_zstandard_is_valid() {
+fn an_unused_dictionary_of_zstandard_must_be_valid() {
     let with_dictionary = |dictionary: &[u8]| {
         let mut bytes = chunk(1, 4, 4, &[&[]]);
         bytes[2] = bytes[2] & 0x1f | 4 << 5;

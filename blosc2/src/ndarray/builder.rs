@@ -590,8 +590,8 @@ impl NDArrayBuilder {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Creates an array in which all items are NaN. The items are stored as special chunks without data. `T` is `f32`
-    /// or `f64`. C: `b2nd_nans`. Python: `nans`.
+    /// Creates an array in which all items are NaN. The items are stored as special chunks without data. On big-endian
+    /// platforms, each chunk stores NaN once. `T` is `f32` or `f64`. C: `b2nd_nans`. Python: `nans`.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:

@@ -310,7 +310,7 @@ impl SChunk {
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
     ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows;
     /// - [`ErrorKind::Unsupported`]: `special` is [`Special::Nan`] on a big-endian platform, because the items of such
-    ///   chunks are little-endian.
+    ///   chunks are little-endian. Append chunks created by [`Chunk::nans`](crate::Chunk::nans) instead.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         use blosc2_format::chunk::Special as Format;
@@ -336,8 +336,7 @@ impl SChunk {
             if !state.unfinished {
                 no_array(state, doing)?;
                 if special == Format::Nan && cfg!(target_endian = "big") {
-                    let detail = "the items of a special chunk of NaN are little-endian: append chunks of a repeated \
-                        value";
+                    let detail = "the items of special chunks of NaN are little-endian; append chunks created by Chunk::nans";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }

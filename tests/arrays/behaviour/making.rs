@@ -60,6 +60,11 @@ fn zeros_and_nothing_yet_take_no_room() {
 
 #[test]
 fn arrays_of_no_number_take_no_room() {
+    // In big-endian byte order, each chunk stores NaN once.
+    let is_special = |array: &NDArray| match cfg!(target_endian = "big") {
+        true => stored(array) <= 40 * array.schunk().nchunks(),
+        false => stored(array) == 0,
+    };
     for cut in SHAPES {
         everywhere(&[4, 8], |place, typesize, path| {
             let what = format!("{place:?}, {cut:?}, {typesize} bytes");
@@ -67,12 +72,12 @@ fn arrays_of_no_number_take_no_room() {
             let count = cut.shape.iter().product::<u64>() as usize;
             if typesize == 4 {
                 let array = builder.nans::<f32>(cut.shape).unwrap();
-                assert_eq!(stored(&array), 0, "{what}");
+                assert!(is_special(&array), "{what}");
                 let items = place.reopened(array, path).read_all::<f32>().unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             } else {
                 let array = builder.nans::<f64>(cut.shape).unwrap();
-                assert_eq!(stored(&array), 0, "{what}");
+                assert!(is_special(&array), "{what}");
                 let items = place.reopened(array, path).read_all::<f64>().unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             }

@@ -130,8 +130,8 @@ impl Ready {
         let data = match self.made {
             Made::Blosc1 | Made::OtherType | Made::Empty => return None,
             Made::Zeros | Made::Uninit => vec![0; len],
-            Made::Nan if typesize == 4 => f32::NAN.to_le_bytes().repeat(self.items),
-            Made::Nan if typesize == 8 => f64::NAN.to_le_bytes().repeat(self.items),
+            Made::Nan if typesize == 4 => f32::NAN.to_ne_bytes().repeat(self.items),
+            Made::Nan if typesize == 8 => f64::NAN.to_ne_bytes().repeat(self.items),
             Made::Nan => return None,
             Made::Repeated => self.bytes(typesize)[..typesize].repeat(self.items),
             Made::Compressed | Made::Blocks => self.bytes(typesize),
