@@ -217,13 +217,7 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
     let header = chunk.header();
     if chunk.is_lazy() {
         let expected = format_args!("{} bytes of data", header.nbytes);
-        checker.found(
-            &rules::UNSUPPORTED,
-            31,
-            1,
-            expected,
-            "a lazy chunk: its blocks are in a file",
-        );
+        checker.found(&rules::UNSUPPORTED, 31, 1, expected, super::decode::LAZY);
         return 0;
     }
     if !header.is_compressed() {

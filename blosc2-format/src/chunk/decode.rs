@@ -145,8 +145,7 @@ impl Decoder {
     ) -> Result<(), Error> {
         let header = chunk.header();
         if chunk.is_lazy() {
-            let lazy = "a lazy chunk: its blocks are in the file that it was opened from";
-            return Err(Error::Unsupported(lazy.into()));
+            return Err(Error::Unsupported(LAZY.into()));
         }
         if header.is_stored() {
             let start = header.header_len() + block * header.block_len() as usize;
@@ -236,6 +235,9 @@ pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
     let typesize = header.typesize.into();
     Pipeline::new(filters, metas, typesize, chunk.typesize(), header.version)
 }
+
+/// What is found instead of the data of a lazy chunk.
+pub(super) const LAZY: &str = "a lazy chunk: its blocks are in the file that it was opened from";
 
 /// Returns the code of the codec of the streams.
 pub(super) fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {

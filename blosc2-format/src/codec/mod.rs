@@ -139,8 +139,12 @@ impl Decompressor {
 /// Checks whether streams of this codec can be decompressed with this dictionary. Only Zstandard has a format of
 /// dictionaries.
 pub(crate) fn check_dictionary(codec: u8, dictionary: &[u8]) -> Result<(), Error> {
-    let result = if codec == ZSTD { zstd::check_dictionary(dictionary) } else { Ok(()) };
-    result.map_err(|fault| FormatError::of(rule(codec), 0, fault.expected, fault.found).into())
+    if codec != ZSTD {
+        return Ok(());
+    }
+    zstd::Dictionary::read(dictionary)
+        .map(drop)
+        .map_err(|fault| FormatError::of(rule(codec), 0, fault.expected, fault.found).into())
 }
 
 /// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.

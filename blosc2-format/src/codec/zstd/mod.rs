@@ -52,7 +52,7 @@ pub(super) struct Decompressor {
 }
 
 /// A parsed dictionary.
-struct Dictionary {
+pub(super) struct Dictionary {
     bytes: Vec<u8>,
     /// The identifier that frames refer to; 0 for a dictionary of raw content.
     id: u32,
@@ -62,7 +62,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Fault> {
         let mut dictionary =
             Self { bytes: bytes.to_vec(), id: 0, history: Box::default(), content: 0 };
         // Bytes that are not in the format of dictionaries are raw content.
@@ -74,11 +74,6 @@ impl Dictionary {
         }
         Ok(dictionary)
     }
-}
-
-/// Checks whether streams can be decompressed with this dictionary.
-pub(super) fn check_dictionary(bytes: &[u8]) -> Result<(), Fault> {
-    Dictionary::read(bytes).map(drop)
 }
 
 impl Decompressor {
