@@ -28,9 +28,7 @@ impl ChunkRef<'_> {
                 if !filter::is_available(code) {
                     return Err(unsupported(format!("{each} is not in this build")));
                 }
-                let (typesize, block) = (u32::from(header.typesize), header.block_len().max(1));
-                let lost = |len| filter::leaves_rest_unwritten(code, meta, typesize, len);
-                if lost(block) || lost(header.nbytes % block) {
+                if self.leaves_rest_unwritten(code, meta)? {
                     return Err(invalid(&format!("{each} does not store the end of its blocks")));
                 }
             }
@@ -56,6 +54,20 @@ impl ChunkRef<'_> {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
+    /// Whether undoing a filter leaves the end of a block unwritten.
+    fn leaves_rest_unwritten(&self, code: u8, meta: u8) -> Result<bool> {
+        let (header, block) = (self.header(), self.header().block_len());
+        let in_block = |len| filter::leaves_rest_unwritten(code, meta, header.typesize.into(), len);
+        Ok(match header.variable_blocks {
+            true if filter::is_bytedelta(code) => {
+                let layout = layout(self.as_bytes())?;
+                (0..layout.nblocks()).any(|block| in_block(layout.block_size(block) as u32))
+            }
+            // An empty chunk has no blocks.
+            _ => block > 0 && (in_block(block) || in_block(header.nbytes % block)),
+        })
+    }
+
     /// Whether no stream of the chunk is compressed by the codec.
     fn needs_no_codec(&self) -> bool {
         layout(self.as_bytes()).is_ok_and(|layout| !layout.needs_codec())

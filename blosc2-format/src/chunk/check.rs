@@ -225,12 +225,11 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
     }
     // C-Blosc2 reads the dictionary first, and fails even if no stream uses it.
     if let (Some(dictionary), Ok(codec)) = (chunk.dictionary(), super::decode::codec_of(chunk))
-        && let Err(error) = codec::check_dictionary(codec, dictionary)
+        && let Err(fault) = codec::check_dictionary(codec, dictionary)
     {
-        let len = dictionary.len();
-        let start = (chunk.data() - len) as u64;
-        let expected = format_args!("{len} bytes of a dictionary of {}", codec::name(codec));
-        checker.found(&rules::DICTIONARY_CONTENT, start, len as u64, expected, error);
+        let start = chunk.data() - dictionary.len();
+        let len = dictionary.len() as u64;
+        checker.found(&rules::DICTIONARY_CONTENT, start as u64, len, fault.expected, fault.found);
         return 0;
     }
     let skips = super::decode::pipeline(chunk).is_ok();

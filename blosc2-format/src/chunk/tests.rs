@@ -398,8 +398,20 @@ fn an_unused_dictionary_of_zstandard_must_be_valid() {
     let raw = with_dictionary(b"raw data");
     assert_eq!(rules(&raw), [""; 0]);
     assert_eq!(decode(&raw).unwrap(), [1; 4]);
-    let broken = with_dictionary(&[0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0, 0xff, 0xff]);
-    assert_eq!(rules(&broken), ["chunk.dictionary_content"]);
+    let dictionary = [0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0, 0xff, 0xff];
+    let mut broken = with_dictionary(&dictionary);
+    let report = check(&broken);
+    let [finding] = &report.findings[..] else { panic!("{report:?}") };
+    assert_eq!(
+        (finding.rule.id, finding.offset, finding.len),
+        ("chunk.dictionary_content", 40, 10)
+    );
+    // LZ4 reads any bytes as its dictionary, and BloscLZ none.
+    for (codec, expected) in [(0, &["chunk.unused_dictionary"][..]), (1, &[])] {
+        broken[2] = broken[2] & 0x1f | codec << 5;
+        assert_eq!(rules(&broken), expected, "codec {codec}");
+        assert_eq!(decode(&broken).unwrap(), [1; 4]);
+    }
 }
 
 #[test]

@@ -71,12 +71,12 @@ pub(crate) fn name(codec: u8) -> String {
     .into()
 }
 
-/// The error of a stream, with its position in the stream.
+/// The error of a stream or a dictionary, with its position in it.
 #[derive(Debug)]
-struct Fault {
-    offset: usize,
-    expected: String,
-    found: String,
+pub(crate) struct Fault {
+    pub(crate) offset: usize,
+    pub(crate) expected: String,
+    pub(crate) found: String,
 }
 
 impl Fault {
@@ -138,13 +138,11 @@ impl Decompressor {
 
 /// Checks whether streams of this codec can be decompressed with this dictionary. Only Zstandard has a format of
 /// dictionaries.
-pub(crate) fn check_dictionary(codec: u8, dictionary: &[u8]) -> Result<(), Error> {
-    if codec != ZSTD {
-        return Ok(());
+pub(crate) fn check_dictionary(codec: u8, dictionary: &[u8]) -> Result<(), Fault> {
+    match codec {
+        ZSTD => zstd::Dictionary::read(dictionary).map(drop),
+        _ => Ok(()),
     }
-    zstd::Dictionary::read(dictionary)
-        .map(drop)
-        .map_err(|fault| FormatError::of(rule(codec), 0, fault.expected, fault.found).into())
 }
 
 /// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.

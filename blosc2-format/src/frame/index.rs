@@ -211,7 +211,7 @@ fn decode_all(
         return Ok(Offsets::Alike(read(0, offset, header, len, checker), count));
     }
     let mut numbers = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-    decode(&chunk, |number| {
+    decode(&chunk, |number, _| {
         numbers.push(read(numbers.len(), number, header, len, checker).number());
         true
     })?;
@@ -230,12 +230,15 @@ fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
     }
 }
 
-/// Decodes the entries of an index with at most one block in memory. Stops when `each` returns
-/// `false`.
-pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Result<(), Error> {
+/// Decodes the entries of an index with at most one block in memory. Calls `each` with an entry and the number of its
+/// repetitions, which is 1 unless the index is a repeated value. Stops when `each` returns `false`.
+pub(super) fn decode(
+    chunk: &Chunk<'_>,
+    mut each: impl FnMut(i64, u64) -> bool,
+) -> Result<(), Error> {
     if let Some(offset) = repeated(chunk) {
-        let count = u64::from(chunk.header().nbytes) / OFFSET_LEN;
-        let _ = (0..count).all(|_| each(offset));
+        // A few bytes state up to 2^28 entries.
+        each(offset, u64::from(chunk.header().nbytes) / OFFSET_LEN);
         return Ok(());
     }
     let mut decoder = Decoder::default();
@@ -244,7 +247,7 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
         data.resize(rest + chunk.block_size(block), 0);
         decoder.decode_block(chunk, block, &mut data[rest..])?;
         let (numbers, partial) = data.as_chunks();
-        if !numbers.iter().all(|number| each(i64::from_le_bytes(*number))) {
+        if !numbers.iter().all(|number| each(i64::from_le_bytes(*number), 1)) {
             return Ok(());
         }
         // The last entry of a block can be incomplete.

@@ -361,8 +361,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Limits::allow("bytes in memory for the chunks (see `Limits::metadata`)", held, metadata)?;
         let mut pieces = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut outcome = Ok(());
-        self.offsets(index, |offset| {
-            pieces.push(match offset {
+        self.offsets(index, |offset, times| {
+            let piece = match offset {
                 Offset::Special(special) => Piece::Special { special, nbytes: 0 },
                 Offset::At(place) => match find(place) {
                     Ok(found) => found.map_or(Piece::Lost, Piece::Intact),
@@ -371,7 +371,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
                         Piece::Lost
                     }
                 },
-            });
+            };
+            pieces.extend((0..times).map(|_| piece));
         })?;
         outcome?;
         self.set_sizes(&mut pieces);
@@ -389,11 +390,11 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         for &index in &self.walked.indexes {
             let count = u64::from(index.nbytes) / OFFSET_LEN;
             let (mut found, mut lost) = (0u64, 0u64);
-            self.offsets(index, |offset| {
+            self.offsets(index, |offset, times| {
                 let Offset::At(place) = offset else { return };
                 let at = base.saturating_add(place);
                 let is_found = chunks.binary_search_by_key(&at, |chunk| chunk.at).is_ok();
-                *(if is_found { &mut found } else { &mut lost }) += 1;
+                *(if is_found { &mut found } else { &mut lost }) += times;
             })?;
             // The base of the offsets can be a guess. A guess is accepted only if it leads to all
             // chunks.
@@ -426,12 +427,14 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Some(header.nbytes.div_ceil(header.chunksize.fixed()?.into()))
     }
 
-    /// Calls `each` with the offsets of an intact index.
-    fn offsets(&self, index: IntactChunk, mut each: impl FnMut(Offset)) -> Result<(), Error> {
+    /// Calls `each` with the offsets of an intact index, and the number of repetitions of each.
+    fn offsets(&self, index: IntactChunk, mut each: impl FnMut(Offset, u64)) -> Result<(), Error> {
         let bytes = self.source.read_vec_at(index.at, index.len.into())?;
         let chunk = Chunk::new(&bytes, self.limits)?;
-        index::decode(&chunk, |offset| {
-            Offset::of(offset).map(&mut each);
+        index::decode(&chunk, |offset, times| {
+            if let Some(offset) = Offset::of(offset) {
+                each(offset, times);
+            }
             true
         })
     }

@@ -323,6 +323,37 @@ fn looking_for_chunks_is_given_up() {
     assert!(found.chunks.is_empty());
 }
 
+/// A few bytes state many chunks: this is an index that repeats a special value, with `count` entries.
+fn repeated_index(count: u32) -> Vec<u8> {
+    let params = Params { codec: 0, typesize: 8, ..Params::default() };
+    let entry = (0x81u64 << 56).to_le_bytes();
+    chunk::special(&params, chunk::Special::Value, count as usize * 8, &entry).unwrap()
+}
+
+#[test]
+fn indexes_that_repeat_a_value_are_not_read_entry_by_entry() {
+    let params = Params { codec: 1, typesize: 4, ..Params::default() };
+    let sample = frame(params, &[vec![0; 800], vec![0; 800]]);
+    let with_index = |count| {
+        let mut bytes = sample.bytes.clone();
+        bytes.splice(sample.index.clone(), repeated_index(count));
+        bytes
+    };
+    let limits = Limits { chunks: 1000, ..Limits::default() };
+    let found = salvage(&with_index(1000), &limits).unwrap();
+    assert_eq!((found.order, found.chunks.len()), (Order::Index, 1000));
+    assert!(found.chunks.iter().all(|piece| *piece == found.chunks[0]), "{:?}", found.chunks[0]);
+    let error = salvage(&with_index(1001), &limits).unwrap_err();
+    assert_eq!(error.to_string(), "chunks: 1001, over the limit of 1000");
+
+    // Entry by entry, these would take minutes.
+    let many = repeated_index(268_435_000).repeat(400);
+    let error = salvage(&many, &Limits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "chunks: 268435000, over the limit of 16777216");
+    let found = salvage(&repeated_index(1 << 20).repeat(400), &Limits::default());
+    assert_eq!(found.unwrap().chunks.len(), 1 << 20);
+}
+
 fn folder() -> Memory {
     let params = Params { codec: 1, typesize: 4, ..Params::default() };
     let layers = [layer("one", b"first")];

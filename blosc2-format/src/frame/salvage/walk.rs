@@ -287,8 +287,9 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         let starts = self.known.files.unwrap_or(&self.walked.chunks);
         let max = self.limits.metadata_of(self.size);
         let held = |places: &Vec<u64>| OFFSET_LEN * places.len() as u64;
-        let (mut places, mut exact, mut is_index) = (Vec::new(), true, true);
-        let decoded = index::decode(&chunk, |offset| {
+        let (mut places, mut exact, mut is_index, mut count) = (Vec::new(), true, true, 0);
+        let decoded = index::decode(&chunk, |offset, times| {
+            count += times;
             match Offset::of(offset) {
                 Some(Offset::Special(_)) => {}
                 Some(Offset::At(place)) => {
@@ -300,17 +301,20 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
                     let end = start.saturating_add(EXTENDED_HEADER_LEN as u64);
                     is_index &= may_have_places && (self.known.files.is_some() || end <= at);
                     places.push(place);
-                    is_index &= held(&places) <= max;
                 }
                 None => is_index = false,
             }
-            is_index
+            is_index && held(&places) <= max && count <= self.limits.chunks
         });
+        if decoded.is_err() || !is_index {
+            return Ok(false);
+        }
+        Limits::allow("bytes of offsets (see `Limits::metadata`)", held(&places), max)?;
+        Limits::allow("chunks", count, self.limits.chunks)?;
         places.sort_unstable();
         let apart = if self.known.files.is_some() { 1 } else { EXTENDED_HEADER_LEN as u64 };
         let are_apart = places.windows(2).all(|two| two[1] - two[0] >= apart);
-        Limits::allow("bytes of offsets (see `Limits::metadata`)", held(&places), max)?;
-        if decoded.is_err() || !is_index || !are_apart {
+        if !are_apart {
             return Ok(false);
         }
         if self.known.index_at == Some(at) {
