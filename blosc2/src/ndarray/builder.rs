@@ -19,7 +19,7 @@ use super::partition::{CacheSizes, partition};
 use super::places::{ItemPart, Places, len_of};
 use super::plan::{Plan, chunk_ranges};
 use super::region::Region;
-use super::scatter::{Data, Source, Team, Writers};
+use super::scatter::{Data, FillBox, Source, Team, Writers};
 use super::shape::meta_of;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
@@ -532,7 +532,7 @@ impl NDArrayBuilder {
         let mut items = items.into_iter();
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
-        order.make(|schunk, geometry| {
+        order.make(&mut |schunk, geometry| {
             let wrong = |what: &str| {
                 let detail = format!(
                     "the iterator has {what} than the {} items of the shape",
@@ -644,7 +644,7 @@ impl NDArrayBuilder {
             }
             Special::Zeros | Special::Uninit => {}
         }
-        self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
+        self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             let items = geometry.chunk_len() / typesize;
             let all = items as u64 * geometry.nchunks();
             if all > 0 { schunk.fill(special, all, items) } else { Ok(()) }
@@ -674,10 +674,10 @@ impl NDArrayBuilder {
             // A repeated value is not compressed. It does not need the codec and the filters.
             cparams = CParams::new();
         }
-        self.order(shape, dtype, item.len())?.make(|schunk, geometry| {
+        self.order(shape, dtype, item.len())?.make(&mut |schunk, geometry| {
             let count = geometry.chunk_len() / item.len();
-            let params =
-                cparams.typesize(item.len()).blocksize(geometry.block_len().max(item.len()));
+            let blocksize = geometry.block_len().max(item.len());
+            let params = cparams.clone().typesize(item.len()).blocksize(blocksize);
             let chunk = crate::Chunk::repeat(item, count, &params)?;
             (0..geometry.nchunks())
                 .try_for_each(|_| schunk.push_made(chunk.as_bytes().to_vec()).map(drop))
@@ -718,7 +718,7 @@ impl NDArrayBuilder {
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> std::result::Result<(), E> + Sync,
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
-        self.by_boxes(shape, (dtype, typesize), Sources::default(), |ranges, bytes| {
+        self.by_boxes(shape, (dtype, typesize), Sources::default(), &|ranges, bytes| {
             fill(ranges, bytes).map_err(|error| {
                 let error = error.into();
                 let detail = format!("the closure that fills {ranges:?} failed: {error}");
@@ -733,10 +733,10 @@ impl NDArrayBuilder {
         shape: &[u64],
         (dtype, typesize): (&str, usize),
         sources: Sources<'_>,
-        data: impl Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync,
+        data: &(dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync),
     ) -> Result<NDArray> {
         let progress = self.progress.clone();
-        self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
+        self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
             if count > 0 {
@@ -774,10 +774,10 @@ impl NDArrayBuilder {
         shape: &[u64],
         dtype: (&str, usize),
         sources: Sources<'_>,
-        fill: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync,
+        fill: &FillBox<'_>,
     ) -> Result<NDArray> {
-        self.by_chunks(shape, dtype, sources, |team, scratch, number| {
-            team.boxed(scratch, &chunk_ranges(team.geometry, number), &fill)
+        self.by_chunks(shape, dtype, sources, &|team, scratch, number| {
+            team.boxed(scratch, &chunk_ranges(team.geometry, number), fill)
         })
     }
 
@@ -940,7 +940,7 @@ pub(super) struct Order {
 impl Order {
     /// Creates the array from all its items.
     pub(super) fn make_of(self, source: Source<'_>) -> Result<NDArray> {
-        self.make(|schunk, geometry| {
+        self.make(&mut |schunk, geometry| {
             let region = Region::whole(geometry.shape());
             let plan = Plan::new(geometry, &region, source.places);
             pack(schunk, &Writers::default(), &plan, source)
@@ -948,7 +948,7 @@ impl Order {
     }
 
     /// Creates the array. `write` appends the chunks.
-    fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
+    fn make(self, write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
             builder;
@@ -958,8 +958,8 @@ impl Order {
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
-        let fill = |store: Box<dyn Store>| -> Result<SChunk> {
-            let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize)?;
+        let mut fill = |store: Box<dyn Store>| -> Result<SChunk> {
+            let mut schunk = SChunk::with_params(params.clone(), store, &metalayers, chunksize)?;
             options.start_checksums(&mut schunk)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
@@ -983,13 +983,13 @@ impl Order {
                 schunk
             }
             Place::File(path) => {
-                files::create(&path, replace, |temporary| {
+                files::create(&path, replace, &mut |temporary| {
                     fill(new_store(temporary, false)?).map(drop)
                 })?;
                 opening.open(path)?
             }
             Place::Directory(path) => {
-                files::create(&path, false, |temporary| {
+                files::create(&path, false, &mut |temporary| {
                     fill(new_store(temporary, true)?).map(drop)
                 })?;
                 opening.open(path)?

@@ -80,8 +80,8 @@ impl NDArrayBuilder {
             Ok(())
         };
         let dtype = (&*T::dtype().to_string(), size_of::<T>());
-        self.by_chunks(shape, dtype, Sources::default(), |team, scratch, number| {
-            team.by_blocks(scratch, number, fill)
+        self.by_chunks(shape, dtype, Sources::default(), &|team, scratch, number| {
+            team.by_blocks(scratch, number, &fill)
         })
     }
 
@@ -178,12 +178,12 @@ impl NDArrayBuilder {
         }
         let reading = array.schunk.reading()?;
         let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
-        builder.by_chunks(&shape, (&dtype, typesize), sources, |team, scratch, number| {
+        builder.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
             let ranges = chunk_ranges(team.geometry, number);
             if as_is && let Some(chunk) = view.whole_chunk(&reading, &ranges, team.geometry)? {
                 return Ok(Data::Compressed(chunk));
             }
-            team.boxed(scratch, &ranges, |ranges, bytes| {
+            team.boxed(scratch, &ranges, &|ranges, bytes| {
                 view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)
             })
         })
@@ -249,7 +249,7 @@ impl NDArrayBuilder {
         let reading = array.schunk.reading()?;
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
         let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
-        builder.by_boxes(&shape, (&name, size), sources, |ranges, bytes| {
+        builder.by_boxes(&shape, (&name, size), sources, &|ranges, bytes| {
             let mut from = Vec::new();
             resize(&mut from, bytes.len() / size * dtype.size(), MAKE)?;
             view.read_box(&reading, ranges, whole(ranges), &mut from, MAKE)?;
@@ -374,7 +374,7 @@ impl NDArrayBuilder {
             part[axis] = low.saturating_sub(start)..high.saturating_sub(start);
             (low < high).then_some((part, low))
         };
-        self.by_chunks(&shape, (&dtype, typesize), sources, |team, scratch, number| {
+        self.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
             let ranges = chunk_ranges(team.geometry, number);
             if as_is
                 && let Some(index) =
@@ -387,7 +387,7 @@ impl NDArrayBuilder {
                     return Ok(Data::Compressed(chunk));
                 }
             }
-            team.boxed(scratch, &ranges, |ranges, bytes| {
+            team.boxed(scratch, &ranges, &|ranges, bytes| {
                 let (mut to, extent) = whole(ranges);
                 for (index, view) in views.iter().enumerate() {
                     if let Some((part, low)) = part(index, ranges) {

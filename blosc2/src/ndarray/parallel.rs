@@ -9,6 +9,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::{Error, Result, helpers};
 
+/// The work of a thread. It owns the scratch, which is created by the first call.
+type Work<'a, R> = Box<dyn FnMut(usize) -> Result<R> + 'a>;
+
 /// Calls `work` for each number below `count`, on `threads` threads. Each thread has its own scratch. If several calls
 /// fail, returns the error of the lowest number.
 pub(super) fn each<S>(
@@ -22,17 +25,26 @@ pub(super) fn each<S>(
         let mut own = None;
         return (0..count).try_for_each(|number| with(&mut own, &scratch, &work, number));
     }
+    each_on(threads, count, &|| of_thread(&scratch, &work))
+}
+
+/// [`each`] on several threads. This function is compiled once for all kinds of work.
+fn each_on<'a>(
+    threads: usize,
+    count: usize,
+    work: &(dyn Fn() -> Work<'a, ()> + Sync),
+) -> Result<()> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let failed = Mutex::new(None::<(usize, Error)>);
     let run = || {
-        let mut own = None;
+        let mut work = work();
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 break;
             }
-            if let Err(error) = with(&mut own, &scratch, &work, number) {
+            if let Err(error) = work(number) {
                 stop.store(true, Ordering::Relaxed);
                 let mut failed = failed.lock();
                 if failed.as_ref().is_none_or(|(other, _)| number < *other) {
@@ -59,6 +71,16 @@ pub(super) fn ordered<S, R: Send>(
         let mut own = None;
         return (0..count).try_for_each(|number| take(with(&mut own, &scratch, &make, number)?));
     }
+    ordered_on(threads, count, &|| of_thread(&scratch, &make), &mut take)
+}
+
+/// [`ordered`] on several threads. This function is compiled once for each type of values.
+fn ordered_on<'a, R: Send>(
+    threads: usize,
+    count: usize,
+    make: &(dyn Fn() -> Work<'a, R> + Sync),
+    take: &mut dyn FnMut(R) -> Result<()>,
+) -> Result<()> {
     let queue = Queue {
         count,
         ahead: 2 * threads,
@@ -67,24 +89,20 @@ pub(super) fn ordered<S, R: Send>(
     };
     let help = || {
         let _stop = Stop(&queue);
-        let mut own = None;
+        let mut make = make();
         while let Some(number) = queue.wait_for_room() {
-            queue.put(number, with(&mut own, &scratch, &make, number));
+            queue.put(number, make(number));
         }
     };
     helpers::together(threads - 1, &help, || {
         let _stop = Stop(&queue);
-        let mut own = None;
+        let mut make = make();
         for wanted in 0..count {
             let made = loop {
                 match queue.step(wanted) {
                     Step::Take(made) => break made?,
-                    Step::Make(number) if number == wanted => {
-                        break with(&mut own, &scratch, &make, number)?;
-                    }
-                    Step::Make(number) => {
-                        queue.put(number, with(&mut own, &scratch, &make, number));
-                    }
+                    Step::Make(number) if number == wanted => break make(number)?,
+                    Step::Make(number) => queue.put(number, make(number)),
                     // A helper has panicked; `together` propagates the panic.
                     Step::Stop => return Ok(()),
                 }
@@ -95,6 +113,15 @@ pub(super) fn ordered<S, R: Send>(
         }
         Ok(())
     })
+}
+
+/// Returns the work of a thread with its own scratch.
+fn of_thread<'a, S: 'a, R>(
+    scratch: &'a impl Fn() -> Result<S>,
+    work: &'a impl Fn(&mut S, usize) -> Result<R>,
+) -> Work<'a, R> {
+    let mut own = None;
+    Box::new(move |number| with(&mut own, scratch, work, number))
 }
 
 /// Calls `work` with a scratch that is created on first use.

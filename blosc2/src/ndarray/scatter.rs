@@ -120,6 +120,12 @@ impl Reused for Writer {
 #[derive(Debug, Default)]
 pub(super) struct Writers(Mutex<Vec<Writer>>);
 
+/// Writes the items in these ranges of an array, in C order.
+///
+/// The functions that create arrays receive closures as trait objects, so that they are compiled only once. A closure is
+/// called for a chunk or a block, so that the cost of the call does not matter.
+pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+
 /// The data of a chunk before it is compressed.
 pub(super) enum Data<'a> {
     /// The data is in the scratch of the writer that compresses the chunk.
@@ -309,7 +315,7 @@ impl Team<'_> {
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
-        fill: impl FnOnce(&[Range<u64>], &mut [u8]) -> Result<()>,
+        fill: &FillBox<'_>,
     ) -> Result<Data<'d>> {
         self.put_box(scratch, ranges, fill)?;
         Ok(Data::Scratch)
@@ -321,7 +327,7 @@ impl Team<'_> {
         &self,
         scratch: &mut Scratch,
         number: usize,
-        fill: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync,
+        fill: &FillBox<'_>,
     ) -> Result<Data<'d>> {
         let geometry = self.geometry;
         self.zeros(scratch)?;
@@ -364,7 +370,7 @@ impl Team<'_> {
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
-        fill: impl FnOnce(&[Range<u64>], &mut [u8]) -> Result<()>,
+        fill: &FillBox<'_>,
     ) -> Result<()> {
         self.zeros(scratch)?;
         let region = Region::of_box(ranges.iter().cloned());

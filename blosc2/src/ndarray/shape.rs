@@ -394,7 +394,7 @@ impl NDArray {
                                 Some(number) => {
                                     team.decompress((&*schunk, &reading), number, scratch)
                                 }
-                                None => team.put_box(scratch, &made.ranges, gather),
+                                None => team.put_box(scratch, &made.ranges, &gather),
                             };
                             team.fill(plan, Source::new(bytes, &places), scratch, base)
                         }
@@ -407,12 +407,13 @@ impl NDArray {
                             {
                                 return Ok(Data::Compressed(chunk));
                             }
-                            team.boxed(scratch, &made.ranges, |ranges, bytes| {
+                            team.boxed(scratch, &made.ranges, &|ranges, bytes| {
                                 gather(ranges, bytes)?;
-                                view.read_box(reading, &part, (to, extent(ranges)), bytes, doing)
+                                let to = (to.clone(), extent(ranges));
+                                view.read_box(reading, &part, to, bytes, doing)
                             })
                         }
-                        _ => team.boxed(scratch, &made.ranges, gather),
+                        _ => team.boxed(scratch, &made.ranges, &gather),
                     }
                 };
                 team.pack(

@@ -19,7 +19,7 @@ const DOING: &str = "create a file";
 pub(crate) fn create(
     path: &Path,
     replace: bool,
-    write: impl FnOnce(&Path) -> Result<()>,
+    write: &mut dyn FnMut(&Path) -> Result<()>,
 ) -> Result<()> {
     if !replace {
         return put(path, write, Existing::Kept);
@@ -75,7 +75,7 @@ enum Existing {
     ReplacedByOwner,
 }
 
-fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing) -> Result<()> {
+fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existing) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
@@ -182,7 +182,7 @@ pub(crate) fn replace(
     path: &Path,
     kept: &Path,
     carried: &[&str],
-    write: impl FnOnce(&Path) -> Result<()>,
+    write: &mut dyn FnMut(&Path) -> Result<()>,
 ) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     if kept.symlink_metadata().is_ok() {
@@ -192,14 +192,14 @@ pub(crate) fn replace(
     let metadata = fs::metadata(path).map_err(io)?;
     if !metadata.is_dir() {
         let mut is_kept = false;
-        let write = |temporary: &Path| {
+        let mut write = |temporary: &Path| {
             write(temporary)?;
             keep(path, kept).map_err(io)?;
             is_kept = true;
             Ok(())
         };
         // The caller has claimed it.
-        let replaced = put(path, write, Existing::ReplacedByOwner);
+        let replaced = put(path, &mut write, Existing::ReplacedByOwner);
         if replaced.is_err() && is_kept {
             // The original name still exists.
             let _ = fs::remove_file(kept);

@@ -458,7 +458,7 @@ impl OpenOptions {
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         if makes {
-            let made = files::create(path, self.replace, |temporary| self.make(temporary));
+            let made = files::create(path, self.replace, &mut |temporary| self.make(temporary));
             match made {
                 // Another program created it first.
                 Err(error)

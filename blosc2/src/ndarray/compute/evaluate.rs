@@ -81,12 +81,12 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 let ranges = join(slab, &piece);
                 let repeated = self.source.repeated(context, &ranges)?;
                 if let Some(item) = repeated {
-                    each_row_in(&ranges, &whole, |at, len| items[at..at + len].fill(item));
+                    each_row_in(&ranges, &whole, &mut |at, len| items[at..at + len].fill(item));
                     continue;
                 }
                 self.source.prepare(context, state, &ranges)?;
-                outer.each_tile(slab, |outer| {
-                    inner.each_tile(&piece, |inner| {
+                outer.each_tile(slab, &mut |outer| {
+                    inner.each_tile(&piece, &mut |inner| {
                         let tile = join(outer, inner);
                         let found = self.source.tile(context, state, &tile)?;
                         copy_part(found, 1, (&tile, &whole), items);
@@ -149,7 +149,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let states = Mutex::new(Vec::<(usize, S::State)>::new());
         let size = size_of::<S::Item>();
         let dtype = S::Item::dtype().to_string();
-        builder.by_chunks(&shape, (&dtype, size), sources, |team, scratch, number| {
+        builder.by_chunks(&shape, (&dtype, size), sources, &|team, scratch, number| {
             let geometry = team.geometry;
             let chunk = chunk_ranges(geometry, number);
             let repeated = self.source.repeated(&context, &chunk)?;
@@ -174,7 +174,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                     return Ok(());
                 }
                 let mut state = prepared()?;
-                tiles.each_tile(ranges, |tile| {
+                tiles.each_tile(ranges, &mut |tile| {
                     let items = bytes_of(self.source.tile(&context, &mut state, tile)?);
                     copy_part(&items, size, (tile, ranges), bytes);
                     Ok(())
@@ -189,8 +189,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
             });
             match fits {
-                true => team.by_blocks(scratch, number, fill),
-                false => team.boxed(scratch, &chunk, fill),
+                true => team.by_blocks(scratch, number, &fill),
+                false => team.boxed(scratch, &chunk, &fill),
             }
         })
     }

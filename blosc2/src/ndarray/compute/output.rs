@@ -202,8 +202,8 @@ impl<T: Element> Output<T> for StoredAxes {
         let arrays = reduction.context().arrays();
         let sources = Sources { arrays: &arrays, vlmeta: false };
         let states = Mutex::new(Vec::<S::State>::new());
-        builder.by_chunks(&own, (&dtype, size_of::<T>()), sources, |team, scratch, number| {
-            team.by_blocks(scratch, number, |ranges, bytes| {
+        builder.by_chunks(&own, (&dtype, size_of::<T>()), sources, &|team, scratch, number| {
+            team.by_blocks(scratch, number, &|ranges, bytes| {
                 let kept: Vec<Range<u64>> = match keepdims {
                     true => {
                         let kept = ranges.iter().zip(&is_reduced).filter(|(_, reduced)| !**reduced);

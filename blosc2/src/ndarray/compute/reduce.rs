@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::super::parallel;
 use super::context::{Context, DOING};
 use super::source::{Source, count, each_row, space};
-use super::space::Space;
+use super::space::{Pieces, Space};
 use crate::Result;
 use crate::memory::reserve;
 
@@ -96,30 +96,24 @@ pub trait Reducer<T>: Sync {
     }
 }
 
-/// A reduction of the items of a source over some axes.
-pub(super) struct Reduction<'a, S, R> {
-    source: &'a S,
-    context: Context<'a>,
-    reducer: R,
+/// The axes of a reduction. This part is independent of the types of the items and the results, so that it is compiled
+/// only once.
+struct Axes {
     space: Space,
     /// The axes that are reduced, and all other axes.
     reduced: Vec<usize>,
     kept: Vec<usize>,
     /// For each axis, the distance between the positions of neighboring items on this axis.
     steps: Vec<u64>,
+    /// The maximum number of results that a thread computes at the same time.
+    most: u64,
 }
 
-impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
-    pub(super) fn new(
-        source: &'a S,
-        context: Context<'a>,
-        reducer: R,
-        shape: &[u64],
-        reduced: Vec<usize>,
-    ) -> Result<Self> {
-        let mut space = space(source, shape)?;
+impl Axes {
+    fn new(mut space: Space, reduced: Vec<usize>, most: u64) -> Self {
+        let shape = space.shape().to_vec();
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
-        space.limit(&kept, most_results::<R::Accumulator>());
+        space.limit(&kept, most);
         if !kept.is_empty() {
             // The accumulators and the items of a tile may not fit in the cache together. With larger tiles, each
             // accumulator is used for several items.
@@ -130,21 +124,123 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             steps[axis] = step;
             step = step.saturating_mul(shape[axis]);
         }
-        Ok(Self { source, context, reducer, space, reduced, kept, steps })
+        Self { space, reduced, kept, steps, most }
+    }
+
+    /// Returns the size of the kept axes.
+    fn shape(&self) -> Vec<u64> {
+        self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
+    }
+
+    /// Returns the number of items that are combined to one result.
+    fn count(&self) -> u64 {
+        let sizes = self.reduced.iter().map(|&axis| self.space.shape()[axis]);
+        sizes.fold(1, |all, size| all.saturating_mul(size))
+    }
+
+    /// Returns the boxes of results that threads compute.
+    fn tiles(&self) -> Pieces<'_> {
+        self.space.tiles(&self.kept)
+    }
+
+    /// Returns the pieces of the reduced axes.
+    fn pieces(&self) -> Pieces<'_> {
+        self.space.pieces(&self.reduced)
+    }
+
+    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
+    fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        let mut parts = vec![ranges.to_vec()];
+        for axis in 0..ranges.len() {
+            let Some(first) = parts.first().filter(|part| count(part) as u64 > self.most) else {
+                break;
+            };
+            let inner = count(&first[axis + 1..]) as u64;
+            let step = (self.most / inner.max(1)).max(1);
+            let cut = |part: &Vec<Range<u64>>| {
+                let Range { start, end } = part[axis];
+                let starts = (start..end).step_by(step as usize);
+                let part = part.clone();
+                starts.map(move |start| {
+                    let mut part = part.clone();
+                    part[axis] = start..end.min(start + step);
+                    part
+                })
+            };
+            parts = parts.iter().flat_map(cut).collect();
+        }
+        parts
+    }
+
+    fn ranges(&self, kept: &[Range<u64>], reduced: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut ranges = vec![0..0; self.space.shape().len()];
+        for (axes, from) in [(&self.kept, kept), (&self.reduced, reduced)] {
+            axes.iter().zip(from).for_each(|(&axis, range)| ranges[axis] = range.clone());
+        }
+        ranges
+    }
+
+    /// Returns the position of the first item of a box among the items that are combined to its result.
+    fn position(&self, ranges: &[Range<u64>]) -> u64 {
+        ranges.iter().zip(&self.steps).map(|(range, step)| range.start * step).sum()
+    }
+
+    /// Returns the axes of a tile. Neighboring axes that can be processed as one axis are joined. With `positions`, the
+    /// positions of the items on this axis are evenly spaced.
+    fn groups(&self, ranges: &[Range<u64>], positions: bool) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (axis, range) in ranges.iter().enumerate() {
+            let len = (range.end - range.start) as usize;
+            if len == 1 {
+                continue;
+            }
+            let (is_kept, step) = (self.kept.contains(&axis), self.steps[axis]);
+            match groups.last_mut() {
+                Some(last)
+                    if last.is_kept == is_kept
+                        && (is_kept || !positions || last.step == step * len as u64) =>
+                {
+                    *last = Group { len: last.len * len, step, ..*last };
+                }
+                _ => groups.push(Group { len, is_kept, step }),
+            }
+        }
+        groups
+    }
+}
+
+/// A reduction of the items of a source over some axes.
+pub(super) struct Reduction<'a, S, R> {
+    source: &'a S,
+    context: Context<'a>,
+    reducer: R,
+    axes: Axes,
+}
+
+impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
+    pub(super) fn new(
+        source: &'a S,
+        context: Context<'a>,
+        reducer: R,
+        shape: &[u64],
+        reduced: Vec<usize>,
+    ) -> Result<Self> {
+        let axes = Axes::new(space(source, shape)?, reduced, most_results::<R::Accumulator>());
+        Ok(Self { source, context, reducer, axes })
     }
 
     pub(super) fn context(&self) -> &Context<'a> {
         &self.context
     }
 
-    /// Returns the size of the kept axes.
-    pub(super) fn shape(&self) -> Vec<u64> {
-        self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
+    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
+    pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        self.axes.parts_of(ranges)
     }
 
     /// Returns all results, in C order.
     pub(super) fn results(&self) -> Result<Vec<R::Result>> {
-        let (shape, tiles) = (self.shape(), self.space.tiles(&self.kept));
+        let (shape, tiles) = (self.axes.shape(), self.axes.tiles());
         let len = self.context.allowed_len::<R::Result>(&shape)?;
         let mut all = Vec::new();
         reserve(&mut all, len, DOING)?;
@@ -156,7 +252,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
                 all.resize(len, first.clone());
             }
             let mut results = results.into_iter();
-            each_row(ranges, &shape, |at, len| {
+            each_row(ranges, &shape, &mut |at, len| {
                 all[at..at + len].iter_mut().zip(&mut results).for_each(|(to, from)| *to = from);
             });
         };
@@ -181,7 +277,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 
     /// Combines the items of a box of the kept axes. The pieces are combined in C order.
     fn in_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
-        let pieces = self.space.pieces(&self.reduced);
+        let pieces = self.axes.pieces();
         let mut all = self.start(ranges);
         parallel::ordered(
             self.context.threads,
@@ -200,7 +296,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     fn in_any_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
-        let pieces = self.space.pieces(&self.reduced);
+        let pieces = self.axes.pieces();
         let parts = Mutex::new(vec![self.start(ranges)]);
         let done = AtomicBool::new(false);
         parallel::each(
@@ -239,7 +335,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         state: &mut S::State,
         ranges: &[Range<u64>],
     ) -> Result<Vec<R::Result>> {
-        let pieces = self.space.pieces(&self.reduced);
+        let pieces = self.axes.pieces();
         let mut all = self.start(ranges);
         for piece in (0..pieces.count()).filter_map(|number| pieces.get(number)) {
             if R::ORDERED {
@@ -254,36 +350,12 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         self.finish(all)
     }
 
-    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
-    pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
-        let most = most_results::<R::Accumulator>();
-        let mut parts = vec![ranges.to_vec()];
-        for axis in 0..ranges.len() {
-            let Some(first) = parts.first().filter(|part| count(part) as u64 > most) else { break };
-            let inner = count(&first[axis + 1..]) as u64;
-            let step = (most / inner.max(1)).max(1);
-            let cut = |part: &Vec<Range<u64>>| {
-                let Range { start, end } = part[axis];
-                let starts = (start..end).step_by(step as usize);
-                let part = part.clone();
-                starts.map(move |start| {
-                    let mut part = part.clone();
-                    part[axis] = start..end.min(start + step);
-                    part
-                })
-            };
-            parts = parts.iter().flat_map(cut).collect();
-        }
-        parts
-    }
-
     fn start(&self, ranges: &[Range<u64>]) -> Vec<R::Accumulator> {
         (0..count(ranges)).map(|_| self.reducer.start()).collect()
     }
 
     fn finish(&self, accumulators: Vec<R::Accumulator>) -> Result<Vec<R::Result>> {
-        let sizes = self.reduced.iter().map(|&axis| self.space.shape()[axis]);
-        let count = sizes.fold(1, |all: u64, size| all.saturating_mul(size));
+        let count = self.axes.count();
         accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
     }
 
@@ -295,55 +367,21 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         kept: &[Range<u64>],
         piece: &[Range<u64>],
     ) -> Result<()> {
-        let ranges = self.ranges(kept, piece);
+        let ranges = self.axes.ranges(kept, piece);
         if let Some(item) = self.source.repeated(&self.context, &ranges)? {
             let count = piece.iter().map(|range| range.end - range.start).product();
-            let at = self.position(&ranges);
+            let at = self.axes.position(&ranges);
             return to
                 .iter_mut()
                 .try_for_each(|to| self.reducer.add_repeated(&self.context, to, item, count, at));
         }
         self.source.prepare(&self.context, state, &ranges)?;
-        self.space.pieces(&self.reduced).each_tile(piece, |tile| {
-            let ranges = self.ranges(kept, tile);
+        self.axes.pieces().each_tile(piece, &mut |tile| {
+            let ranges = self.axes.ranges(kept, tile);
             let items = self.source.tile(&self.context, state, &ranges)?;
-            self.walk(&self.groups(&ranges), to, items, self.position(&ranges))
+            let groups = self.axes.groups(&ranges, R::POSITIONS);
+            self.walk(&groups, to, items, self.axes.position(&ranges))
         })
-    }
-
-    fn ranges(&self, kept: &[Range<u64>], reduced: &[Range<u64>]) -> Vec<Range<u64>> {
-        let mut ranges = vec![0..0; self.space.shape().len()];
-        for (axes, from) in [(&self.kept, kept), (&self.reduced, reduced)] {
-            axes.iter().zip(from).for_each(|(&axis, range)| ranges[axis] = range.clone());
-        }
-        ranges
-    }
-
-    /// Returns the position of the first item of a box among the items that are combined to its result.
-    fn position(&self, ranges: &[Range<u64>]) -> u64 {
-        ranges.iter().zip(&self.steps).map(|(range, step)| range.start * step).sum()
-    }
-
-    /// Returns the axes of a tile. Neighboring axes that can be processed as one axis are joined.
-    fn groups(&self, ranges: &[Range<u64>]) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
-        for (axis, range) in ranges.iter().enumerate() {
-            let len = (range.end - range.start) as usize;
-            if len == 1 {
-                continue;
-            }
-            let (is_kept, step) = (self.kept.contains(&axis), self.steps[axis]);
-            match groups.last_mut() {
-                Some(last)
-                    if last.is_kept == is_kept
-                        && (is_kept || !R::POSITIONS || last.step == step * len as u64) =>
-                {
-                    *last = Group { len: last.len * len, step, ..*last };
-                }
-                _ => groups.push(Group { len, is_kept, step }),
-            }
-        }
-        groups
     }
 
     fn walk(

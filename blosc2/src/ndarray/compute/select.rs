@@ -128,7 +128,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             found.first = piece.first().map_or(0, |range| range.start);
             if let Some(item) = source.repeated(&context, &piece)? {
                 if context.call(SELECT, || Ok((self.predicate)(item)))? {
-                    each_row(&piece, &shape, |start, len| {
+                    each_row(&piece, &shape, &mut |start, len| {
                         let before = found.results.len();
                         let indices = start as u64..(start + len) as u64;
                         found.results.extend(indices.map(|index| result(index, item)));
@@ -138,7 +138,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                 return Ok(found);
             }
             source.prepare(&context, state, &piece)?;
-            pieces.each_tile(&piece, |tile| {
+            pieces.each_tile(&piece, &mut |tile| {
                 let items = source.tile(&context, state, tile)?;
                 self.search(&context, (items, chosen), (tile, &shape), &mut found, &result)
             })?;
@@ -186,7 +186,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             Ok(())
         })?;
         let mut done = 0;
-        each_row(tile, shape, |start, len| {
+        each_row(tile, shape, &mut |start, len| {
             let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
             done += len;
             let before = found.results.len();

@@ -379,7 +379,7 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
         let count = count(ranges);
         state.clear();
         let mut whole = None;
-        each_row(ranges, &self.shape, |at, len| {
+        each_row(ranges, &self.shape, &mut |at, len| {
             let row = &self.items[at..at + len];
             if len == count { whole = Some(row) } else { state.extend_from_slice(row) }
         });
@@ -405,7 +405,7 @@ impl<T: Copy + Send + Sync> Operand<T> for InMemory<'_, T> {
 }
 
 /// Calls `visit` with the position and the length of each run of consecutive items of a box, in C order.
-pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnMut(usize, usize)) {
+pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], visit: &mut dyn FnMut(usize, usize)) {
     // The items of the last axes are consecutive if the ranges of all these axes, except the first, are complete.
     let mut inner = ranges.len();
     let mut len = 1u64;
@@ -438,7 +438,7 @@ pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnM
 pub(super) fn each_row_in(
     part: &[Range<u64>],
     whole: &[Range<u64>],
-    visit: impl FnMut(usize, usize),
+    visit: &mut dyn FnMut(usize, usize),
 ) {
     let relative = |(part, whole): (&Range<u64>, &Range<u64>)| {
         part.start - whole.start..part.end - whole.start
@@ -456,7 +456,7 @@ pub(super) fn copy_part<T: Copy>(
     to: &mut [T],
 ) {
     let mut rest = items;
-    each_row_in(part, whole, |at, len| {
+    each_row_in(part, whole, &mut |at, len| {
         let (row, others) = rest.split_at(len * unit);
         to[at * unit..][..row.len()].copy_from_slice(row);
         rest = others;

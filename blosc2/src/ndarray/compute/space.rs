@@ -218,7 +218,7 @@ impl Pieces<'_> {
     pub(super) fn each_tile(
         &self,
         piece: &[Range<u64>],
-        mut work: impl FnMut(&[Range<u64>]) -> Result<()>,
+        work: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
     ) -> Result<()> {
         let first = |at: usize| {
             let (range, axis) = (&piece[at], &self.space.axes[self.axes[at]]);
