@@ -84,23 +84,27 @@ fn special_chunks_are_those_of_the_format_and_hold_their_value() {
                 let what = format!("{count} items, {params:?}");
                 let len = count * typesize;
                 let value = data(Kind::Random, typesize, 1);
-                let nans = || match typesize {
+                // The items of special chunks of NaN are little-endian on all platforms.
+                let nan = match typesize {
+                    4 => f32::NAN.to_le_bytes().to_vec(),
+                    _ => f64::NAN.to_le_bytes().to_vec(),
+                };
+                let nans = match typesize {
+                    // Here `Chunk::nans` repeats a big-endian value.
+                    4 | 8 if cfg!(target_endian = "big") => {
+                        let params = rust(&params, typesize);
+                        let bytes = format::special(&params, format::Special::Nan, len, &[]);
+                        Chunk::new(bytes.unwrap())
+                    }
                     4 => Chunk::nans::<f32>(count, &params),
                     _ => Chunk::nans::<f64>(count, &params),
                 };
-                let nan = match typesize {
-                    4 => f32::NAN.to_ne_bytes().to_vec(),
-                    _ => f64::NAN.to_ne_bytes().to_vec(),
-                };
-                let mut cases = vec![
+                let cases = [
                     (Special::Zeros, Chunk::zeros::<u8>(len, &params), vec![0; len]),
                     (Special::Uninit, Chunk::uninit::<u8>(len, &params), vec![0; len]),
                     (Special::Value, Chunk::repeat(&value, count, &params), value.repeat(count)),
+                    (Special::Nan, nans, nan.repeat(count)),
                 ];
-                // Special chunks of NaN are little-endian.
-                if cfg!(target_endian = "little") {
-                    cases.push((Special::Nan, nans(), nan.repeat(count)));
-                }
                 for (made_of, chunk, source) in cases {
                     // C does not read a value that is repeated zero times.
                     let special = match made_of {

@@ -110,7 +110,7 @@ const SHAPES: [&[u64]; 6] =
 /// Arrays of several tiles for each piece of work, and of several pieces for each chunk.
 #[test]
 fn reductions_of_many_blocks_are_exact() {
-    for seed in 0..repeats(40) as u64 {
+    for seed in 0..repeats(20) as u64 {
         let rng = &mut Rng(seed);
         let shape = *rng.pick(&SHAPES);
         let side = |size: u64, rng: &mut Rng| (size / (1 + rng.below(4))).max(1);

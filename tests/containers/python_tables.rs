@@ -142,8 +142,8 @@ def make(path, count, **more):
 
 const KINDS: &str = r#"
 # Every kind, in batches and chunks, with rows deleted here and there.
-table = make("kinds.b2d", 5000)
-delete(table, lambda k: k % 10 == 3 or 100 < k < 1500 or k > 4900)
+table = make("kinds.b2d", 2600)
+delete(table, lambda k: k % 10 == 3 or 100 < k < 1500 or k > 2500)
 table.vlmeta["author"] = ("me", 1.5)
 table.vlmeta["note"] = {"é": [1, None]}
 finished("kinds.b2d", table)
