@@ -28,7 +28,7 @@ impl ChunkRef<'_> {
                 if !filter::is_available(code) {
                     return Err(unsupported(format!("{each} is not in this build")));
                 }
-                if self.leaves_rest_unwritten(code, meta)? {
+                if filter::is_first_bytedelta(code) && self.leaves_rest_unwritten(meta)? {
                     return Err(invalid(&format!("{each} does not store the end of its blocks")));
                 }
             }
@@ -54,18 +54,13 @@ impl ChunkRef<'_> {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Whether undoing a filter leaves the end of a block unwritten.
-    fn leaves_rest_unwritten(&self, code: u8, meta: u8) -> Result<bool> {
-        let (header, block) = (self.header(), self.header().block_len());
-        let in_block = |len| filter::leaves_rest_unwritten(code, meta, header.typesize.into(), len);
-        Ok(match header.variable_blocks {
-            true if filter::is_bytedelta(code) => {
-                let layout = layout(self.as_bytes())?;
-                (0..layout.nblocks()).any(|block| in_block(layout.block_size(block) as u32))
-            }
-            // An empty chunk has no blocks.
-            _ => block > 0 && (in_block(block) || in_block(header.nbytes % block)),
-        })
+    /// Whether undoing the first version of bytedelta leaves the end of a block unwritten (bytedelta.c): the number of
+    /// streams does not divide the length of the block.
+    fn leaves_rest_unwritten(&self, meta: u8) -> Result<bool> {
+        let streams = if meta == 0 { self.header().typesize.into() } else { meta.into() };
+        let layout = layout(self.as_bytes())?;
+        let mut lens = (0..layout.nblocks()).map(|block| layout.block_size(block));
+        Ok(lens.any(|len| !len.is_multiple_of(streams)))
     }
 
     /// Whether no stream of the chunk is compressed by the codec.

@@ -267,11 +267,9 @@ pub(crate) fn is_available(code: u8) -> bool {
         || closures::is_filter(code)
 }
 
-/// Whether undoing a filter leaves the end of a block of `len` bytes unwritten. The first version of bytedelta does
-/// this if the number of streams does not divide the length of the block (bytedelta.c).
-pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
-    let streams = if meta == 0 { typesize } else { meta.into() };
-    code == BYTEDELTA_BUGGY && !len.is_multiple_of(streams)
+/// Whether this is the code of the first version of bytedelta.
+pub(crate) fn is_first_bytedelta(code: u8) -> bool {
+    code == BYTEDELTA_BUGGY
 }
 
 /// Whether this is the code of the current or the first version of bytedelta.

@@ -74,7 +74,7 @@ pub(crate) fn name(codec: u8) -> String {
 /// The error of a stream or a dictionary, with its position in it.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    pub(crate) offset: usize,
+    offset: usize,
     pub(crate) expected: String,
     pub(crate) found: String,
 }

@@ -98,7 +98,7 @@ pub trait Reducer<T>: Sync {
 
 /// The axes of a reduction. This part is independent of the types of the items and the results, so that it is compiled
 /// only once.
-struct Axes {
+struct AxisPlan {
     space: Space,
     /// The axes that are reduced, and all other axes.
     reduced: Vec<usize>,
@@ -109,7 +109,7 @@ struct Axes {
     most: u64,
 }
 
-impl Axes {
+impl AxisPlan {
     fn new(mut space: Space, reduced: Vec<usize>, most: u64) -> Self {
         let shape = space.shape().to_vec();
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
@@ -214,7 +214,7 @@ pub(super) struct Reduction<'a, S, R> {
     source: &'a S,
     context: Context<'a>,
     reducer: R,
-    axes: Axes,
+    axes: AxisPlan,
 }
 
 impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
@@ -225,7 +225,8 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         shape: &[u64],
         reduced: Vec<usize>,
     ) -> Result<Self> {
-        let axes = Axes::new(space(source, shape)?, reduced, most_results::<R::Accumulator>());
+        let most = most_results::<R::Accumulator>();
+        let axes = AxisPlan::new(space(source, shape)?, reduced, most);
         Ok(Self { source, context, reducer, axes })
     }
 
