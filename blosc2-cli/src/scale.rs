@@ -51,7 +51,7 @@ impl Scale {
         if self.logarithmic && high / low > 10.0 {
             let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
             let factors: &[f64] = if high / low > 1e4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-            let all = powers.flat_map(|power| factors.iter().map(move |f| f * 10f64.powi(power)));
+            let all = powers.flat_map(|power| factors.iter().map(move |f| f * power_of_ten(power)));
             let ticks: Vec<f64> = all.filter(|tick| (low..=high).contains(tick)).collect();
             let step = ticks.first().copied().unwrap_or(low);
             return (ticks, step);
@@ -71,14 +71,19 @@ impl Scale {
 
 /// The smallest of 1, 2, 5 times a power of 10 that is at least `step`.
 fn round_step(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
+    let power = power_of_ten(step.log10().floor() as i32);
     let factors = [1.0, 2.0, 5.0, 10.0];
-    // The power may be slightly too large or too small.
+    // The logarithm may be slightly too large or too small.
     factors
         .map(|factor| factor * power)
         .into_iter()
         .find(|round| *round >= step * 0.999)
         .unwrap_or(step)
+}
+
+/// The power of 10 as the nearest `f64`: `powf` and `powi` give slightly different values on some platforms.
+fn power_of_ten(exponent: i32) -> f64 {
+    format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
 /// A number as text of at most 11 characters, with digits down to the resolution (0: all digits, if there is room).

@@ -156,10 +156,7 @@ impl Work {
     }
 
     fn try_at(path: &Path) -> io::Result<Self> {
-        let mut builder = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let is_new = match builder.create(path) {
+        let is_new = match private().create(path) {
             Ok(()) => true,
             Err(error) if error.kind() == IoKind::AlreadyExists => false,
             Err(error) => return Err(error),
@@ -258,6 +255,18 @@ fn path_beside(target: &Path) -> Option<PathBuf> {
     let mut name = OsString::from(target.file_name()?);
     name.push(".b2work");
     Some(target.with_file_name(name))
+}
+
+/// Creates directories that only this user can open.
+fn private() -> DirBuilder {
+    #[cfg(unix)]
+    {
+        let mut builder = DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+    }
+    #[cfg(not(unix))]
+    DirBuilder::new()
 }
 
 /// Whether an error can be the effect of another one that creates or removes the directory at this moment.

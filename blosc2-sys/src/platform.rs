@@ -17,6 +17,7 @@ pub type blosc_timestamp_t = libc::timespec;
 #[cfg(windows)]
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+#[expect(non_snake_case, reason = "C's name")]
 pub struct blosc_timestamp_t {
     /// The counter.
     pub QuadPart: i64,

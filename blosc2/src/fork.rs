@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, ErrorKind, Result, helpers};
+use crate::{Error, ErrorKind, Result};
 
 /// Whether C may have started threads.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -18,7 +18,7 @@ pub(crate) fn watch() {
             if STARTED.load(Ordering::Relaxed) {
                 LOST.store(true, Ordering::Relaxed);
             }
-            helpers::forget_threads();
+            crate::helpers::forget_threads();
         }
         // SAFETY: the function may be called at any time, because it accesses only atomic variables. It exists until
         // the program exits, or until the library that contains it is unloaded, which also removes the handler. If

@@ -146,6 +146,7 @@ struct Waiting {
 static QUEUE: AtomicPtr<Queue> = AtomicPtr::new(ptr::null_mut());
 
 /// Called in the child after a fork. The old queue is leaked.
+#[cfg(unix)]
 pub(crate) fn forget_threads() {
     QUEUE.store(ptr::null_mut(), Ordering::Release);
 }

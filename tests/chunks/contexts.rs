@@ -45,7 +45,7 @@ use rayon::prelude::*;
 
 use crate::common::{
     KINDS, Kind, Rng, assert_same, codecs, data, dictionary_codecs, lossless, own_process, records,
-    run_alone,
+    repeats, run_alone,
 };
 
 fn compressor(params: &CParams) -> Compressor {
@@ -563,24 +563,22 @@ fn read_somehow(
 #[test]
 fn a_target_of_any_length_takes_the_chunk_or_says_that_it_is_too_small() {
     let mut rng = Rng(7);
-    for kind in KINDS {
+    for _ in 0..repeats(400) {
         for len in [0, 1, 16, 31, 32, 33, 130, 600] {
-            for blosc1 in [false, true] {
-                for (level, blocksize) in [(0, 100), (1, 40), (6, 1000)] {
-                    let source = data(kind, len, 1);
-                    let mut params = CParams::new()
-                        .codec(*rng.pick(&codecs()))
-                        .level(level)
-                        .typesize(*rng.pick(&[1, 4]))
-                        .blocksize(blocksize)
-                        .threads(Threads::new(1 + rng.below(2) as usize))
-                        .blosc1(blosc1);
-                    if rng.below(2) == 0 && !blosc1 {
-                        params = params.filters(&[Filter::Bitshuffle, Filter::Shuffle]);
-                    }
-                    check_rooms(&source, &params);
-                }
+            let blosc1 = rng.below(2) == 0;
+            let source = data(*rng.pick(&KINDS), len, 1);
+            let &(level, blocksize) = rng.pick(&[(0, 100), (1, 40), (6, 1000)]);
+            let mut params = CParams::new()
+                .codec(*rng.pick(&codecs()))
+                .level(level)
+                .typesize(*rng.pick(&[1, 4]))
+                .blocksize(blocksize)
+                .threads(Threads::new(1 + rng.below(2) as usize))
+                .blosc1(blosc1);
+            if rng.below(2) == 0 && !blosc1 {
+                params = params.filters(&[Filter::Bitshuffle, Filter::Shuffle]);
             }
+            check_rooms(&source, &params);
         }
     }
     // With dictionaries, which take room too.

@@ -5,7 +5,7 @@ use blosc2::{
     SChunk, Threads,
 };
 
-use crate::common::{Kind, Rng, assert_same, data, dictionary_codecs, records};
+use crate::common::{Kind, Rng, assert_same, data, dictionary_codecs, records, repeats};
 
 fn compress(source: &[u8], params: &CParams) -> Chunk {
     Compressor::new(params).unwrap().compress(source).unwrap()
@@ -97,7 +97,7 @@ fn each_chunk_has_a_dictionary_of_its_own_or_none() {
                 (&[0; 60_000], None),
                 (&large[7..], Some(true)),
             ];
-            for _ in 0..60 {
+            for _ in 0..repeats(600) {
                 let &(source, expected) = rng.pick(&sources);
                 let chunk = compressor.compress(source).unwrap();
                 let what = format!("{} bytes, {codec}, {threads} threads", source.len());

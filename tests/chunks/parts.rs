@@ -33,7 +33,7 @@ fn upstreams_sizes_come_back_whole_and_in_parts() {
         for case in cases {
             let (typesize, items, level) = (case[0], case[1], case[3] as u8);
             // The largest ones take long and differ only in the number of blocks.
-            let items = items.min(2_000_000 / typesize);
+            let items = items.min(500_000 / typesize);
             let source = &bytes[rng.below(1000) as usize..][..typesize * items];
             let filters = [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle]][case[4]];
             let params = CParams::new().codec(Codec::BloscLz).level(level).typesize(typesize);

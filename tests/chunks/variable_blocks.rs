@@ -5,7 +5,9 @@ use blosc2::{
     Threads,
 };
 
-use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, dictionary_codecs, records};
+use crate::common::{
+    KINDS, Kind, Rng, assert_same, codecs, data, dictionary_codecs, records, repeats,
+};
 
 fn compress(blocks: &[&[u8]], params: &CParams) -> Chunk {
     Compressor::new(params).unwrap().compress_blocks(blocks).unwrap()
@@ -83,7 +85,7 @@ fn check(
 #[test]
 fn any_number_of_blocks_of_any_length_comes_back() {
     let mut rng = Rng(1);
-    for round in 0..150 {
+    for round in 0..repeats(1500) as u64 {
         let count = *rng.pick(&[1, 1, 2, 3, 16, 100, 1000]);
         let most = *rng.pick(&[1, 5, 40, 300, 5000]).min(&(200_000 / count));
         let typesize = *rng.pick(&[1, 2, 4, 8, 24, 255, 300]);

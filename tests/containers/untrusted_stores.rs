@@ -1,5 +1,7 @@
 //! Stores whose names, links, special files and permissions somebody else has chosen.
 
+#![cfg_attr(windows, expect(unused_imports, reason = "a part of the tests needs Unix"))]
+
 use std::fs;
 use std::path::Path;
 use std::thread;

@@ -2,6 +2,8 @@
 //!
 //! Each test that needs its own process starts this program again.
 
+#![cfg_attr(windows, expect(dead_code, unused_imports, reason = "a part of the tests needs Unix"))]
+
 use std::path::Path;
 #[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
 use std::process::Command;

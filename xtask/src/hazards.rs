@@ -61,7 +61,7 @@ impl fmt::Display for Outcome {
 /// Runs every row, and prints the table.
 pub(crate) fn hazards() -> Result<()> {
     vendor::vendor(false)?;
-    let upstream = keep(&build("hazards", true)?)?;
+    let upstream = keep(&build(true)?)?;
     rows(Some(&upstream))
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn quick() -> Result<()> {
 }
 
 fn rows(upstream: Option<&Path>) -> Result<()> {
-    let ours = build("hazards", false)?;
+    let ours = build(false)?;
     let tests = list(&ours, &[])?;
     let ignored = list(&ours, &["--ignored"])?;
     let rows: Vec<&String> = tests.iter().filter(|test| test.contains("::upstream::")).collect();
@@ -157,16 +157,17 @@ fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 
 fn traced() -> Result<()> {
     const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
     run::need("strace", "strace")?;
-    let program = build("processes", false)?;
+    // The program of the other tests: the sanitizer would add nothing to the trace.
+    let build = ["test", "--no-run", "--message-format=json", "--test", "processes"];
+    let program = run::executable(&run::read_stdout(&mut run::cargo(build))?, "processes")
+        .context("cargo built no tests")?;
     let record = run::root().join("target").join("hazards-trace.txt");
     run::run(
         Command::new("strace")
             .args(["-f", "-qq", "-s", "200", "-e", "trace=execve,execveat,open,openat", "-o"])
             .arg(&record)
             .arg(&program)
-            .arg(TEST)
-            // The sanitizer cannot search for leaks while the program is traced.
-            .env("ASAN_OPTIONS", "detect_leaks=0"),
+            .arg(TEST),
     )?;
     let text = fs::read_to_string(&record)
         .with_context(|| format!("{} cannot be read", record.display()))?;
@@ -183,9 +184,9 @@ fn traced() -> Result<()> {
     Ok(())
 }
 
-/// Builds a test file and returns the path of its program. The next build may replace the program.
-fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
-    let args: Vec<&str> = ["test", "--no-run", "--message-format=json", "--test", test]
+/// Builds the tests of the faults and returns the path of their program. The next build may replace the program.
+fn build(unhardened: bool) -> Result<PathBuf> {
+    let args: Vec<&str> = ["test", "--no-run", "--message-format=json", "--test", "hazards"]
         .into_iter()
         .chain(PACKAGES)
         .collect();
@@ -193,7 +194,7 @@ fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
     if unhardened {
         command.env("BLOSC2_SYS_UNHARDENED", "1");
     }
-    run::executable(&run::read_stdout(&mut command)?, test).context("cargo built no tests")
+    run::executable(&run::read_stdout(&mut command)?, "hazards").context("cargo built no tests")
 }
 
 /// Copies a program to another folder, so that both builds can share one folder and most of their output.

@@ -55,10 +55,13 @@ fn object_store_docs() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Tests `blosc2-object-store` with object stores in memory and in folders: the libraries for servers compile slowly.
-pub(crate) fn object_store_quick() -> Result<()> {
-    let mut test = run::cargo(["test", "-p", "blosc2-object-store", "--test", "all"]);
-    run::run(test.args(["--no-default-features", "--features", "fs,zlib,zstd"]))
+/// Tests `blosc2-object-store` with object stores in memory and in folders, and the feature `arrow` of `blosc2-store`,
+/// without Python. The libraries for servers compile slowly and are left out. The selection of packages and codecs is
+/// that of the other tests, so that their compiled C code is reused.
+pub(crate) fn quick() -> Result<()> {
+    let features = ["--no-default-features", "--features", "zlib,zstd,fs,blosc2-store/arrow"];
+    let mut test = run::cargo(["test", "--workspace", "--test", "all", "--test", "arrow"]);
+    run::run(test.args(features))
 }
 
 /// Tests `blosc2-object-store`, and the command with the feature `remote`.
@@ -73,12 +76,6 @@ fn object_store() -> Result<()> {
 }
 
 const ARROW_CRATE: [&str; 4] = ["-p", "blosc2-store", "--features", "arrow"];
-
-/// Tests the feature `arrow` of `blosc2-store` without Python. The selection of packages is that of the other tests, so
-/// that little is compiled again.
-pub(crate) fn arrow_quick() -> Result<()> {
-    run::run(&mut run::cargo(["test", "--features", "blosc2-store/arrow", "--test", "arrow"]))
-}
 
 /// Checks and tests the feature `arrow` of `blosc2-store`.
 fn arrow() -> Result<()> {

@@ -1,5 +1,7 @@
 //! Pipes, raw items, existing files and Ctrl-C.
 
+#![cfg_attr(windows, expect(dead_code, unused_imports, reason = "a part of the tests needs Unix"))]
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;

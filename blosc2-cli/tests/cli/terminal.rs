@@ -1,5 +1,7 @@
 //! Colours and progress bars on a terminal, help texts, completions and manual pages.
 
+#![cfg_attr(windows, expect(unused_imports, reason = "a part of the tests needs Unix"))]
+
 use std::fs;
 use std::io::Read;
 

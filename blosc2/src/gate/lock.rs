@@ -233,9 +233,8 @@ mod tests {
     fn is_free(frame: &Path) -> (bool, bool) {
         let file = File::open(path_of(frame, false)).unwrap();
         let shared = file.try_lock_shared().is_ok();
-        if shared {
-            file.unlock().unwrap();
-        }
+        // The standard library unlocks twice on Windows. Wine reports the second call as an error.
+        let _ = file.unlock();
         (shared, file.try_lock().is_ok())
     }
 
