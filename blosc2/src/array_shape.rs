@@ -20,6 +20,7 @@ const DOING: &str = "pass the shape of an array to C-Blosc2";
 pub(crate) struct ArrayShape {
     /// A super-chunk in memory, without chunks. Only this structure and contexts have this pointer.
     schunk: NonNull<sys::blosc2_schunk>,
+    typesize: usize,
     /// The content of the metalayer.
     meta: Option<Vec<u8>>,
     /// The parsed metalayer, for closures. `None` if there is no metalayer, or if it is damaged.
@@ -49,10 +50,10 @@ impl ArrayShape {
         init()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
         let size = i32::try_from(typesize).ok().filter(|&size| size > 0);
-        let typesize =
+        let size =
             size.ok_or_else(|| invalid(format!("the typesize {typesize} is out of range")))?;
         // C compresses nothing with these.
-        let mut cparams = sys::blosc2_cparams { typesize, ..sys::blosc2_cparams_defaults() };
+        let mut cparams = sys::blosc2_cparams { typesize: size, ..sys::blosc2_cparams_defaults() };
         let mut dparams = sys::blosc2_dparams_defaults();
         let mut settings = sys::blosc2_storage {
             contiguous: false,
@@ -65,9 +66,9 @@ impl ArrayShape {
         // (schunk.c, get_new_storage).
         let schunk = NonNull::new(unsafe { sys::blosc2_schunk_new(&mut settings) });
         let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no super-chunk");
-        let geometry = meta.and_then(|meta| geometry(meta, typesize.unsigned_abs()));
+        let geometry = meta.and_then(|meta| geometry(meta, size.unsigned_abs()));
         let schunk = schunk.ok_or_else(failed)?;
-        let shape = Self { schunk, meta: meta.map(<[u8]>::to_vec), geometry };
+        let shape = Self { schunk, typesize, meta: meta.map(<[u8]>::to_vec), geometry };
         if let Some(meta) = meta {
             let len = i32::try_from(meta.len());
             let len = len.map_err(|_| {
@@ -84,6 +85,11 @@ impl ArrayShape {
             }
         }
         Ok(Arc::new(shape))
+    }
+
+    /// The typesize of the super-chunk.
+    pub(crate) fn typesize(&self) -> usize {
+        self.typesize
     }
 
     /// Whether there is a shape in addition to the typesize.
@@ -337,6 +343,32 @@ mod tests {
         assert_ne!(found(shape(2)).unwrap(), items);
         let error = found(None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+
+    /// Its number of streams is the typesize of the super-chunk, which the chunk does not store above 255. C would leave
+    /// the end of a block unwritten.
+    #[test]
+    fn the_first_bytedelta_is_checked_with_the_typesize_of_the_super_chunk() {
+        let items = [7u8; 4200];
+        let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::ByteDelta(1)]);
+        let mut chunk = crate::compress(&items, &params.typesize(1)).unwrap();
+        let slot = chunk[16..22].iter().position(|&code| code == 35).unwrap();
+        (chunk[16 + slot], chunk[24 + slot]) = (34, 0);
+        for (typesize, is_whole) in
+            [(1, true), (300, true), (4200, true), (17, false), (9000, false)]
+        {
+            let shape = Some(ArrayShape::new(typesize, None).unwrap());
+            let mut decoder = Decoder::with_shape(&DParams::new(), shape).unwrap();
+            match decode(&chunk, 0, items.len(), &mut decoder) {
+                Ok(_) => assert!(is_whole, "{typesize}"),
+                Err(error) => {
+                    assert!(
+                        !is_whole && error.to_string().contains("first version of bytedelta"),
+                        "{error}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

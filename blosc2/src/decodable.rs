@@ -5,8 +5,8 @@ use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, in
 
 impl ChunkRef<'_> {
     /// Checks that C can decompress the chunk: the codec and filters are available, and C decompresses their output
-    /// correctly.
-    pub(crate) fn check_decodable(&self, doing: &str) -> Result<()> {
+    /// correctly. `typesize` is the typesize of the super-chunk that C reads, if there is one.
+    pub(crate) fn check_decodable(&self, typesize: Option<usize>, doing: &str) -> Result<()> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
         let header = self.header();
@@ -28,9 +28,6 @@ impl ChunkRef<'_> {
                 if !filter::is_available(code) {
                     return Err(unsupported(format!("{each} is not in this build")));
                 }
-                if filter::is_first_bytedelta(code) && self.leaves_rest_unwritten(meta)? {
-                    return Err(invalid(&format!("{each} does not store the end of its blocks")));
-                }
             }
         }
         // Ensures that there are no more blocks than bytes of the chunk.
@@ -39,6 +36,19 @@ impl ChunkRef<'_> {
         if table > self.cbytes() as u64 {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
+        }
+        for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
+            let streams = if meta == 0 { typesize } else { Some(meta.into()) };
+            if filter::is_first_bytedelta(code)
+                && let Some(streams) = streams
+                && self.has_block_with_rest(streams)?
+            {
+                let detail = format!(
+                    "the first version of bytedelta stores {streams} streams of equal length, and the rest of the \
+                     block is lost"
+                );
+                return Err(invalid(&detail));
+            }
         }
         // The streams of a block have equal lengths. If the block cannot be divided equally, its end would stay
         // unwritten.
@@ -54,13 +64,15 @@ impl ChunkRef<'_> {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Whether undoing the first version of bytedelta leaves the end of a block unwritten (bytedelta.c): the number of
-    /// streams does not divide the length of the block.
-    fn leaves_rest_unwritten(&self, meta: u8) -> Result<bool> {
-        let streams = if meta == 0 { self.header().typesize.into() } else { meta.into() };
-        let layout = layout(self.as_bytes())?;
-        let mut lens = (0..layout.nblocks()).map(|block| layout.block_size(block));
-        Ok(lens.any(|len| !len.is_multiple_of(streams)))
+    /// Whether the length of a block is not a multiple of `streams`. The first version of bytedelta (bytedelta.c) would
+    /// leave the end of such a block unwritten.
+    fn has_block_with_rest(&self, streams: usize) -> Result<bool> {
+        for block in 0..self.nblocks() {
+            if self.block_len(block)?.is_some_and(|len| !len.is_multiple_of(streams)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether no stream of the chunk is compressed by the codec.

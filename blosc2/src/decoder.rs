@@ -447,7 +447,8 @@ impl Decoder {
 
     /// Checks that C can decompress the chunk with this decoder.
     fn check(&self, chunk: &ChunkRef<'_>) -> Result<()> {
-        chunk.check_decodable(DOING)?;
+        let typesize = self.shape.as_ref().map(|shape| shape.typesize());
+        chunk.check_decodable(typesize, DOING)?;
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
         let detail = if chunk.needs_shape() && !is_array {
             "it needs the shape of its array; open it as an array"

@@ -165,8 +165,9 @@ impl Gate {
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
             // Opening a pipe would block. Other files are opened: if a file is not open, it may be removed, and another
-            // file may then get its identity.
-            let is_opened = metadata.is_file() || metadata.is_dir();
+            // file may then get its identity. On other systems than Unix, the path is the identity, and an open file
+            // could not be replaced.
+            let is_opened = cfg!(unix) && (metadata.is_file() || metadata.is_dir());
             let opened = is_opened.then(|| File::open(path).ok()).flatten();
             let id = match &opened {
                 Some(opened) => FileId::of_opened(opened, path),

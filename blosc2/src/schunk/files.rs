@@ -118,6 +118,10 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 io(io::ErrorKind::AlreadyExists.into())
             }
+            // The error of Windows for a directory that exists.
+            io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
+                io(io::ErrorKind::AlreadyExists.into())
+            }
             _ => io(error),
         })?;
         return sync_folder(parent).map_err(io);
@@ -133,7 +137,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
     let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
     loop {
         if existing == Existing::ReplacedByOwner {
-            file.persist(path).map_err(|error| io(error.error))?;
+            fs::rename(&file, path).map_err(io)?;
             break;
         }
         let is_there = |gate: &Gate| FileId::of_path(path).is_ok_and(|found| found == *gate.id());
@@ -145,7 +149,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
         if let Some(gate) = &gate {
             let _lock = gate.replace()?;
             if is_there(gate) {
-                file.persist(path).map_err(|error| io(error.error))?;
+                fs::rename(&file, path).map_err(io)?;
                 break;
             }
             continue;

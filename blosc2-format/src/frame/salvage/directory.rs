@@ -36,7 +36,8 @@ use crate::{Error, Limits, ReadAt};
 /// # Errors
 /// - [`Error::Io`]: an operation of `folder` or reading a file fails (a missing index file is not
 ///   an error);
-/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`].
+/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`], or the
+///   index has more entries than [`Limits::chunks`].
 pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salvaged, Error> {
     let mut numbers: Vec<u64> =
         folder.names()?.iter().filter_map(|name| directory::chunk_number(name)).collect();

@@ -201,7 +201,8 @@ pub struct IntactChunk {
 ///
 /// # Errors
 /// - [`Error::Io`]: reading from `source` fails;
-/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`].
+/// - [`Error::Limit`]: the index or the metalayers need more memory than [`Limits::metadata`], or the
+///   index has more entries than [`Limits::chunks`].
 pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvaged, Error> {
     // The content of a journal was in the frame before the change.
     let size = match Journal::find(source)? {

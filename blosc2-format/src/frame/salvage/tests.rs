@@ -348,10 +348,50 @@ fn indexes_that_repeat_a_value_are_not_read_entry_by_entry() {
 
     // Entry by entry, these would take minutes.
     let many = repeated_index(268_435_000).repeat(400);
-    let error = salvage(&many, &Limits::default()).unwrap_err();
-    assert_eq!(error.to_string(), "chunks: 268435000, over the limit of 16777216");
+    // Nothing shows that they are indexes, so they are data. The search starts after the shortest header.
+    let found = salvage(&many, &Limits::default()).unwrap();
+    assert_eq!((found.order, found.chunks.len()), (Order::File, 397));
     let found = salvage(&repeated_index(1 << 20).repeat(400), &Limits::default());
     assert_eq!(found.unwrap().chunks.len(), 1 << 20);
+}
+
+/// Small integers can be positions of chunks, but more of them than chunks.
+#[test]
+fn data_with_more_items_than_chunks_are_allowed_is_no_index() {
+    let params = Params { codec: 0, typesize: 8, filters: [0, 0, 0, 0, 0, 1], ..Params::default() };
+    let mut rng = Rng(3);
+    let numbers = |count: u64, below: u64| -> Vec<u8> {
+        (0..count).flat_map(|at| (at * 7 % below).to_le_bytes()).collect()
+    };
+    let noise = rng.bytes(16_000);
+    for (limit, count) in [(1000, 2000), (1000, 900), (2, 2000)] {
+        let limits = Limits { chunks: limit, ..Limits::default() };
+        let mut sample = frame(params.clone(), &[noise.clone(), numbers(count, 1000)]);
+        Frame::open(&sample.bytes[..], &limits).unwrap();
+        let found = salvage(&sample.bytes, &limits).unwrap();
+        assert_eq!((found.order, found.chunks.len(), found.damaged), (Order::Index, 2, 0));
+        sample.bytes.truncate(sample.index.start);
+        let found = salvage(&sample.bytes, &limits).unwrap();
+        assert_eq!((found.order, found.chunks.len()), (Order::File, 2), "{limit} {count}");
+    }
+}
+
+/// A few bytes decode to 2^20 entries.
+#[test]
+fn the_entries_of_many_indexes_are_limited() {
+    let params = Params {
+        codec: 0,
+        typesize: 8,
+        filters: [0, 0, 0, 0, 0, 1],
+        split: chunk::SplitMode::Always,
+        blocksize: Some(8 << 20),
+        ..Params::default()
+    };
+    let entries = (0x81u64 << 56).to_le_bytes().repeat(1 << 20);
+    let index = chunk::Encoder::new(params).unwrap().encode(&entries).unwrap();
+    assert!(index.len() < 200, "{}", index.len());
+    let found = salvage(&index.repeat(100), &Limits::default()).unwrap();
+    assert_eq!((found.chunks.len(), found.is_complete), (1 << 20, false));
 }
 
 fn folder() -> Memory {

@@ -278,18 +278,27 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
     }
 
     /// Returns whether the intact chunk `bytes` at `at` contains offsets. Data can have the same
-    /// form. Therefore the entries must lead to chunks, or the position must be that of an index.
+    /// form. Therefore the chunk must be where an index has to be, or the entries must lead to the
+    /// chunks before it.
     fn is_index(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Error> {
         let Ok(chunk) = Chunk::new(bytes, self.limits) else { return Ok(false) };
+        let (nbytes, end) = (u64::from(chunk.header().nbytes), at + bytes.len() as u64);
+        let is_stated = self.known.index_at == Some(at);
+        let is_placed = is_stated || self.may_be_trailer(end)?;
+        // Data can have more items than a frame may have chunks.
+        let count = nbytes / OFFSET_LEN;
+        if !is_placed && count > self.limits.chunks {
+            return Ok(false);
+        }
+        Limits::allow("chunks", count, self.limits.chunks)?;
         // A repeated special value can be an index. A repeated position is not an index.
         let may_have_places = chunk.header().special != Some(Special::Value);
         let base = base(&self.known, &self.walked.chunks);
         let starts = self.known.files.unwrap_or(&self.walked.chunks);
         let max = self.limits.metadata_of(self.size);
         let held = |places: &Vec<u64>| OFFSET_LEN * places.len() as u64;
-        let (mut places, mut exact, mut is_index, mut count) = (Vec::new(), true, true, 0);
-        let decoded = index::decode(&chunk, |offset, times| {
-            count += times;
+        let (mut places, mut exact, mut is_index) = (Vec::new(), true, true);
+        let decoded = index::decode(&chunk, |offset, _| {
             match Offset::of(offset) {
                 Some(Offset::Special(_)) => {}
                 Some(Offset::At(place)) => {
@@ -301,34 +310,37 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
                     let end = start.saturating_add(EXTENDED_HEADER_LEN as u64);
                     is_index &= may_have_places && (self.known.files.is_some() || end <= at);
                     places.push(place);
+                    // Positions of chunks that were found repeat if there are more than chunks.
+                    is_index &= if exact { places.len() <= starts.len() } else { is_placed };
                 }
                 None => is_index = false,
             }
-            is_index && held(&places) <= max && count <= self.limits.chunks
+            is_index && held(&places) <= max
         });
         if decoded.is_err() || !is_index {
             return Ok(false);
         }
         Limits::allow("bytes of offsets (see `Limits::metadata`)", held(&places), max)?;
-        Limits::allow("chunks", count, self.limits.chunks)?;
         places.sort_unstable();
         let apart = if self.known.files.is_some() { 1 } else { EXTENDED_HEADER_LEN as u64 };
         let are_apart = places.windows(2).all(|two| two[1] - two[0] >= apart);
-        if !are_apart {
-            return Ok(false);
-        }
-        if self.known.index_at == Some(at) {
-            return Ok(true);
-        }
-        let end = at + bytes.len() as u64;
         // A single zero leads to the first chunk in any case.
-        if exact && (places.len() != 1 || self.may_end(end)?) {
-            return Ok(true);
+        let is_index = are_apart && (is_placed || places.len() != 1 || self.may_end(end)?);
+        if is_index && !is_stated && chunk.header().special.is_none() {
+            // A few bytes can decode to many entries, and a file can contain many such indexes.
+            self.spent = self.spent.saturating_add(nbytes);
         }
-        // In a truncated frame, only the start of the trailer may be present.
-        let len = TRAILER_START.len().min(usize::try_from(self.size - end).unwrap_or(usize::MAX));
-        let next = self.get(end, len)?.unwrap_or_default();
-        Ok(!next.is_empty() && TRAILER_START.starts_with(next))
+        Ok(is_index)
+    }
+
+    /// Returns whether a trailer starts at `at`. In a truncated frame, only a part of its first
+    /// bytes may be present.
+    fn may_be_trailer(&self, at: u64) -> Result<bool, Error> {
+        let len = TRAILER_START.len().min(usize::try_from(self.size - at).unwrap_or(usize::MAX));
+        let mut next = [0; TRAILER_START.len()];
+        // The window only moves forward.
+        self.source.read_exact_at(at, &mut next[..len])?;
+        Ok(len > 0 && TRAILER_START.starts_with(&next[..len]))
     }
 
     /// Returns whether the chunks can end at `at`: no chunk follows, and the header does not state
