@@ -296,11 +296,11 @@ pub(crate) fn pack(
     // Windows renames no open file.
     drop(file);
     check()?;
-    let persisted = match replaced {
-        None => new.persist_noclobber(path),
-        Some(_) => new.persist(path),
-    };
-    persisted.map_err(|error| io(error.error))?;
+    match replaced {
+        None => new.persist_noclobber(path).map_err(|error| io(error.error))?,
+        // On Windows, `persist` would fail while the old file is open.
+        Some(_) => fs::rename(&new, path).map_err(io)?,
+    }
     sync_folder(folder_of(path)).map_err(io)
 }
 

@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{Error, ErrorKind, Result};
@@ -150,7 +151,7 @@ impl Work {
                 Err(error) if error.kind() == IoKind::WouldBlock => return Err(busy()),
                 Err(error) => return Err(failed(error, &path)),
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
         Err(fault.map_or_else(busy, |error| failed(error, &path)))
     }

@@ -24,10 +24,10 @@ impl ChunkRef<'_> {
         }
         params::check_shape(self.codec(), self.each_filter(), doing)?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
-            if let Some(each) = Filter::from_code(code, meta) {
-                if !filter::is_available(code) {
-                    return Err(unsupported(format!("{each} is not in this build")));
-                }
+            if let Some(each) = Filter::from_code(code, meta)
+                && !filter::is_available(code)
+            {
+                return Err(unsupported(format!("{each} is not in this build")));
             }
         }
         // Ensures that there are no more blocks than bytes of the chunk.

@@ -150,8 +150,8 @@ fn changes_of_a_zip_file_come_with_finish() {
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
-    // A reader that is open meanwhile keeps the old file.
-    let reading = TreeStore::open(&path).unwrap();
+    // A reader that is open meanwhile keeps the old file. Not every Windows replaces a file that is open.
+    let reading = cfg!(unix).then(|| TreeStore::open(&path).unwrap());
     let mut store = TreeStore::open_rw(&path).unwrap();
     let Object::NDArray(mut a) = store.edit("/a").unwrap() else { panic!() };
     a.append(0, &[8, 9]).unwrap();
@@ -160,7 +160,9 @@ fn changes_of_a_zip_file_come_with_finish() {
     store.remove("/b").unwrap();
     store.insert("/c/d", array(&[3]).schunk()).unwrap();
     store.finish().unwrap();
-    assert_eq!(reading.array("/a").unwrap().read::<i32>(..).unwrap(), [1]);
+    if let Some(reading) = reading {
+        assert_eq!(reading.array("/a").unwrap().read::<i32>(..).unwrap(), [1]);
+    }
     let store = TreeStore::open(&path).unwrap();
     assert!(store.keys().eq(["/a", "/c/d"]));
     assert_eq!(store.array("/a").unwrap().read::<i32>(..).unwrap(), [1, 8, 9]);

@@ -208,6 +208,8 @@ impl Here {
             .env("BLOSC2_TEST_EXCHANGE", &exchange)
             .env("BLOSC2_TEST_PLATFORM", target)
             .env("WINEDEBUG", "-all")
+            // Wine cannot create files with other names than those of the locale.
+            .env("LC_ALL", "C.UTF-8")
             .env(REPEATS, FEW)
             .stdout(Stdio::piped());
         if target == Platform::Windows.target() {

@@ -149,6 +149,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
         if let Some(gate) = &gate {
             let _lock = gate.replace()?;
             if is_there(gate) {
+                // On Windows, `persist` would fail while another handle has opened the old file.
                 fs::rename(&file, path).map_err(io)?;
                 break;
             }

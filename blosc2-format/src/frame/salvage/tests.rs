@@ -366,7 +366,7 @@ fn data_with_more_items_than_chunks_are_allowed_is_no_index() {
     let noise = rng.bytes(16_000);
     for (limit, count) in [(1000, 2000), (1000, 900), (2, 2000)] {
         let limits = Limits { chunks: limit, ..Limits::default() };
-        let mut sample = frame(params.clone(), &[noise.clone(), numbers(count, 1000)]);
+        let mut sample = frame(params, &[noise.clone(), numbers(count, 1000)]);
         Frame::open(&sample.bytes[..], &limits).unwrap();
         let found = salvage(&sample.bytes, &limits).unwrap();
         assert_eq!((found.order, found.chunks.len(), found.damaged), (Order::Index, 2, 0));

@@ -310,7 +310,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
                     let end = start.saturating_add(EXTENDED_HEADER_LEN as u64);
                     is_index &= may_have_places && (self.known.files.is_some() || end <= at);
                     places.push(place);
-                    // Positions of chunks that were found repeat if there are more than chunks.
+                    // More positions than chunks repeat.
                     is_index &= if exact { places.len() <= starts.len() } else { is_placed };
                 }
                 None => is_index = false,
