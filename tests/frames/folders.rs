@@ -151,9 +151,12 @@ fn files_are_put_replaced_and_removed() {
         none(read(&folder).unwrap_err());
         none(folder.remove("a").unwrap_err());
         folder.put("a", b"one", durable).unwrap();
-        let opened = folder.open("a").unwrap();
+        // Not every Windows replaces a file that is open.
+        let opened = cfg!(unix).then(|| folder.open("a").unwrap());
         folder.put("a", b"twofold", durable).unwrap();
-        assert_eq!(opened.read_vec_at(0, opened.size().unwrap()).unwrap(), b"one");
+        if let Some(opened) = opened {
+            assert_eq!(opened.read_vec_at(0, opened.size().unwrap()).unwrap(), b"one");
+        }
         assert_eq!(read(&folder).unwrap(), b"two");
         folder.put("b", b"", durable).unwrap();
         folder.sync().unwrap();

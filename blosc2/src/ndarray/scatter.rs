@@ -122,8 +122,8 @@ pub(super) struct Writers(Mutex<Vec<Writer>>);
 
 /// Writes the items in these ranges of an array, in C order.
 ///
-/// The functions that create arrays receive closures as trait objects, so that they are compiled only once. A closure is
-/// called for a chunk or a block, so that the cost of the call does not matter.
+/// The functions that create arrays take closures as trait objects, so that these functions are compiled only once. A
+/// closure is called once for a chunk or a block, so that the cost of the call does not matter.
 pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The data of a chunk before it is compressed.

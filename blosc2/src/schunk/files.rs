@@ -14,8 +14,8 @@ use crate::{Error, ErrorKind, Result};
 const DOING: &str = "create a file";
 
 /// Creates a file or a directory at `path`. `write` writes it under a temporary name next to `path`. It is renamed to
-/// `path` when it is complete and synced to disk. With `replace`, it replaces an existing file. Otherwise, the function
-/// fails if a file exists.
+/// `path` when it is complete and synced to disk. `write` is called at most once. With `replace`, the new file replaces
+/// an existing file. Otherwise, the function fails if a file exists.
 pub(crate) fn create(
     path: &Path,
     replace: bool,
