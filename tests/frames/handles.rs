@@ -62,8 +62,8 @@ fn handles_follow_changes() {
     }
 }
 
-#[test]
 #[cfg_attr(windows, ignore = "not every Windows replaces a file that is open")]
+#[test]
 fn a_reader_stays_with_its_file() {
     let (folder, path) = folder();
     let model = model(3);

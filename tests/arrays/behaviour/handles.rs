@@ -136,8 +136,8 @@ fn metalayers_follow_other_handles() {
     });
 }
 
-#[test]
 #[cfg_attr(windows, ignore = "not every Windows replaces a file that is open")]
+#[test]
 fn a_replaced_array_has_to_be_reopened() {
     let (folder, path) = folder();
     square(Place::File, &path);
