@@ -52,11 +52,11 @@ impl ChunkRef<'_> {
         }
         // The streams of a block have equal lengths. If the block cannot be divided equally, its end would stay
         // unwritten.
-        let typesize = u32::from(header.typesize);
-        if header.split && !header.variable_blocks && !header.block_len().is_multiple_of(typesize) {
+        let streams = u32::from(header.typesize);
+        if header.split && !header.variable_blocks && !header.block_len().is_multiple_of(streams) {
             let block = header.block_len();
             let detail =
-                format!("a block of {block} bytes cannot be split into {typesize} equal streams");
+                format!("a block of {block} bytes cannot be split into {streams} equal streams");
             return Err(invalid(&detail));
         }
         installed::check_chunk(header, self.as_bytes(), doing)

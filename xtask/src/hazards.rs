@@ -158,8 +158,8 @@ fn traced() -> Result<()> {
     const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
     run::need("strace", "strace")?;
     // The program of the other tests: the sanitizer would add nothing to the trace.
-    let build = ["test", "--no-run", "--message-format=json", "--test", "processes"];
-    let program = run::executable(&run::read_stdout(&mut run::cargo(build))?, "processes")
+    let args = ["test", "--no-run", "--message-format=json", "--test", "processes"];
+    let program = run::executable(&run::read_stdout(&mut run::cargo(args))?, "processes")
         .context("cargo built no tests")?;
     let record = run::root().join("target").join("hazards-trace.txt");
     run::run(

@@ -114,15 +114,14 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
         Disk(temporary.clone()).sync().map_err(io)?;
         // Renaming a directory replaces only an empty directory. Therefore the path then contains either the complete
         // frame or no part of it.
-        fs::rename(&temporary, path).map_err(|error| match error.kind() {
-            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
-                io(io::ErrorKind::AlreadyExists.into())
-            }
-            // The error of Windows for a directory that exists.
-            io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
-                io(io::ErrorKind::AlreadyExists.into())
-            }
-            _ => io(error),
+        fs::rename(&temporary, path).map_err(|error| {
+            let is_taken = match error.kind() {
+                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => true,
+                // The error of Windows for a directory that exists.
+                io::ErrorKind::PermissionDenied => cfg!(windows) && path.is_dir(),
+                _ => false,
+            };
+            io(if is_taken { io::ErrorKind::AlreadyExists.into() } else { error })
         })?;
         return sync_folder(parent).map_err(io);
     }
