@@ -27,7 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::chunk::{Params, Special};
 use crate::frame::build::Builder;
@@ -202,7 +204,7 @@ impl FolderMut for Disk {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let new = self.0.join(format!("{name}.new"));
                 let replaced = File::create(&new).and_then(write);
-                let replaced = replaced.and_then(|()| fs::rename(&new, path));
+                let replaced = replaced.and_then(|()| replace(&new, &path));
                 replaced.inspect_err(|_| drop(fs::remove_file(&new)))?;
             }
             Err(error) => return Err(error),
@@ -224,6 +226,26 @@ impl FolderMut for Disk {
             }
         }
         if cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }
+    }
+}
+
+/// Renames a file over another one.
+///
+/// Windows may refuse this while another program has the replaced file open: a reader, or a virus scanner. Such programs
+/// close the file soon, so that the rename is tried for 1 s.
+fn replace(new: &Path, replaced: &Path) -> io::Result<()> {
+    const SHARING_VIOLATION: i32 = 32;
+    let start = Instant::now();
+    loop {
+        let renamed = fs::rename(new, replaced);
+        let is_open = renamed.as_ref().is_err_and(|error| {
+            error.kind() == ErrorKind::PermissionDenied
+                || error.raw_os_error() == Some(SHARING_VIOLATION)
+        });
+        if !cfg!(windows) || !is_open || start.elapsed() > Duration::from_secs(1) {
+            return renamed;
+        }
+        thread::sleep(Duration::from_millis(1));
     }
 }
 

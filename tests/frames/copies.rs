@@ -444,13 +444,10 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     assert_eq!(kind(refused), ErrorKind::AlreadyExists);
     let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], [1]);
     assert_eq!(kind(array), ErrorKind::AlreadyExists);
-    // Other systems identify a file by its path, which a storage does not have.
-    if cfg!(unix) {
-        let writer = SChunk::open_rw(&path).unwrap();
-        let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
-        assert_eq!(kind(refused), ErrorKind::Busy);
-        drop(writer);
-    }
+    let writer = SChunk::open_rw(&path).unwrap();
+    let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
+    assert_eq!(kind(refused), ErrorKind::Busy);
+    drop(writer);
     assert!(fs::read(&path).unwrap() == before);
 
     // An existing file is opened, or replaced.

@@ -540,6 +540,10 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     assert_eq!(array.read::<f64>(&[last]).unwrap(), [0.0; 3]);
     assert_eq!(kind(array.read_all::<f64>()), ErrorKind::TooLarge);
     assert_eq!(kind(array.bytes().read(..)), ErrorKind::TooLarge);
+    // Wine would grant the 80 TB, and allocate 20 GB to record the protection of their pages.
+    if cfg!(windows) {
+        return;
+    }
     let unlimited = OpenOptions::new().max_read(u64::MAX).open(&path).unwrap();
     let array = NDArray::from_schunk(unlimited).unwrap();
     // The size does not fit into a `usize` of 32 bits.

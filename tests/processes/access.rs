@@ -87,6 +87,7 @@ fn refused<T>(work: impl FnOnce() -> Result<T>) -> ErrorKind {
     error.kind()
 }
 
+#[cfg_attr(windows, ignore = "not every Windows replaces a file that is open")]
 #[test]
 fn one_writer_has_a_file_however_it_is_opened_and_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,11 +153,13 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     drop(schunk);
     assert_eq!(numbers(&path), [1, 2, 3]);
 
-    // A reader does not prevent this, and keeps the old file.
     let reader = SChunk::open(&path).unwrap();
     assert_eq!(refused(|| reader.append_to_file(&path)), ErrorKind::InvalidArgument);
-    other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
-    assert_eq!((reader.nchunks(), numbers(&path)), (3, vec![]));
+    // A reader does not prevent this, and keeps the old file. Not every Windows replaces a file that is open.
+    if cfg!(unix) {
+        other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
+        assert_eq!((reader.nchunks(), numbers(&path)), (3, vec![]));
+    }
 }
 
 #[test]

@@ -34,6 +34,24 @@ pub(super) fn beside(test: &str, folder: &Path, role: &str) -> Child {
     command.spawn().unwrap()
 }
 
+/// Starts a process that changes the frame at `path`, and kills it at a random moment after its first change.
+pub(super) fn kill(path: &Path, start: impl FnOnce() -> Child, rng: &mut Rng) {
+    let index = if path.is_dir() { path.join("chunks.b2frame") } else { path.to_owned() };
+    let look = || fs::metadata(&index).and_then(|found| found.modified()).ok();
+    let before = look();
+    let mut writer = start();
+    for _ in 0..3000 {
+        if look() != before {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_micros(rng.below(20_000)));
+    assert!(writer.try_wait().unwrap().is_none(), "the writer failed");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+}
+
 pub(super) fn role() -> String {
     env::var(ROLE).unwrap()
 }
@@ -319,11 +337,8 @@ fn a_writer_that_is_killed_leaves_a_frame_or_what_repair_takes_back() {
         make(&path, directory);
         for round in 0..12 {
             let what = format!("{name}, {locking}, killed {round} times");
-            let mut writer = beside(test, folder.path(), &format!("{name} {locking}"));
-            // It has to start, too.
-            thread::sleep(Duration::from_millis(20 + rng.below(60)));
-            writer.kill().unwrap();
-            writer.wait().unwrap();
+            let role = format!("{name} {locking}");
+            kill(&path, || beside(test, folder.path(), &role), &mut rng);
             let is_marked = SChunk::open(&path).is_err();
             assert!(!directory || !is_marked, "{what}");
             match repair(&path).unwrap() {

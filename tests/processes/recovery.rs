@@ -1,15 +1,13 @@
 //! Files whose writer was killed in the middle of a change: opening them, and rolling the change back.
 
+use std::fs;
 use std::path::Path;
-use std::process::Child;
-use std::time::Duration;
-use std::{fs, thread};
 
 use blosc2::storage::ReadOnly;
 use blosc2::{Appender, CParams, Error, ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::frame::journal;
 
-use super::file_locks::{KINDS, beside, chunk, locked, make, role, version};
+use super::file_locks::{KINDS, beside, chunk, kill, locked, make, role, version};
 use crate::common::{Rng, own_process};
 
 /// Rounds of killing a writer.
@@ -18,20 +16,6 @@ const ROUNDS: usize = 16;
 /// What a killed writer left: `None` for a whole frame.
 fn left(path: &Path) -> Option<Error> {
     SChunk::open(path).err()
-}
-
-/// Kills a process at a random moment after it began to write.
-fn kill(mut writer: Child, began: impl Fn() -> bool, rng: &mut Rng) {
-    for _ in 0..3000 {
-        if began() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    thread::sleep(Duration::from_micros(rng.below(20_000)));
-    assert!(writer.try_wait().unwrap().is_none(), "the writer failed");
-    writer.kill().unwrap();
-    writer.wait().unwrap();
 }
 
 /// Changes the file until the process is killed. With long chunks, it is mostly killed in the middle of a change.
@@ -60,11 +44,7 @@ fn options(role: &str) -> OpenOptions {
 /// Starts a process that changes the file, and kills it; returns what it left.
 fn killed(test: &str, path: &Path, role: &str, rng: &mut Rng) -> Option<Error> {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let index = if path.is_dir() { path.join("chunks.b2frame") } else { path.to_owned() };
-    let look = || fs::metadata(&index).and_then(|found| found.modified()).ok();
-    let before = look();
-    let writer = beside(test, path.parent().unwrap(), &format!("{name} {role}"));
-    kill(writer, || look() != before, rng);
+    kill(path, || beside(test, path.parent().unwrap(), &format!("{name} {role}")), rng);
     left(path)
 }
 
@@ -202,12 +182,9 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
         let builder = NDArray::builder().chunks(&[100]).locking(true);
         let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
         drop(builder.zeros::<u64>(&[0]).unwrap());
-        let index = if directory { path.join("chunks.b2frame") } else { path.clone() };
-        let look = || fs::metadata(&index).and_then(|found| found.modified()).ok();
         let (mut rng, mut unfinished, mut rows) = (Rng(11), 0, 0);
         for round in 0..ROUNDS {
-            let before = look();
-            kill(beside(test, folder.path(), name), || look() != before, &mut rng);
+            kill(&path, || beside(test, folder.path(), name), &mut rng);
             unfinished += usize::from(left(&path).is_some());
             let array = open(&path).unwrap();
             let found = array.read_all::<u64>().unwrap();

@@ -8,61 +8,52 @@ use std::path::Path;
 ///
 /// A path may refer to another file at any time. The identity of an opened file does not change, and no other file gets
 /// this identity while the file is open.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
-    #[cfg(unix)]
-    device_and_inode: (u64, u64),
-    #[cfg(not(unix))]
-    path: std::path::PathBuf,
+    /// The device; on Windows the serial number of the volume.
+    volume: u64,
+    /// The number of the file on this volume: the inode; on Windows the file index.
+    number: u64,
 }
 
 impl FileId {
-    /// Returns the identity of the file that was opened at `path`. On systems other than Unix, the canonical path is
-    /// the identity.
-    pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
-        match Self::of_file(opened)? {
-            Some(id) => Ok(id),
-            None => Self::of_path(path),
-        }
-    }
-
-    /// Returns the identity of an opened file, on systems that provide one.
+    /// Returns the identity of an opened file or directory.
     #[cfg(unix)]
-    pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = opened.metadata()?;
-        Ok(Some(Self { device_and_inode: (metadata.dev(), metadata.ino()) }))
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn of_file(_opened: &File) -> io::Result<Option<Self>> {
-        Ok(None)
+    pub(crate) fn of_file(opened: &File) -> io::Result<Self> {
+        opened.metadata().map(|metadata| Self::of_metadata(&metadata))
     }
 
     /// Returns the current identity of the file at `path`, or of the target of a link.
     #[cfg(unix)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = path.metadata()?;
-        Ok(Self { device_and_inode: (metadata.dev(), metadata.ino()) })
+        path.metadata().map(|metadata| Self::of_metadata(&metadata))
     }
 
-    #[cfg(not(unix))]
+    #[cfg(unix)]
+    fn of_metadata(metadata: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { volume: metadata.dev(), number: metadata.ino() }
+    }
+
+    #[cfg(windows)]
+    pub(crate) fn of_file(opened: &File) -> io::Result<Self> {
+        let found = winapi_util::file::information(opened)?;
+        Ok(Self { volume: found.volume_serial_number(), number: found.file_index() })
+    }
+
+    #[cfg(windows)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.canonicalize()? })
+        Self::of_file(winapi_util::Handle::from_path_any(path)?.as_file())
     }
 }
 
-/// Returns the number of names (hard links) of an opened file, on systems that report it.
-pub(crate) fn links(opened: &File) -> io::Result<Option<u64>> {
+/// Returns the number of names (hard links) of an opened file.
+pub(crate) fn links(opened: &File) -> io::Result<u64> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        Ok(Some(opened.metadata()?.nlink()))
+        Ok(opened.metadata()?.nlink())
     }
-    #[cfg(not(unix))]
-    {
-        let _ = opened;
-        Ok(None)
-    }
+    #[cfg(windows)]
+    Ok(winapi_util::file::information(opened)?.number_of_links())
 }

@@ -876,12 +876,12 @@ impl OpenOptions {
             return Err(invalid("the file is empty"));
         }
         let id = match file.as_ref().or(folder.as_ref()) {
-            Some(opened) => FileId::of_opened(opened, path),
+            Some(opened) => FileId::of_file(opened),
             None => FileId::of_path(path),
         };
         let gate = Gate::new(id.map_err(io)?, self.access().claim(self.locking)).map_err(at)?;
         let has_name = match &file {
-            Some(file) => links(file).map_err(io)? != Some(0),
+            Some(file) => links(file).map_err(io)? > 0,
             None => true,
         };
         let gate = gate.keeping(folder).named(has_name);
@@ -923,10 +923,10 @@ impl OpenOptions {
         let mut pass = gate.change()?;
         let io = |error| Error::of_io(OPEN, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
-        if FileId::of_opened(&file, path).map_err(io)? != *gate.id() {
+        if FileId::of_file(&file).map_err(io)? != *gate.id() {
             return Ok(());
         }
-        if gate.is_locking() && links(&file).map_err(io)?.is_some_and(|count| count > 1) {
+        if gate.is_locking() && links(&file).map_err(io)? > 1 {
             let detail = "the file has several names (hard links), and a writer that uses another name acquires another lock";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
@@ -1047,9 +1047,9 @@ fn open_folder(path: &Path) -> Option<File> {
 /// Claims the file of a storage, if the storage is a file.
 fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
     let Some(file) = storage.file(Token) else { return Ok(None) };
-    let id = FileId::of_file(file).map_err(|error| Error::of_io(OPEN, error))?;
-    let has_name = links(file).map_err(|error| Error::of_io(OPEN, error))? != Some(0);
-    id.map(|id| Gate::new(id, claim).map(|gate| gate.named(has_name))).transpose()
+    let io = |error| Error::of_io(OPEN, error);
+    let gate = Gate::new(FileId::of_file(file).map_err(io)?, claim)?;
+    Ok(Some(gate.named(links(file).map_err(io)? > 0)))
 }
 
 /// Returns the store of a new file or directory; nothing exists at the path.

@@ -220,7 +220,7 @@ impl SChunk {
         let path = path.as_ref();
         let io = |error| Error::from_io(SAVE, path, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
-        let id = FileId::of_opened(&file, path).map_err(io)?;
+        let id = FileId::of_file(&file).map_err(io)?;
         if self.gate.as_ref().is_some_and(|gate| *gate.id() == id) {
             let detail = "the super-chunk is in this file itself";
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
@@ -234,7 +234,7 @@ impl SChunk {
         let gate = Gate::new(id, Claim::Write).map_err(at)?;
         let gate = gate.with_lock_if_there(&files::absolute(path)?, false)?;
         let mut pass = gate.change().map_err(at)?;
-        if links(&file).map_err(io)? == Some(0) {
+        if links(&file).map_err(io)? == 0 {
             let detail = "the file was replaced or removed while it was opened";
             return Err(Error::new(ErrorKind::NotFound, SAVE, detail).at(path));
         }
