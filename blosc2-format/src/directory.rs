@@ -231,8 +231,9 @@ impl FolderMut for Disk {
 
 /// Renames a file over another one.
 ///
-/// Windows may refuse this while another program has the replaced file open: a reader, or a virus scanner. Such programs
-/// close the file soon, so that the rename is tried for 1 s.
+/// Windows may refuse this while another program, such as a reader or a virus scanner, has one of the files open. Most
+/// programs close the file soon. Therefore the rename is retried for at most 0.5 s, which is less than the time that
+/// other threads wait for a change.
 fn replace(new: &Path, replaced: &Path) -> io::Result<()> {
     const SHARING_VIOLATION: i32 = 32;
     let start = Instant::now();
@@ -242,7 +243,7 @@ fn replace(new: &Path, replaced: &Path) -> io::Result<()> {
             error.kind() == ErrorKind::PermissionDenied
                 || error.raw_os_error() == Some(SHARING_VIOLATION)
         });
-        if !cfg!(windows) || !is_open || start.elapsed() > Duration::from_secs(1) {
+        if !cfg!(windows) || !is_open || start.elapsed() > Duration::from_millis(500) {
             return renamed;
         }
         thread::sleep(Duration::from_millis(1));

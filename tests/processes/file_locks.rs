@@ -37,13 +37,13 @@ pub(super) fn beside(test: &str, folder: &Path, role: &str) -> Child {
 /// Starts a process that changes the frame at `path`, and kills it at a random moment after its first change.
 pub(super) fn kill(path: &Path, start: impl FnOnce() -> Child, rng: &mut Rng) {
     let index = if path.is_dir() { path.join("chunks.b2frame") } else { path.to_owned() };
-    let look = || fs::metadata(&index).and_then(|found| found.modified()).ok();
+    let look = || fs::metadata(&index).ok().map(|found| (found.len(), found.modified().unwrap()));
     let before = look();
     let mut writer = start();
-    for _ in 0..3000 {
-        if look() != before {
-            break;
-        }
+    let end = Instant::now() + Duration::from_secs(60);
+    while look() == before {
+        assert!(writer.try_wait().unwrap().is_none(), "the writer failed");
+        assert!(Instant::now() < end, "the writer changes nothing");
         thread::sleep(Duration::from_millis(5));
     }
     thread::sleep(Duration::from_micros(rng.below(20_000)));

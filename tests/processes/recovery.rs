@@ -265,7 +265,6 @@ fn a_change_is_rolled_back_for_writers_only() {
 }
 
 /// Whoever uses another name of the file would not see the lock.
-#[cfg(unix)]
 #[test]
 fn a_file_with_several_names_is_not_recovered_by_the_lock() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,42 +8,61 @@ use std::path::Path;
 ///
 /// A path may refer to another file at any time. The identity of an opened file does not change, and no other file gets
 /// this identity while the file is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileId {
-    /// The device; on Windows the serial number of the volume.
-    volume: u64,
-    /// The number of the file on this volume: the inode; on Windows the file index.
-    number: u64,
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FileId {
+    /// Unix: the device and the inode. Windows: the serial number of the volume and the file index.
+    Number { volume: u64, file: u64 },
+    /// The canonical path. Windows: directories, and files on volumes that do not number their files.
+    #[cfg(windows)]
+    Path(std::path::PathBuf),
 }
 
+#[cfg(unix)]
 impl FileId {
-    /// Returns the identity of an opened file or directory.
-    #[cfg(unix)]
-    pub(crate) fn of_file(opened: &File) -> io::Result<Self> {
+    /// Returns the identity of the file that was opened at `path`.
+    pub(crate) fn of_opened(opened: &File, _path: &Path) -> io::Result<Self> {
         opened.metadata().map(|metadata| Self::of_metadata(&metadata))
     }
 
+    /// Returns the identity of an opened file, on systems and volumes that number their files.
+    pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
+        opened.metadata().map(|metadata| Some(Self::of_metadata(&metadata)))
+    }
+
     /// Returns the current identity of the file at `path`, or of the target of a link.
-    #[cfg(unix)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
         path.metadata().map(|metadata| Self::of_metadata(&metadata))
     }
 
-    #[cfg(unix)]
     fn of_metadata(metadata: &std::fs::Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
-        Self { volume: metadata.dev(), number: metadata.ino() }
+        Self::Number { volume: metadata.dev(), file: metadata.ino() }
+    }
+}
+
+#[cfg(windows)]
+impl FileId {
+    pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
+        match Self::of_file(opened)? {
+            Some(id) => Ok(id),
+            None => path.canonicalize().map(Self::Path),
+        }
     }
 
-    #[cfg(windows)]
-    pub(crate) fn of_file(opened: &File) -> io::Result<Self> {
+    pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
         let found = winapi_util::file::information(opened)?;
-        Ok(Self { volume: found.volume_serial_number(), number: found.file_index() })
+        let (volume, file) = (found.volume_serial_number(), found.file_index());
+        // Both values mean that the volume does not number its files.
+        Ok((file != 0 && file != u64::MAX).then_some(Self::Number { volume, file }))
     }
 
-    #[cfg(windows)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
-        Self::of_file(winapi_util::Handle::from_path_any(path)?.as_file())
+        use std::os::windows::fs::OpenOptionsExt;
+        if path.metadata()?.is_dir() {
+            return path.canonicalize().map(Self::Path);
+        }
+        // To identify a file, no access to its content is needed.
+        Self::of_opened(&File::options().access_mode(0).open(path)?, path)
     }
 }
 

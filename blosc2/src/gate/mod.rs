@@ -117,7 +117,7 @@ impl Gate {
     /// [`ErrorKind::Busy`]: the claim of another handle excludes this claim.
     pub(crate) fn new(id: FileId, claim: Claim) -> Result<Self> {
         let mut open = OPEN.lock();
-        let file = Arc::clone(open.entry(id).or_default());
+        let file = Arc::clone(open.entry(id.clone()).or_default());
         let mut state = file.state.lock();
         let busy = match claim {
             Claim::Make if state.gates > 0 => Some("drop that handle first"),
@@ -165,17 +165,17 @@ impl Gate {
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
             // Opening a pipe would block. Other files are opened: if a file is not open, it may be removed, and another
-            // file may then get its identity. On Windows, a file that is open could not always be replaced, and NTFS
-            // numbers files so that a removed file and a later one have different identities.
-            let is_opened = cfg!(unix) && (metadata.is_file() || metadata.is_dir());
+            // file may then get its identity.
+            let is_opened = metadata.is_file() || metadata.is_dir();
             let opened = is_opened.then(|| File::open(path).ok()).flatten();
             let id = match &opened {
-                Some(opened) => FileId::of_file(opened),
+                Some(opened) => FileId::of_opened(opened, path),
                 None => FileId::of_path(path),
             };
             let gate = Self::new(id.map_err(io)?, claim).map_err(|error| error.at(path))?;
             if FileId::of_path(path).map_err(io)? == gate.id {
-                return Ok(gate.keeping(opened));
+                // Not every Windows replaces a file that is open. NTFS does not soon use a file index again.
+                return Ok(gate.keeping(opened.filter(|_| cfg!(unix))));
             }
         }
         let detail = "other programs replace it repeatedly while it is opened";

@@ -45,10 +45,11 @@ const MAKE: &str = "create a super-chunk";
 /// ```
 ///
 /// # Access to a file by several handles
-/// A *handle* is an [`SChunk`] or an [`NDArray`](crate::NDArray) that has a file open. On Unix, this crate identifies a
-/// file by its device and inode. Therefore all paths and links to one file count as the same file, and so does a
-/// [`File`] that is passed to [`open_storage`](Self::open_storage). On other systems, this crate identifies a file by
-/// its canonical path, and does not recognize a [`File`] that is passed to `open_storage`.
+/// A *handle* is an [`SChunk`] or an [`NDArray`](crate::NDArray) that has a file open. This crate identifies a
+/// file by its device and inode, and on Windows by the serial number of the volume and the file index. Therefore all
+/// paths and links to one file count as the same file, and so does a [`File`] that is passed to
+/// [`open_storage`](Self::open_storage). On Windows, this crate identifies directories, and files on volumes without file
+/// indices, by their canonical path. A [`File`] on such a volume is not recognized.
 ///
 /// - Within a program, a file may have one handle that is open for writing, or any number of such handles if all of
 ///   them use [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a
@@ -121,8 +122,6 @@ pub struct OpenOptions {
     locking: bool,
     durable: bool,
     recover: bool,
-    /// Whether the caller holds the lock of the file.
-    locked_by_caller: bool,
     directory: bool,
     check: Option<Check>,
     offset: u64,
@@ -155,7 +154,6 @@ impl OpenOptions {
             locking: false,
             durable: false,
             recover: false,
-            locked_by_caller: false,
             directory: false,
             check: None,
             offset: 0,
@@ -513,17 +511,12 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path. The path is
-    /// resolved again only on systems where a path identifies a file. The caller holds the lock of the file if a lock
-    /// file exists.
+    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path, which is not
+    /// resolved again. The caller holds the lock of the file if a lock file exists.
     ///
     /// `blosc2-store` uses this method to open the files of a store without following links.
     #[doc(hidden)]
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
-        if !cfg!(unix) {
-            drop(file);
-            return Self { locked_by_caller: true, ..self.clone() }.open(path);
-        }
         let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
         schunk.path = Some(path.to_owned());
         Ok(schunk)
@@ -876,7 +869,7 @@ impl OpenOptions {
             return Err(invalid("the file is empty"));
         }
         let id = match file.as_ref().or(folder.as_ref()) {
-            Some(opened) => FileId::of_file(opened),
+            Some(opened) => FileId::of_opened(opened, path),
             None => FileId::of_path(path),
         };
         let gate = Gate::new(id.map_err(io)?, self.access().claim(self.locking)).map_err(at)?;
@@ -902,7 +895,7 @@ impl OpenOptions {
             && !directory
             && (self.recover || self.locking && self.access() != Access::Read)
         {
-            let locked = match self.locking || self.locked_by_caller {
+            let locked = match self.locking {
                 true => gate,
                 false => gate.with_lock_if_there(&absolute, false)?,
             };
@@ -923,7 +916,7 @@ impl OpenOptions {
         let mut pass = gate.change()?;
         let io = |error| Error::of_io(OPEN, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
-        if FileId::of_file(&file).map_err(io)? != *gate.id() {
+        if FileId::of_opened(&file, path).map_err(io)? != *gate.id() {
             return Ok(());
         }
         if gate.is_locking() && links(&file).map_err(io)? > 1 {
@@ -1048,8 +1041,9 @@ fn open_folder(path: &Path) -> Option<File> {
 fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
     let Some(file) = storage.file(Token) else { return Ok(None) };
     let io = |error| Error::of_io(OPEN, error);
-    let gate = Gate::new(FileId::of_file(file).map_err(io)?, claim)?;
-    Ok(Some(gate.named(links(file).map_err(io)? > 0)))
+    let Some(id) = FileId::of_file(file).map_err(io)? else { return Ok(None) };
+    let has_name = links(file).map_err(io)? > 0;
+    Gate::new(id, claim).map(|gate| Some(gate.named(has_name)))
 }
 
 /// Returns the store of a new file or directory; nothing exists at the path.

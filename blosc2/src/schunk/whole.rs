@@ -220,7 +220,7 @@ impl SChunk {
         let path = path.as_ref();
         let io = |error| Error::from_io(SAVE, path, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
-        let id = FileId::of_file(&file).map_err(io)?;
+        let id = FileId::of_opened(&file, path).map_err(io)?;
         if self.gate.as_ref().is_some_and(|gate| *gate.id() == id) {
             let detail = "the super-chunk is in this file itself";
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
