@@ -204,7 +204,7 @@ impl FolderMut for Disk {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let new = self.0.join(format!("{name}.new"));
                 let replaced = File::create(&new).and_then(write);
-                let replaced = replaced.and_then(|()| replace(&new, &path));
+                let replaced = replaced.and_then(|()| replace_file(&new, &path));
                 replaced.inspect_err(|_| drop(fs::remove_file(&new)))?;
             }
             Err(error) => return Err(error),
@@ -234,20 +234,24 @@ impl FolderMut for Disk {
 /// Windows may refuse this while another program, such as a reader or a virus scanner, has one of the files open. Most
 /// programs close the file soon. Therefore the rename is retried for at most 0.5 s, which is less than the time that
 /// other threads wait for a change.
-fn replace(new: &Path, replaced: &Path) -> io::Result<()> {
-    const SHARING_VIOLATION: i32 = 32;
+#[doc(hidden)]
+pub fn replace_file(new: &Path, replaced: &Path) -> io::Result<()> {
     let start = Instant::now();
     loop {
         let renamed = fs::rename(new, replaced);
-        let is_open = renamed.as_ref().is_err_and(|error| {
-            error.kind() == ErrorKind::PermissionDenied
-                || error.raw_os_error() == Some(SHARING_VIOLATION)
-        });
-        if !cfg!(windows) || !is_open || start.elapsed() > Duration::from_millis(500) {
+        if !renamed.as_ref().is_err_and(is_in_use) || start.elapsed() > Duration::from_millis(500) {
             return renamed;
         }
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Returns whether an error can mean that another program has the file open. Only Windows has such errors.
+#[doc(hidden)]
+pub fn is_in_use(error: &io::Error) -> bool {
+    const SHARING_VIOLATION: i32 = 32;
+    let is_shared = error.raw_os_error() == Some(SHARING_VIOLATION);
+    cfg!(windows) && (is_shared || error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// An in-memory directory: a map from file names to contents.

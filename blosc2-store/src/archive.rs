@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blosc2::storage::ReadAt;
+use blosc2::storage::{ReadAt, replace_file};
 use blosc2::{Error, ErrorKind, Result};
 use tempfile::TempPath;
 use zip::write::SimpleFileOptions;
@@ -299,7 +299,7 @@ pub(crate) fn pack(
     match replaced {
         None => new.persist_noclobber(path).map_err(|error| io(error.error))?,
         // On Windows, `persist` would fail while the old file is open.
-        Some(_) => fs::rename(&new, path).map_err(io)?,
+        Some(_) => replace_file(&new, path).map_err(io)?,
     }
     sync_folder(folder_of(path)).map_err(io)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use blosc2::storage::{ReadAt, Storage};
+use blosc2::storage::{ReadAt, Storage, is_in_use};
 use blosc2::{Error, ErrorKind, Result};
 use same_file::Handle;
 
@@ -272,8 +272,7 @@ fn private() -> DirBuilder {
 
 /// Whether an error can be the effect of another one that creates or removes the directory at this moment.
 fn is_passing(error: &io::Error) -> bool {
-    let is_deleted = cfg!(windows) && error.kind() == IoKind::PermissionDenied;
-    matches!(error.kind(), IoKind::NotFound | IoKind::AlreadyExists) || is_deleted
+    matches!(error.kind(), IoKind::NotFound | IoKind::AlreadyExists) || is_in_use(error)
 }
 
 /// Whether `file` still has this path.

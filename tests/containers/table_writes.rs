@@ -74,8 +74,7 @@ fn in_a_tree(path: &Path, model: &mut Model, schema: &Schema, rng: &mut Rng, wha
     drop(table);
     store.finish().unwrap();
     drop(store);
-    let table = table_of(TreeStore::open(path).unwrap().get("/a/table").unwrap());
-    model.check(&table, what);
+    model.check(&table_of(TreeStore::open(path).unwrap().get("/a/table").unwrap()), what);
 
     let mut store = TreeStore::open_rw(path).unwrap();
     assert!(store.keys().eq(["/a/table"]), "{what}");

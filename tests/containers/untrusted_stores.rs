@@ -161,7 +161,7 @@ fn removing_a_group_of_embedded_entries_writes_their_list_once() {
     removed.unwrap();
     assert!(store.keys().eq(["/good"]));
     // It would be hundreds of times the work.
-    assert!(group < 40 * one, "{group:?} for all, {one:?} for one");
+    assert!(group <= 40 * one, "{group:?} for all, {one:?} for one");
 }
 
 #[test]

@@ -215,9 +215,11 @@ fn files_are_replaced_with_force_only() {
         assert_ne!(folder.read("old"), b"old", "{args:?}");
     }
     assert_eq!(folder.read("old"), folder.read("a.npy"));
-    // A file can be recompressed in place.
-    folder.good(&["copy", "a.b2nd", "a.b2nd", "--force", "--codec", "lz4", "--chunks", "5,5"]);
-    assert_eq!(folder.info("a.b2nd")["codec"], "lz4");
+    // A file can be recompressed in place. Not every Windows replaces a file that is open.
+    if cfg!(unix) {
+        folder.good(&["copy", "a.b2nd", "a.b2nd", "--force", "--codec", "lz4", "--chunks", "5,5"]);
+        assert_eq!(folder.info("a.b2nd")["codec"], "lz4");
+    }
     assert_eq!(folder.good(&["cat", "a.b2nd"]), bytes);
     // A failure keeps the old file.
     folder.write("short.npy", &folder.read("a.npy")[..200]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{io, process};
 
-use blosc2_format::directory::{Disk, FolderMut};
+use blosc2_format::directory::{Disk, FolderMut, replace_file};
 
 use crate::gate::{Claim, FileId, Gate};
 use crate::{Error, ErrorKind, Result};
@@ -136,7 +136,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
     let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
     loop {
         if existing == Existing::ReplacedByOwner {
-            fs::rename(&file, path).map_err(io)?;
+            replace_file(&file, path).map_err(io)?;
             break;
         }
         let is_there = |gate: &Gate| FileId::of_path(path).is_ok_and(|found| found == *gate.id());
@@ -149,7 +149,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
             let _lock = gate.replace()?;
             if is_there(gate) {
                 // On Windows, `persist` would fail while another handle has opened the old file.
-                fs::rename(&file, path).map_err(io)?;
+                replace_file(&file, path).map_err(io)?;
                 break;
             }
             continue;
