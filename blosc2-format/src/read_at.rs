@@ -137,11 +137,11 @@ impl ReadAt for File {
     /// Moves the cursor of the file, because Windows has no positioned read without this effect.
     #[cfg(windows)]
     fn read_exact_at(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
-        // Windows would read from the cursor at the offset 2^64 - 2.
-        if i64::try_from(offset).is_err() {
-            return Err(ErrorKind::InvalidInput.into());
-        }
         while !buffer.is_empty() {
+            // Windows would read from the cursor at the offset 2^64 - 2.
+            if i64::try_from(offset).is_err() {
+                return Err(ErrorKind::InvalidInput.into());
+            }
             match std::os::windows::fs::FileExt::seek_read(self, buffer, offset) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {

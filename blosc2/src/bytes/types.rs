@@ -15,11 +15,11 @@ impl Storage for File {
     /// Changes the position of the file: Windows has no write at an offset that leaves the position unchanged.
     #[cfg(windows)]
     fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
-        // Windows would append at the offset 2^64 - 1.
-        if i64::try_from(offset).is_err() {
-            return Err(ErrorKind::InvalidInput.into());
-        }
         while !bytes.is_empty() {
+            // Windows would append at the offset 2^64 - 1.
+            if i64::try_from(offset).is_err() {
+                return Err(ErrorKind::InvalidInput.into());
+            }
             match std::os::windows::fs::FileExt::seek_write(self, bytes, offset) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => {
