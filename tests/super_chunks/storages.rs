@@ -328,8 +328,12 @@ fn nothing_is_left_behind_by_what_cannot_be_made() {
 fn unusual_names_are_names() {
     let folder = tempfile::tempdir().unwrap();
     let long = "n".repeat(250);
-    for name in ["with space", "ünïcödé", "-dash", "%20", "file:", "a\nb", "no_suffix", &*long]
-    {
+    let mut names = vec!["with space", "ünïcödé", "-dash", "%20", "no_suffix", &*long];
+    if cfg!(unix) {
+        // Windows permits neither of these characters.
+        names.extend(["file:", "a\nb"]);
+    }
+    for name in &names {
         let path = folder.path().join(name);
         let mut schunk = SChunk::create::<i32>(&path, &CParams::new())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -337,7 +341,7 @@ fn unusual_names_are_names() {
         drop(schunk);
         assert_eq!(all(&SChunk::open(&path).unwrap()), [[1, 2, 3]], "{name}");
     }
-    assert_eq!(listing(folder.path()).len(), 8);
+    assert_eq!(listing(folder.path()).len(), names.len());
     assert_eq!(kind(SChunk::open(folder.path().join("a\0b"))), ErrorKind::Io);
 }
 

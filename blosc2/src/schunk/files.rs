@@ -112,6 +112,10 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
+        // On Windows, a directory may replace a file.
+        if cfg!(windows) && path.is_file() {
+            return Err(io(io::ErrorKind::AlreadyExists.into()));
+        }
         // Renaming a directory replaces only an empty directory. Therefore the path then contains either the complete
         // frame or no part of it.
         fs::rename(&temporary, path).map_err(|error| {
