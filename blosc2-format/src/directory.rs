@@ -246,6 +246,25 @@ pub fn replace_file(new: &Path, replaced: &Path) -> io::Result<()> {
     }
 }
 
+/// Renames a directory. An empty directory at the new path is replaced, and nothing else.
+///
+/// # Errors
+/// [`ErrorKind::DirectoryNotEmpty`], [`ErrorKind::NotADirectory`]: the new path exists.
+#[doc(hidden)]
+pub fn rename_directory(old: &Path, new: &Path) -> io::Result<()> {
+    // On Windows, a directory may replace a file.
+    if cfg!(windows) && new.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    fs::rename(old, new).map_err(|error| match error.kind() {
+        // The error of Windows for a directory that exists.
+        ErrorKind::PermissionDenied if cfg!(windows) && new.is_dir() => {
+            ErrorKind::DirectoryNotEmpty.into()
+        }
+        _ => error,
+    })
+}
+
 /// Returns whether an error can mean that another program has the file open. Only Windows has such errors.
 #[doc(hidden)]
 pub fn is_in_use(error: &io::Error) -> bool {

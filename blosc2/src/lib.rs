@@ -158,7 +158,7 @@ pub mod storage {
     pub use crate::partial::PartialRead;
     pub use crate::schunk::temporary_prefix;
     #[doc(hidden)]
-    pub use blosc2_format::directory::{is_in_use, replace_file};
+    pub use blosc2_format::directory::{is_in_use, rename_directory, replace_file};
 }
 
 /// Types that methods of [`SChunk`] return: metalayers, items, streams and chunks.

@@ -160,8 +160,8 @@ fn removing_a_group_of_embedded_entries_writes_their_list_once() {
     let (removed, group, _) = measure(|| store.remove("/group").unwrap());
     removed.unwrap();
     assert!(store.keys().eq(["/good"]));
-    // It would be hundreds of times the work.
-    assert!(group <= 40 * one, "{group:?} for all, {one:?} for one");
+    // It would be hundreds of times the work. `measure` returns the time 0 on emulated platforms.
+    assert!(group.is_zero() || group < 40 * one, "{group:?} for all, {one:?} for one");
 }
 
 #[test]

@@ -338,7 +338,15 @@ fn a_writer_that_is_killed_leaves_a_frame_or_what_repair_takes_back() {
         for round in 0..12 {
             let what = format!("{name}, {locking}, killed {round} times");
             let role = format!("{name} {locking}");
-            kill(&path, || beside(test, folder.path(), &role), &mut rng);
+            if round % 2 == 0 {
+                kill(&path, || beside(test, folder.path(), &role), &mut rng);
+            } else {
+                // Also while it starts.
+                let mut writer = beside(test, folder.path(), &role);
+                thread::sleep(Duration::from_millis(20 + rng.below(60)));
+                writer.kill().unwrap();
+                writer.wait().unwrap();
+            }
             let is_marked = SChunk::open(&path).is_err();
             assert!(!directory || !is_marked, "{what}");
             match repair(&path).unwrap() {

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use blosc2::storage::replace_file;
+
 use super::{Access, Kind, irregular, is_gone, not_a_folder};
 
 #[derive(Debug)]
@@ -68,7 +70,7 @@ impl Root {
     }
 
     pub(super) fn rename(&self, name: &Path, to: &Self, target: &Path) -> io::Result<()> {
-        fs::rename(self.entry(name)?, to.entry(target)?)
+        replace_file(&self.entry(name)?, &to.entry(target)?)
     }
 
     pub(super) fn remove_file(&self, name: &Path) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use blosc2::storage::rename_directory;
 use blosc2::{Error, ErrorKind, Result};
 
 use crate::archive::{Archive, folder_of, sync_folder};
@@ -155,7 +156,7 @@ pub(super) fn put_folder(
     fill(&new)?;
     Folder::open(&new).and_then(|new| new.sync_all()).map_err(failed)?;
     // It replaces nothing but an empty directory.
-    fs::rename(&new, path).map_err(|error| match error.kind() {
+    rename_directory(&new, path).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
             Error::new(ErrorKind::AlreadyExists, doing, "it already exists").at(path)
         }

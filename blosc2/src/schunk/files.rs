@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{io, process};
 
-use blosc2_format::directory::{Disk, FolderMut, replace_file};
+use blosc2_format::directory::{Disk, FolderMut, rename_directory, replace_file};
 
 use crate::gate::{Claim, FileId, Gate};
 use crate::{Error, ErrorKind, Result};
@@ -112,20 +112,12 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
-        // On Windows, a directory may replace a file.
-        if cfg!(windows) && path.is_file() {
-            return Err(io(io::ErrorKind::AlreadyExists.into()));
-        }
         // Renaming a directory replaces only an empty directory. Therefore the path then contains either the complete
         // frame or no part of it.
-        fs::rename(&temporary, path).map_err(|error| {
-            let is_taken = match error.kind() {
-                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => true,
-                // The error of Windows for a directory that exists.
-                io::ErrorKind::PermissionDenied => cfg!(windows) && path.is_dir(),
-                _ => false,
-            };
-            io(if is_taken { io::ErrorKind::AlreadyExists.into() } else { error })
+        rename_directory(&temporary, path).map_err(|error| {
+            use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+            let is_taken = matches!(error.kind(), DirectoryNotEmpty | NotADirectory);
+            io(if is_taken { AlreadyExists.into() } else { error })
         })?;
         return sync_folder(parent).map_err(io);
     }
@@ -225,8 +217,8 @@ pub(crate) fn replace(
         }
     }
     Disk(temporary.clone()).sync().map_err(io)?;
-    fs::rename(path, kept).map_err(io)?;
-    if let Err(error) = fs::rename(&temporary, path) {
+    rename_directory(path, kept).map_err(io)?;
+    if let Err(error) = rename_directory(&temporary, path) {
         let _ = fs::rename(kept, path);
         return Err(io(error));
     }
