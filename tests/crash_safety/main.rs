@@ -5,10 +5,10 @@
 //! leave. The tests here open each of them, and assert the promises that the guide makes for each durability level
 //! (`blosc2/guide/files.md`).
 //!
-//! Only for Linux, where a program can define the functions of the C library. The code under test makes the same calls
-//! on all systems.
+//! Only for 64-bit Linux: a program can define the functions of the C library there, and a system call takes an offset
+//! as one argument. The code under test makes the same calls on all systems.
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -4,21 +4,19 @@
 //! them from rustdoc's JSON, in the form of `cargo public-api -sss`. They omit blanket, auto-trait and derived
 //! implementations.
 //!
-//! Rustdoc's JSON is an unstable feature, and its format changes every few releases of Rust. The stable compiler
-//! supports it if `RUSTC_BOOTSTRAP` is set.
+//! Rustdoc's JSON is an unstable feature, and its format changes every few releases of Rust.
 
 use std::collections::HashSet;
 use std::env;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{run, vendor};
+use crate::{run, unstable, vendor};
 
 const CRATES: [&str; 3] = ["blosc2", "blosc2-format", "blosc2-store"];
 
@@ -29,9 +27,6 @@ const TOOLCHAIN: &str = "1.95";
 /// The first line of each listing: what it leaves out.
 const HEAD: &str = "# Left out: derived, blanket and auto-trait implementations; and what is in a `pub use` of another \
                     crate, which the listing of that crate has.\n";
-
-/// The variable with the path of the real rustdoc, if cargo runs this program in its place.
-const STAND_IN: &str = "BLOSC2_XTASK_RUSTDOC";
 
 /// Writes the listings. With `check`, fails if the committed ones are stale.
 pub(crate) fn api(check: bool) -> Result<()> {
@@ -81,43 +76,18 @@ pub(crate) fn api(check: bool) -> Result<()> {
 /// dependencies, so cargo compiles nothing again. The crate `blosc2` then has all features of pure Rust code, which the
 /// root package enables. Without `--lib`, the command `blosc2` would write to the same file as the library.
 fn describe() -> Result<PathBuf> {
-    let this = env::current_exe().context("this program does not know where it is")?;
-    let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
-    run::run(
-        run::cargo(["doc", "--lib", "--no-deps"])
-            // Errors in the documentation are ignored here.
-            .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
-            // That variable would have precedence.
-            .env_remove("CARGO_ENCODED_RUSTDOCFLAGS")
-            .env("RUSTDOC", this)
-            .env(STAND_IN, rustdoc),
-    )
-    .context("rustdoc did not describe the crates in JSON")?;
+    let mut command = run::cargo(["doc", "--lib", "--no-deps"]);
+    command
+        // Errors in the documentation are ignored here.
+        .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
+        // That variable would have precedence.
+        .env_remove("CARGO_ENCODED_RUSTDOCFLAGS");
+    run::run(unstable::rustdoc(&mut command)?)
+        .context("rustdoc did not describe the crates in JSON")?;
     let metadata = run::read(&mut run::cargo(["metadata", "--no-deps", "--format-version=1"]))?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
     Ok(Path::new(target).join("doc"))
-}
-
-/// Runs rustdoc, if cargo has started this program in its place; otherwise returns `None`.
-///
-/// Rustdoc needs a variable to enable the unstable feature. If it were set for cargo, the build scripts would see it
-/// too: some depend on it, so most of the workspace would be compiled again, both with and without it.
-pub(crate) fn stand_in() -> Option<Result<()>> {
-    let rustdoc = env::var_os(STAND_IN)?;
-    Some(stand_in_for(&rustdoc))
-}
-
-fn stand_in_for(rustdoc: &OsStr) -> Result<()> {
-    // Not through `run`: cargo reads the output.
-    let status = Command::new(rustdoc)
-        .args(env::args_os().skip(1))
-        .env_remove(STAND_IN)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .status()
-        .with_context(|| format!("{} cannot be started", rustdoc.display()))?;
-    ensure!(status.success(), "rustdoc failed ({status})");
-    Ok(())
 }
 
 /// The public API of a crate, from its description. The separate program `xtask-public-api` creates it, so that other

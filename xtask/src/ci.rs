@@ -33,7 +33,7 @@ const AFTER: [Step; 7] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
     ("package", package::package),
-    ("object storage, Arrow", integrations::quick),
+    ("object storage, Arrow, plugins", integrations::quick),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::quick)),
     ("address sanitizer", || on_linux(sanitize::quick)),

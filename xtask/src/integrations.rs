@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::python::{ARROW, BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
+use crate::runner::tests;
 use crate::steps::Steps;
 use crate::vendor;
 
@@ -55,13 +56,21 @@ fn object_store_docs() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Tests `blosc2-object-store` with object stores in memory and in folders, and the feature `arrow` of `blosc2-store`,
-/// without Python. The libraries for servers compile slowly and are left out. The selection of packages and codecs is
-/// that of the other tests, so that their compiled C code is reused.
+/// Tests, without Python, what needs other features than those of the default build: `blosc2-object-store` with object
+/// stores in memory and in folders, the feature `arrow` of `blosc2-store`, and the feature `dynamic-plugins` of `blosc2`
+/// (a plugin is loaded on request only). It is one build, because nearly everything is compiled for it. The libraries
+/// for servers compile slowly and are left out.
 pub(crate) fn quick() -> Result<()> {
-    let features = ["--no-default-features", "--features", "zlib,zstd,fs,blosc2-store/arrow"];
-    let mut test = run::cargo(["test", "--workspace", "--test", "all", "--test", "arrow"]);
-    run::run(test.args(features))
+    const BUILD: [&str; 4] = [
+        "--workspace",
+        "--no-default-features",
+        "--features",
+        "zlib,zstd,fs,dynamic-plugins,blosc2-store/arrow",
+    ];
+    let choice = ["test", "--test", "all", "--test", "arrow"];
+    run::run(run::cargo(choice).args(BUILD))?;
+    let choice = [&BUILD[..], &["--test", "processes"]].concat();
+    run::run(&mut tests(&choice, &["process::"]))
 }
 
 /// Tests `blosc2-object-store`, and the command with the feature `remote`.

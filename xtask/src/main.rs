@@ -23,6 +23,7 @@ mod runner;
 mod sanitize;
 mod steps;
 mod test;
+mod unstable;
 mod upstream;
 mod vendor;
 mod words;
@@ -143,11 +144,11 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    // If cargo starts this program in place of rustdoc, the arguments are those of rustdoc.
-    if let Some(done) = api::stand_in() {
+    // If cargo starts this program for the compiler, the arguments are those of the compiler.
+    if let Some(done) = unstable::stand_in() {
         return finish(done);
     }
-    finish(match Cli::parse().command {
+    let done = match Cli::parse().command {
         Task::Vendor { force } => vendor::vendor(force),
         Task::Api { check } => api::api(check),
         Task::Bindings { check } => bindings::bindings(check),
@@ -173,12 +174,13 @@ fn main() -> ExitCode {
         Task::Upstream { only, again } => upstream::upstream(only, again),
         Task::Platforms { name } => platforms::platforms(name),
         Task::Ci => ci::ci(),
-    })
+    };
+    finish(done.map(|()| ExitCode::SUCCESS))
 }
 
-fn finish(done: Result<()>) -> ExitCode {
+fn finish(done: Result<ExitCode>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

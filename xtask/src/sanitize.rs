@@ -1,7 +1,7 @@
 //! `cargo xtask sanitize`: the tests under the address and the thread sanitizer, C code included.
 //!
-//! This workspace uses the stable compiler, which supports the sanitizers only if `RUSTC_BOOTSTRAP` is set. The C code
-//! is compiled by the system's compiler with the same sanitizer; both use the runtime library that Rust links.
+//! The C code is compiled by the system's compiler with the same sanitizer; both use the runtime library that Rust
+//! links.
 
 use std::fs;
 use std::process::Command;
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run;
 use crate::runner::{FEW, LONG, NORMAL, REPEATS, in_memory};
+use crate::{run, unstable};
 
 /// The duration of the concurrency tests in seconds: in the long run, and otherwise.
 const SOAK: [&str; 2] = ["30", "3"];
@@ -50,7 +50,6 @@ impl Sanitizer {
         );
         command
             .env("CARGO_BUILD_TARGET", &target)
-            .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTFLAGS", self.rust_flags)
             // For the target only: build scripts run without them.
             .env(format!("CFLAGS_{}", target.replace('-', "_")), flags)
@@ -59,20 +58,22 @@ impl Sanitizer {
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             // Backtraces of intended panics would take a minute.
             .env("RUST_BACKTRACE", "0");
+        unstable::rustc(&mut command, self.rust_flags)?;
         Ok(command)
     }
 }
 
 /// Runs the tests of chunks and of damaged files under the address sanitizer, as a check of each change.
 pub(crate) fn quick() -> Result<()> {
-    address(QUICK_PROGRAMS, FEW).context("the address sanitizer found something, or a test failed")
+    address(QUICK_PROGRAMS, FEW, &SLOW)
+        .context("the address sanitizer found something, or a test failed")
 }
 
 /// Runs the tests under both sanitizers. With `long`, uses all repeats of random data.
 pub(crate) fn sanitize(long: bool) -> Result<()> {
     let start = Instant::now();
     let programs = [PROGRAMS, if long { MORE_PROGRAMS } else { "" }].join(" ");
-    address(&programs, if long { LONG } else { NORMAL })
+    address(&programs, if long { LONG } else { NORMAL }, &[])
         .context("the address sanitizer found something, or a test failed")?;
     println!("sanitize: address is good, {:.0} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
@@ -109,8 +110,16 @@ const OTHERS: [&str; 11] = [
     "within_the_limit",
 ];
 
-/// The tests of [`PROGRAMS`] without those of [`OTHERS`] and without ignored ones, which need Python or much memory.
-fn address(programs: &str, repeats: &str) -> Result<()> {
+/// The tests of [`QUICK_PROGRAMS`] that take half of the time. Others call the same code with less data.
+const SLOW: [&str; 3] = [
+    "bitshuffle_takes_items_that_are_no_multiple_of_eight",
+    "delta_and_filters_in_any_number",
+    "every_codec_at_every_level",
+];
+
+/// The tests of `programs` without those of [`OTHERS`], those of `skipped`, and ignored ones, which need Python or much
+/// memory.
+fn address(programs: &str, repeats: &str, skipped: &[&str]) -> Result<()> {
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests request more memory than is available, and expect an error.
     // Some tests start ten thousand threads, and an alternate signal stack for each takes a tenth of the time.
@@ -119,7 +128,7 @@ fn address(programs: &str, repeats: &str) -> Result<()> {
     args.extend(PACKAGES);
     args.extend(programs.split_whitespace());
     args.extend(["--", "--quiet"]);
-    args.extend(OTHERS.iter().flat_map(|part| ["--skip", part]));
+    args.extend(OTHERS.iter().chain(skipped).flat_map(|part| ["--skip", part]));
     let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
     run::run(in_memory(command.env(REPEATS, repeats)))
@@ -155,6 +164,8 @@ fn thread(long: bool) -> Result<()> {
         args.extend(MANY_THREADS);
     }
     let mut command = THREAD.cargo(&args, "halt_on_error=1 second_deadlock_stack=1")?;
+    // For cargo: `-Zbuild-std` is unstable.
+    command.env("RUSTC_BOOTSTRAP", "1");
     run::run(command.env("BLOSC2_TEST_SECONDS", SOAK[usize::from(!long)]))
 }
 

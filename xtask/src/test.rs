@@ -1,8 +1,8 @@
 //! `cargo xtask test`: all setup, then every test.
 //!
 //! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; the workspace with
-//! environment variables by which C-Blosc2 overrides parameters; loading plugins; `blosc2` on an installed libblosc2
-//! (the feature `system`, with the library of the Python wheel); and the first example under valgrind.
+//! environment variables by which C-Blosc2 overrides parameters; `blosc2` on an installed libblosc2 (the feature
+//! `system`, with the library of the Python wheel); and the first example under valgrind.
 //!
 //! The rounds on the default build select tests of the default members of the workspace: a selection of packages would
 //! have other features, and nearly everything would be compiled again.
@@ -72,7 +72,6 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     steps.step("documentation's examples", || run::run(&mut run::cargo(["test", "--doc"])))?;
     steps.step("largest buffers", large_if_there_is_room)?;
     steps.step("with C's variables", || environment(&venv, extent))?;
-    steps.step("plugins", plugins)?;
     steps.step("installed library", || system(&venv))?;
     steps.step("valgrind", valgrind)
 }
@@ -191,12 +190,6 @@ fn environment(venv: &Venv, extent: Extent) -> Result<()> {
     command.envs(VARIABLES).env(REPEATS, FEW);
     run::run(with_python(in_memory(&mut command), venv)?)
         .context("the tests fail when variables of C-Blosc2 are set")
-}
-
-/// Tests that a plugin is loaded on request only.
-fn plugins() -> Result<()> {
-    let choice = ["--test", "processes", "--features", "dynamic-plugins"];
-    run::run(&mut tests(&choice, &["process::"]))
 }
 
 /// Tests `blosc2` on the library of the wheel, found by pkg-config.

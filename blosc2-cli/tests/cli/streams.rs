@@ -374,6 +374,19 @@ fn start_reading(folder: &Folder, args: &[&str]) -> Child {
     folder.start(args, Stdio::piped())
 }
 
+/// Starts the command with the default action of each signal. A program in the background can have been started with
+/// ignored signals, which the command does not change.
+#[cfg(unix)]
+fn start_with_default_signals(folder: &Folder, args: &[&str]) -> Child {
+    let mut command = Command::new(PROGRAM);
+    if cfg!(target_os = "linux") {
+        command = Command::new("env");
+        command.args(["--default-signal", PROGRAM]);
+    }
+    command.current_dir(folder.path("")).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 /// Sends a signal and waits for the end of the command.
 #[cfg(unix)]
 fn stop(mut child: Child, signal: &str) -> Output {
@@ -403,7 +416,7 @@ fn ctrl_c_leaves_no_file() {
         (&["import", "-", "-", "--chunks", "65536"], "-HUP"),
     ] {
         let folder = Folder::new();
-        let mut child = folder.start(args, Stdio::null());
+        let mut child = start_with_default_signals(&folder, args);
         let stdin = feed(&mut child);
         child.stdin = Some(stdin);
         // The write above ends when the pipe has room for the rest of it, so at least 7 MiB are read.
