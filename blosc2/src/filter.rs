@@ -253,17 +253,9 @@ impl Filter {
 
 /// Whether this program can undo the filter with this code.
 pub(crate) fn is_available(code: u8) -> bool {
-    matches!(
-        code,
-        SHUFFLE
-            | BITSHUFFLE
-            | DELTA
-            | TRUNC_PREC
-            | NDCELL
-            | BYTEDELTA_BUGGY
-            | BYTEDELTA
-            | INT_TRUNC
-    ) || (code == NDMEAN && !installed::MISPLACES_NDMEAN)
+    matches!(code, SHUFFLE | BITSHUFFLE | DELTA | TRUNC_PREC | NDCELL | BYTEDELTA | INT_TRUNC)
+        || (code == NDMEAN && !installed::MISPLACES_NDMEAN)
+        || (code == BYTEDELTA_BUGGY && !installed::MISREADS_FIRST_BYTEDELTA)
         || closures::is_filter(code)
 }
 

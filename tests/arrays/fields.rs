@@ -6,6 +6,8 @@ use blosc2::{
     AxisSelection, CParams, DParams, Element, ErrorKind, NDArray, Selection, Special, Threads,
 };
 
+use crate::common::native;
+
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
 #[repr(C)]
 struct Inner {
@@ -132,9 +134,14 @@ fn writing_a_field_leaves_the_others() {
 
 #[test]
 fn fields_in_another_byte_order_are_written_in_it() {
-    let dtype = "[('a', '>u2'), ('b', '>f8')]";
-    let item: Vec<u8> = [&7u16.to_be_bytes()[..], &0.5f64.to_be_bytes()].concat();
-    let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], dtype, 10).unwrap();
+    let (order, swapped): (_, fn(f64) -> [u8; 8]) = match cfg!(target_endian = "little") {
+        true => ('>', f64::to_be_bytes),
+        false => ('<', f64::to_le_bytes),
+    };
+    let dtype = format!("[('a', '{order}u2'), ('b', '{order}f8')]");
+    let seven = 7u16.swap_bytes().to_ne_bytes();
+    let item: Vec<u8> = [&seven[..], &swapped(0.5)].concat();
+    let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], &dtype, 10).unwrap();
     let refused = array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
     array.set_byte_order_conversion(true);
@@ -145,7 +152,7 @@ fn fields_in_another_byte_order_are_written_in_it() {
         [0.5, 1.5, 2.5, 0.5, 0.5, 0.5]
     );
     assert_eq!(array.field("a").unwrap().read_all::<u16>().unwrap(), [7, 7, 7, 7, 7, 9]);
-    let second = [&7u16.to_be_bytes()[..], &1.5f64.to_be_bytes()].concat();
+    let second = [&seven[..], &swapped(1.5)].concat();
     assert_eq!(array.bytes().read(1..2).unwrap(), second);
 }
 
@@ -155,7 +162,7 @@ fn fields_that_cannot_be_written() {
     let mut array = NDArray::builder().chunks([2]).from_slice(&rows, [6]).unwrap();
     let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
     let mut field = array.field_mut("value").unwrap();
-    assert_eq!(field.dtype().to_string(), "<f8");
+    assert_eq!(field.dtype().to_string(), native("<f8"));
     assert_eq!(kind(field.write(.., &[1.0f64; 5])), ErrorKind::InvalidArgument);
     assert_eq!(kind(field.write(.., &[1.0f32; 6])), ErrorKind::TypeMismatch);
     assert_eq!(kind(field.write(3..7, &[1.0f64; 4])), ErrorKind::OutOfBounds);

@@ -8,7 +8,9 @@ use blosc2::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use crate::common::{KINDS, Kind, Model, Rng, assert_same, codecs, lossless, random_box, repeats};
+use crate::common::{
+    KINDS, Kind, Model, Rng, assert_same, codecs, lossless, native, random_box, repeats,
+};
 
 /// A valid combination of shape, chunk shape and block shape.
 #[derive(Debug, Clone)]
@@ -185,7 +187,8 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
                 .blocks(&[4, 3])
                 .from_slice(&items, &[60, 7])
                 .unwrap();
-            assert_eq!((array.dtype_str(), array.typesize()), (Some($dtype), size_of::<$type>()));
+            let dtype = native($dtype);
+            assert_eq!((array.dtype_str(), array.typesize()), (Some(&*dtype), size_of::<$type>()));
             assert_eq!(array.read_all::<$type>().unwrap(), items);
             let expected: Vec<$type> =
                 (20..30).flat_map(|row| items[row * 7 + 1..row * 7 + 5].to_vec()).collect();

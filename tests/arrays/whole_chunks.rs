@@ -298,6 +298,9 @@ fn chunks_of_other_sizes_are_compressed_again() {
     }
 }
 
+/// The position of the lowest byte of an item.
+const LOW: usize = if cfg!(target_endian = "little") { 0 } else { 3 };
+
 /// Keeps the lowest byte of each item.
 struct LowBytes(Arc<AtomicUsize>);
 
@@ -310,13 +313,14 @@ impl UserCodec for LowBytes {
     ) -> Result<Option<usize>, BoxError> {
         let len = input.len() / 4;
         let Some(output) = output.get_mut(..len) else { return Ok(None) };
-        input.iter().step_by(4).zip(output).for_each(|(from, to)| *to = *from);
+        input.iter().skip(LOW).step_by(4).zip(output).for_each(|(from, to)| *to = *from);
         Ok(Some(len))
     }
 
     fn decompress(&self, input: &[u8], output: &mut [u8], _: &CodecInfo) -> Result<(), BoxError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        input.iter().zip(output.iter_mut().step_by(4)).for_each(|(from, to)| *to = *from);
+        let lows = output.iter_mut().skip(LOW).step_by(4);
+        input.iter().zip(lows).for_each(|(from, to)| *to = *from);
         Ok(())
     }
 }

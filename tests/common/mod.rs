@@ -18,6 +18,14 @@ use blosc2::{Codec, ErrorKind, Filter};
 #[allow(unused_imports)]
 pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records, repeats};
 
+/// Whether C reads valid frames. On big-endian processors, it reads and writes the offsets of chunks in native byte order.
+pub(crate) const C_READS_FRAMES: bool = cfg!(target_endian = "little");
+
+/// A dtype in little-endian byte order, in the byte order of this processor.
+pub(crate) fn native(dtype: &str) -> String {
+    if cfg!(target_endian = "little") { dtype.to_owned() } else { dtype.replace('<', ">") }
+}
+
 /// The codecs of this build that support dictionaries.
 pub(crate) fn dictionary_codecs() -> Vec<Codec> {
     let has = |codec: &Codec| matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc);

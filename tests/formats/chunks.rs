@@ -6,10 +6,10 @@ use blosc2::{CParams, Codec, Filter, SplitMode, Threads};
 use blosc2_format::chunk::{self, Chunk, Decoder, Encoder, Header, Params, Special};
 use blosc2_format::{Error, Limits, Options, Report, Severity};
 
-use crate::IDENTICAL;
 use crate::common::{
     KINDS, Kind, Rng, assert_same, codecs, data, hex, lossless, name, repeats, upstream,
 };
+use crate::{IDENTICAL, assert_chunk};
 
 /// Checks a chunk, including its data, with a small memory limit.
 fn check(bytes: &[u8]) -> Report {
@@ -177,7 +177,7 @@ fn check_case(case: &Case) {
     let determined = IDENTICAL.contains(&code(case.codec));
     let stored = Header::parse(&chunk).unwrap().is_stored() && case.level == 0;
     if (determined && !case.dictionary) || stored {
-        assert_same(&found, &chunk, &format!("{what}: the chunk"));
+        assert_chunk(&found, &chunk, &format!("{what}: the chunk"));
     }
     let report = check(&found);
     assert!(report.worst() <= Some(Severity::Note), "{what}: {:?}", report.findings);
@@ -316,6 +316,8 @@ fn random_params(rng: &mut Rng) -> Params {
     }
 }
 
+// C stores other lengths on big-endian processors; see `main.rs`.
+#[cfg(target_endian = "little")]
 #[test]
 fn special_chunks_are_those_of_c() {
     let rng = &mut Rng(3);
@@ -447,8 +449,8 @@ fn blocks_of_any_lengths_are_those_of_c() {
             Err(Error::Unsupported(_)) if params.codec == 2 => {}
             found => {
                 let found = good(found, &what);
-                if (params.codec < 2 && !dictionary) || params.level == 0 {
-                    assert_same(&found, &expected, &what);
+                if (IDENTICAL.contains(&params.codec) && !dictionary) || params.level == 0 {
+                    assert_chunk(&found, &expected, &what);
                 }
                 chunks.push(found);
             }

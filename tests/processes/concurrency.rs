@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use blosc2::{CParams, Codec, DParams, Filter, NDArray, OpenOptions, SChunk, Threads};
 
-use crate::common::{KINDS, Kind, Model, Rng, codecs, data, random_box};
+use crate::common::{KINDS, Kind, Model, Rng, codecs, data, native, random_box};
 
 const THREADS: u64 = 8;
 
@@ -46,10 +46,11 @@ fn boxes_of_one_array_are_read_on_many_threads() {
             .chunks([20, 30, 5])
             .blocks([7, 10, 5])
             .cparams(CParams::new().codec(Codec::Lz4).filters(filters));
-        let memory = builder.clone().from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
+        let memory =
+            builder.clone().from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
         let path = folder.path().join(format!("{at}.b2nd"));
         let mut file =
-            builder.file(&path).from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
+            builder.file(&path).from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
         read_boxes(&memory, &model, 60);
         read_boxes(&file, &model, 60);
         // Blocks that one thread has decoded are there for the others.
@@ -70,7 +71,7 @@ fn one_read_or_write_works_on_several_threads() {
         .dparams(DParams::new().threads(threads));
     let file = builder.clone().file(folder.path().join("threads.b2nd"));
     for builder in [builder, file] {
-        let mut array = builder.from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
+        let mut array = builder.from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
         assert!(array.bytes().read(..).unwrap() == model.bytes);
         // Threads of the reads below those of the program.
         on_threads(2, |seed| {

@@ -15,7 +15,7 @@ use blosc2_format::directory::{self, INDEX};
 use blosc2_format::{Options, frame};
 use blosc2_sys as sys;
 
-use crate::common::Rng;
+use crate::common::{C_READS_FRAMES, Rng};
 
 /// Bytes that outlive the handle, and a writer that dies at a step.
 #[derive(Debug, Clone, Default)]
@@ -338,7 +338,9 @@ fn where_the_length_cannot_be_set_it_is_an_error_and_whole_chunks_are_kept() {
                     Ok(found) => case.which(&found, &what),
                     Err(_) => "error",
                 };
-                assert_eq!(chunks_by_c(&path).is_none(), found == "error", "{what}");
+                if C_READS_FRAMES {
+                    assert_eq!(chunks_by_c(&path).is_none(), found == "error", "{what}");
+                }
                 let damaged = folder.path().join("a.b2frame.damaged");
                 match repair(&path) {
                     Ok(Repaired::Sound) => assert!(found != "error", "{what}"),

@@ -9,6 +9,8 @@ use blosc2_format::frame::{Writer, journal};
 use blosc2_format::{Limits, chunk, frame};
 use blosc2_sys as sys;
 
+use crate::common::C_READS_FRAMES;
+
 fn sound() -> Vec<u8> {
     let params = chunk::Params { typesize: 4, ..chunk::Params::default() };
     let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
@@ -61,7 +63,9 @@ fn c_and_rust_refuse_what_is_marked_and_read_the_others() {
     for (name, bytes, readable) in states() {
         let path = folder.path().join(name);
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(nchunks_of_c(&path), readable.then_some(2), "{name}");
+        if C_READS_FRAMES {
+            assert_eq!(nchunks_of_c(&path), readable.then_some(2), "{name}");
+        }
         let frame = frame::Frame::open(&bytes, &Limits::default());
         assert_eq!(frame.is_ok(), readable, "{name}");
         if let Err(error) = frame {
@@ -107,7 +111,7 @@ fn c_refuses_what_is_marked_in_memory() {
         let len = i64::try_from(bytes.len()).unwrap();
         // SAFETY: C copies the bytes, and there are `len` of them.
         let schunk = unsafe { sys::blosc2_schunk_from_buffer(bytes.as_mut_ptr(), len, true) };
-        assert_eq!(schunk.is_null(), name != "sound", "{name}");
+        assert_eq!(schunk.is_null(), name != "sound" || !C_READS_FRAMES, "{name}");
         if !schunk.is_null() {
             // SAFETY: the super-chunk is live, and nobody uses it after this.
             unsafe { sys::blosc2_schunk_free(schunk) };

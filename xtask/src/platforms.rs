@@ -220,6 +220,10 @@ impl Here {
             // Wine aborts at its start if this variable is set.
             command.env("TMPDIR", "/dev/shm");
         }
+        if [Platform::Aarch64, Platform::S390x].map(Platform::target).contains(&target) {
+            // An emulated program runs several times faster with it, which saves more than the compilation takes.
+            command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+        }
         for platform in ALL {
             let variable = format!("CC_{}", platform.target().replace('-', "_"));
             command.env(variable, platform.compiler());

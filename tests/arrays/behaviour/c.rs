@@ -7,6 +7,8 @@ use std::ptr::{self, NonNull};
 
 use blosc2_sys as sys;
 
+use crate::common::C_READS_FRAMES;
+
 /// An array that the C library has opened.
 #[derive(Debug)]
 pub(crate) struct CArray(NonNull<sys::b2nd_array_t>);
@@ -39,19 +41,23 @@ fn shape_of(ranges: &[Range<u64>]) -> Numbers {
 }
 
 impl CArray {
-    pub(crate) fn open(path: &Path) -> Self {
+    /// Opens an array; `None` if C cannot read the frames of this processor.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         Self::open_at(path, 0)
     }
 
     /// Opens an array inside a larger file.
-    pub(crate) fn open_at(path: &Path, offset: u64) -> Self {
+    pub(crate) fn open_at(path: &Path, offset: u64) -> Option<Self> {
+        if !C_READS_FRAMES {
+            return None;
+        }
         assert!(blosc2::Codec::Lz4.is_available()); // starts the library
         let text = CString::new(path.to_str().unwrap()).unwrap();
         let mut array = ptr::null_mut();
         // SAFETY: the path is a string that outlives the call.
         let code = unsafe { sys::b2nd_open_offset(text.as_ptr(), &mut array, offset as i64) };
         assert_eq!(code, 0, "{path:?} at {offset}");
-        Self(NonNull::new(array).unwrap())
+        Some(Self(NonNull::new(array).unwrap()))
     }
 
     fn get(&self) -> &sys::b2nd_array_t {

@@ -140,10 +140,10 @@ fn padded_shapes_are_those_of_c() {
         let (_folder, path) = folder();
         let array = cut.holding(&numbers(cut.shape, 3, 1), Place::File, &path);
         let info = array.info();
-        assert_eq!(
-            [&info.ext_shape, &info.ext_chunks],
-            CArray::open(&path).padded_shapes().each_ref()
-        );
+        if let Some(c) = CArray::open(&path) {
+            let padded = c.padded_shapes();
+            assert_eq!([&info.ext_shape, &info.ext_chunks], padded.each_ref());
+        }
         let nbytes = cut.shape.iter().product::<u64>() * 3;
         assert_eq!((array.nbytes(), info.nbytes), (nbytes, nbytes), "{cut:?}");
         let padded = info.ext_shape.iter().product::<u64>() > array.len();
@@ -197,7 +197,9 @@ fn items_of_more_than_255_bytes() {
                 let expected = model.read(ranges);
                 let what = format!("{place:?}, {typesize} bytes, {range:?}");
                 assert_same(&array.bytes().read(ranges).unwrap(), &expected, &what);
-                assert_same(&c.read(ranges), &expected, &what);
+                if let Some(c) = &c {
+                    assert_same(&c.read(ranges), &expected, &what);
+                }
             }
         }
     }
@@ -226,7 +228,9 @@ fn strings_are_shuffled_by_their_characters() {
         }
         let (_folder, path) = folder();
         charwise.save(&path).unwrap();
-        assert_same(&super::CArray::open(&path).read_all(), &bytes, &format!("{cut:?}, in C"));
+        if let Some(c) = CArray::open(&path) {
+            assert_same(&c.read_all(), &bytes, &format!("{cut:?}, in C"));
+        }
         assert_eq!(NDArray::open(&path).unwrap().cparams().filters, [Filter::ShuffleBytes(4)]);
         // In a single chunk it is not larger than with whole items.
         let len = |filter| {
@@ -346,7 +350,7 @@ fn the_format_of_a_dtype_is_kept() {
     let builder = || NDArray::builder().chunks([2]).dtype_format(127);
     let array = builder().file(&path).from_bytes(&[7; 12], [4], "rgb24", 3).unwrap();
     drop(array);
-    assert_eq!(CArray::open(&path).dtype_format(), 127);
+    assert!(CArray::open(&path).is_none_or(|c| c.dtype_format() == 127));
     let mut array = NDArray::open_rw(&path).unwrap();
     let has_it = |array: &NDArray| {
         assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 127));

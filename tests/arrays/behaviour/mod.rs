@@ -121,8 +121,8 @@ impl Cut {
         filled(place.of(self.builder(), path), model)
     }
 
-    /// Creates the same array in a file with C.
-    fn in_c(&self, model: &Model, place: Place, path: &Path) -> CArray {
+    /// Creates the same array in a file, and opens it with C.
+    fn in_c(&self, model: &Model, place: Place, path: &Path) -> Option<CArray> {
         let place = if place.is_file() { place } else { Place::File };
         drop(self.holding(model, place, path));
         CArray::open(path)
@@ -222,12 +222,13 @@ fn assert_keeps(place: Place, array: NDArray, path: &Path, model: &Model, what: 
     let array = place.reopened(array, path);
     assert_holds(&array, model, &format!("{what}, reopened"));
     if place.is_file() {
-        assert_c_holds(&CArray::open(path), model, &what);
+        assert_c_holds(CArray::open(path).as_ref(), model, &what);
     }
     array
 }
 
-fn assert_c_holds(array: &CArray, model: &Model, what: &str) {
+fn assert_c_holds(array: Option<&CArray>, model: &Model, what: &str) {
+    let Some(array) = array else { return };
     assert_eq!(array.shape(), model.shape, "{what}, in C");
     assert_same(&array.read_all(), &model.bytes, &format!("{what}, in C"));
 }

@@ -6,8 +6,8 @@ use blosc2::{AxisSelection, ErrorKind, NDArray, NDArrayView, Selection};
 
 use super::c::CArray;
 use super::{
-    Cut, PLACES, Place, assert_holds, assert_keeps, cut, everywhere, filled, folder, kind, numbers,
-    ranges,
+    Cut, PLACES, Place, assert_c_holds, assert_holds, assert_keeps, cut, everywhere, filled,
+    folder, kind, numbers, ranges,
 };
 use crate::common::{Model, assert_same};
 
@@ -77,8 +77,9 @@ fn boxes_are_read() {
             let mut bytes = vec![0xee; expected.bytes.len()];
             array.bytes().read_into(part.ranges(), &mut bytes).unwrap();
             assert_same(&bytes, &expected.bytes, &what);
-            let c = part.of.in_c(&model, place, &path.with_extension("c"));
-            assert_same(&c.read(&part.ranges()), &expected.bytes, &what);
+            if let Some(c) = part.of.in_c(&model, place, &path.with_extension("c")) {
+                assert_same(&c.read(&part.ranges()), &expected.bytes, &what);
+            }
         });
     }
     let array = NDArray::from_slice(&(0..1000u64).collect::<Vec<_>>(), [10, 10, 10]).unwrap();
@@ -157,8 +158,10 @@ fn points_are_read_in_any_order() {
                 assert_eq!(array.read_points::<[i32; 2]>(&points).unwrap(), expected, "{what}");
                 let list: Vec<i64> = list.iter().map(|&number| number as i64).collect();
                 let bytes: Vec<u8> =
-                    expected.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
-                assert_same(&c.read_points(&list), &bytes, &what);
+                    expected.iter().flatten().flat_map(|number| number.to_ne_bytes()).collect();
+                if let Some(c) = &c {
+                    assert_same(&c.read_points(&list), &bytes, &what);
+                }
             }
             let outside: Vec<u64> = cut.shape.to_vec();
             assert_eq!(kind(array.read_points::<[i32; 2]>(&[outside])), ErrorKind::OutOfBounds);
@@ -179,7 +182,7 @@ fn lists_select_their_product() {
             .flat_map(|row| three.iter().map(move |k| (row + k) as i32))
             .collect()
     };
-    let bytes = |items: &[i32]| -> Vec<u8> { items.iter().flat_map(|i| i.to_le_bytes()).collect() };
+    let bytes = |items: &[i32]| -> Vec<u8> { items.iter().flat_map(|i| i.to_ne_bytes()).collect() };
     for cut in [cut, Cut { chunks: &[4, 3, 7], blocks: &[2, 3, 4], ..cut }] {
         everywhere(&[4], |place, _, path| {
             let mut array = place.of(cut.builder(), path).from_slice(&items, cut.shape).unwrap();
@@ -188,18 +191,22 @@ fn lists_select_their_product() {
             let mut c = CArray::open(&aside);
             let expected = product(&lists);
             assert_eq!(array.read::<i32>(lists.clone()).unwrap(), expected, "{place:?}");
-            assert_eq!(c.read_orthogonal(&lists), bytes(&expected));
+            if let Some(c) = &c {
+                assert_eq!(c.read_orthogonal(&lists), bytes(&expected));
+            }
 
             let new: Vec<i32> = (1000..1024).collect();
             array.write(others.clone(), &new).unwrap();
-            c.write_orthogonal(&others, &bytes(&new));
+            if let Some(c) = &mut c {
+                c.write_orthogonal(&others, &bytes(&new));
+            }
             assert_eq!(array.read::<i32>(others.clone()).unwrap(), new, "{place:?}");
             let mut all = items.clone();
             for (at, item) in product(&others).into_iter().zip(new) {
                 all[at as usize] = item;
             }
             let expected = Model { shape: cut.shape.to_vec(), typesize: 4, bytes: bytes(&all) };
-            assert_same(&c.read_all(), &expected.bytes, "C");
+            assert_c_holds(c.as_ref(), &expected, "lists that C wrote");
             assert_keeps(place, array, path, &expected, "lists that were written");
         });
     }
