@@ -25,9 +25,12 @@ pub(crate) const LOADS_PLUGINS: bool = IN_USE;
 pub(crate) const BREAKS_ARRAY_CODECS: bool = IN_USE;
 /// All axes are scaled by the cell size of the first axis.
 pub(crate) const MISPLACES_NDMEAN: bool = IN_USE;
-/// Without SSSE3 and NEON, the first version of bytedelta is another filter (bytedelta.c).
-pub(crate) const MISREADS_FIRST_BYTEDELTA: bool =
-    IN_USE && !cfg!(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64"));
+/// Without SSSE3 and NEON, the first version of bytedelta is another filter (bytedelta.c). MSVC cannot enable SSSE3.
+pub(crate) const MISREADS_FIRST_BYTEDELTA: bool = IN_USE
+    && !cfg!(any(
+        target_arch = "aarch64",
+        all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "msvc"))
+    ));
 /// From the third filter on, the source is used as scratch memory. A prefilter counts as a filter.
 pub(crate) const WRITES_TO_SOURCE: bool = IN_USE;
 /// Dictionaries and tables of blocks are written without a bounds check.

@@ -18,10 +18,11 @@ use blosc2::{Codec, ErrorKind, Filter};
 #[allow(unused_imports)]
 pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records, repeats};
 
-/// Whether C reads valid frames. On big-endian processors, it reads and writes the offsets of chunks in native byte order.
+/// Whether C reads valid frames. On big-endian processors, it reads and writes the offsets of chunks in native byte
+/// order.
 pub(crate) const C_READS_FRAMES: bool = cfg!(target_endian = "little");
 
-/// A dtype in little-endian byte order, in the byte order of this processor.
+/// Converts a little-endian dtype to native byte order.
 pub(crate) fn native(dtype: &str) -> String {
     if cfg!(target_endian = "little") { dtype.to_owned() } else { dtype.replace('<', ">") }
 }

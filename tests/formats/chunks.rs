@@ -449,7 +449,10 @@ fn blocks_of_any_lengths_are_those_of_c() {
             Err(Error::Unsupported(_)) if params.codec == 2 => {}
             found => {
                 let found = good(found, &what);
-                if (IDENTICAL.contains(&params.codec) && !dictionary) || params.level == 0 {
+                // In blocks of less than 64 KiB, LZ4 finds the same matches on 32-bit processors.
+                let identical =
+                    params.codec == 0 || (params.codec == 1 && cfg!(target_endian = "little"));
+                if (identical && !dictionary) || params.level == 0 {
                     assert_chunk(&found, &expected, &what);
                 }
                 chunks.push(found);

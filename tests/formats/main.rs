@@ -3,8 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-// On big-endian processors, C-Blosc2 stores the offsets of chunks and the lengths of special chunks in native byte order:
-// what these modules compare with is not valid.
+// These modules compare with C. On big-endian processors, C stores the offsets of chunks and the lengths of special chunks
+// in native byte order, which is not valid.
 #[cfg(target_endian = "little")]
 mod arrays;
 #[cfg(target_endian = "little")]

@@ -15,11 +15,10 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Declares the C functions of a topic, and defines a test for each of them.
+/// Declares the C functions of a topic, and defines a test for each of them. The attributes before them are those of all.
 macro_rules! upstream {
-    ($($(#[$attribute:meta])* $name:ident,)*) => {
-        // On big-endian processors, C's frames are not valid: see `C_READS_FRAMES`.
-        #[cfg(target_endian = "little")]
+    ($(#![$all:meta])* $($(#[$attribute:meta])* $name:ident,)*) => {
+        $(#[$all])*
         mod upstream {
             $(
                 #[test]
@@ -51,7 +50,6 @@ fn start() {
 }
 
 /// Panics with the fault that a C function reports, if any.
-#[cfg(target_endian = "little")]
 fn judge(wrong: *const c_char) {
     if !wrong.is_null() {
         // SAFETY: the C functions give static strings.

@@ -59,7 +59,7 @@ fn object_store_docs() -> Result<()> {
 /// Tests, without Python, what needs other features than those of the default build: `blosc2-object-store` with object
 /// stores in memory and in folders, the feature `arrow` of `blosc2-store`, and the feature `dynamic-plugins` of `blosc2`
 /// (a plugin is loaded on request only). It is one build, because nearly everything is compiled for it. The libraries
-/// for servers compile slowly and are left out.
+/// for servers compile slowly and are left out. A step of `cargo xtask ci`.
 pub(crate) fn quick() -> Result<()> {
     const BUILD: [&str; 4] = [
         "--workspace",

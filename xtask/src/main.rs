@@ -144,7 +144,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    // If cargo starts this program for the compiler, the arguments are those of the compiler.
+    // If cargo starts this program in place of the compiler, the arguments are those of the compiler.
     if let Some(done) = unstable::stand_in() {
         return finish(done);
     }

@@ -100,7 +100,7 @@ fn consume_from(
     for published in crates {
         writeln!(file, "{} = {{ path = {:?} }}", published.name, source(published))?;
     }
-    // It does too little to gain from optimization of these crates.
+    // Without the profiles of the crates of this workspace: the program does too little to gain from their optimization.
     let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-"));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
     run::run(

@@ -221,7 +221,7 @@ impl Here {
             command.env("TMPDIR", "/dev/shm");
         }
         if [Platform::Aarch64, Platform::S390x].map(Platform::target).contains(&target) {
-            // An emulated program runs several times faster with it, which saves more than the compilation takes.
+            // An emulated program runs several times faster with optimization.
             command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         }
         for platform in ALL {

@@ -51,6 +51,8 @@ impl Sanitizer {
         command
             .env("CARGO_BUILD_TARGET", &target)
             .env("RUSTFLAGS", self.rust_flags)
+            // That variable would have precedence.
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
             // For the target only: build scripts run without them.
             .env(format!("CFLAGS_{}", target.replace('-', "_")), flags)
             .env(self.options, options)
@@ -110,7 +112,7 @@ const OTHERS: [&str; 11] = [
     "within_the_limit",
 ];
 
-/// The tests of [`QUICK_PROGRAMS`] that take half of the time. Others call the same code with less data.
+/// Tests of [`QUICK_PROGRAMS`] that together take about half of its time. Others call the same code with less data.
 const SLOW: [&str; 3] = [
     "bitshuffle_takes_items_that_are_no_multiple_of_eight",
     "delta_and_filters_in_any_number",

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all setup, then every test.
+//! `cargo xtask test`: all setup, then every test of the default build. `cargo xtask ci` adds tests with other features.
 //!
 //! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; the workspace with
 //! environment variables by which C-Blosc2 overrides parameters; `blosc2` on an installed libblosc2 (the feature

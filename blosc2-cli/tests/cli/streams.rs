@@ -374,15 +374,19 @@ fn start_reading(folder: &Folder, args: &[&str]) -> Child {
     folder.start(args, Stdio::piped())
 }
 
-/// Starts the command with the default action of each signal. A program in the background can have been started with
-/// ignored signals, which the command does not change.
+/// Starts the command with the default action of each signal, if `env` of this system can set it. The tests may run with
+/// ignored signals, in the background for example. The command would then ignore them too.
 #[cfg(unix)]
 fn start_with_default_signals(folder: &Folder, args: &[&str]) -> Child {
-    let mut command = Command::new(PROGRAM);
-    if cfg!(target_os = "linux") {
-        command = Command::new("env");
-        command.args(["--default-signal", PROGRAM]);
-    }
+    const DEFAULT: &str = "--default-signal";
+    let probe = Command::new("env").args([DEFAULT, "true"]).stderr(Stdio::null()).status();
+    let mut command = if probe.is_ok_and(|status| status.success()) {
+        let mut command = Command::new("env");
+        command.args([DEFAULT, PROGRAM]);
+        command
+    } else {
+        Command::new(PROGRAM)
+    };
     command.current_dir(folder.path("")).args(args);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }

@@ -41,7 +41,7 @@ fn shape_of(ranges: &[Range<u64>]) -> Numbers {
 }
 
 impl CArray {
-    /// Opens an array; `None` if C cannot read the frames of this processor.
+    /// Opens an array; `None` if C cannot read frames on this processor.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         Self::open_at(path, 0)
     }
