@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use blosc2::{CParams, Codec, Filter, NDArray};
 use serde_json::{Value, json};
 
-use crate::common::{Folder, PROGRAM, upstream_files};
+use crate::common::{Folder, PROGRAM, native, upstream_files};
 
 #[test]
 fn info_of_an_array() {
@@ -24,7 +24,7 @@ fn info_of_an_array() {
         "shape": [10, 7],
         "chunks": [4, 7],
         "blocks": [2, 3],
-        "dtype": if cfg!(target_endian = "little") { "<u4" } else { ">u4" },
+        "dtype": native("<u4"),
         "typesize": 4,
         "nbytes": 280,
         "cbytes": null,

@@ -157,3 +157,8 @@ pub(crate) fn old_files() -> Vec<(String, Vec<u8>)> {
     let lost = ["lizard", "a3_zstd", "NEGATIVE", "QUIRK_blosclz_delta"];
     all.into_iter().filter(|(path, _)| !lost.iter().any(|each| path.contains(each))).collect()
 }
+
+/// Converts a little-endian dtype to native byte order.
+pub(crate) fn native(dtype: &str) -> String {
+    if cfg!(target_endian = "little") { dtype.to_owned() } else { dtype.replace('<', ">") }
+}
