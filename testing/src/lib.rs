@@ -3,9 +3,9 @@
 pub mod mutants;
 
 /// Returns the number of repeats of a test with random data. The long run repeats it `long` times; other runs repeat
-/// it `BLOSC2_TEST_REPEATS` percent of that, 5 percent by default, and at least once.
+/// it `BLOSC2_TEST_REPEATS` percent of that, 3 percent by default, and at least once.
 pub fn repeats(long: usize) -> usize {
-    let percent = std::env::var("BLOSC2_TEST_REPEATS").map_or(5, |percent| {
+    let percent = std::env::var("BLOSC2_TEST_REPEATS").map_or(3, |percent| {
         percent.parse().expect("BLOSC2_TEST_REPEATS is a whole number, in percent")
     });
     (long * percent).div_ceil(100).max(1)

@@ -1,9 +1,6 @@
 //! Hazards of arrays, and of the plugins that use their shapes.
 
 upstream! {
-    // On big-endian processors, C's frames are not valid: see `C_READS_FRAMES`.
-    #![cfg(target_endian = "little")]
-
     ndlz_reads_behind_the_source,
     ndlz_of_8_reads_behind_the_source,
     ndlz_repeats_the_wrong_rows,

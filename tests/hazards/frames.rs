@@ -1,9 +1,6 @@
 //! Hazards of frames and super-chunks.
 
 upstream! {
-    // On big-endian processors, C's frames are not valid: see `C_READS_FRAMES`.
-    #![cfg(target_endian = "little")]
-
     copied_frame_overflows_when_it_grows,
     copied_frame_loses_its_chunks_when_reordered,
     copied_frame_with_a_broken_chunk_frees_garbage,

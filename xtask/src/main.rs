@@ -66,7 +66,7 @@ enum Task {
         /// of tests with random data
         #[arg(long, conflicts_with_all = ["long", "large", "args"])]
         quick: bool,
-        /// Repeat tests with random data twenty times as often, and run more tests with C-Blosc2's environment variables
+        /// Repeat tests with random data thirty times as often, and run more tests with C-Blosc2's environment variables
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
         /// Run only the tests of the largest buffers and arrays, which need 7 GiB of memory, and disk space
@@ -105,7 +105,7 @@ enum Task {
     Hazards,
     /// Run most tests that reach C under the address sanitizer, and concurrency tests under the thread sanitizer
     Sanitize {
-        /// Repeat tests with random data twenty times as often, and run more tests
+        /// Repeat tests with random data thirty times as often, and run more tests
         #[arg(long)]
         long: bool,
     },

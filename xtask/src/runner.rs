@@ -8,10 +8,10 @@ use crate::run;
 
 /// The variable for the number of repeats of tests with random data, in percent of [`LONG`].
 pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
-/// `cargo xtask test --long`: the full number of repeats. Without the variable it is a twentieth of that.
+/// `cargo xtask test --long`: the full number of repeats. Without the variable it is [`NORMAL`].
 pub(crate) const LONG: &str = "100";
 /// The number of repeats without the variable.
-pub(crate) const NORMAL: &str = "5";
+pub(crate) const NORMAL: &str = "3";
 /// Between edits, and when the same tests run again in another configuration.
 pub(crate) const FEW: &str = "2";
 

@@ -56,8 +56,6 @@ impl Sanitizer {
             // For the target only: build scripts run without them.
             .env(format!("CFLAGS_{}", target.replace('-', "_")), flags)
             .env(self.options, options)
-            // Reports have line numbers, although other builds omit them.
-            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             // Backtraces of intended panics would take a minute.
             .env("RUST_BACKTRACE", "0");
         unstable::rustc(&mut command, self.rust_flags)?;

@@ -495,7 +495,7 @@ fn terminals_show_pictures() {
         text.replace("\r\n", "\n")
     };
     let text = show(&["image"], &[("COLORTERM", "truecolor")]);
-    assert!(text.starts_with("image  20 x 20  <u2\n\u{1b}"), "{text:?}");
+    assert!(text.starts_with(&native("image  20 x 20  <u2\n\u{1b}")), "{text:?}");
     assert!(text.ends_with(&statistics), "{text:?}");
     for colour in [LOW, HIGH] {
         let [r, g, b] = colour;
