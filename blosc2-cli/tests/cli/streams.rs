@@ -419,6 +419,10 @@ fn ctrl_c_leaves_no_file() {
         (&["cat", "-"], "-INT"),
         (&["import", "-", "-", "--chunks", "65536"], "-HUP"),
     ] {
+        // QEMU does not interrupt `splice`, by which std copies from pipes. `cargo xtask platforms` sets the variable.
+        if args[0] == "cat" && std::env::var_os("BLOSC2_TEST_PLATFORM").is_some() {
+            continue;
+        }
         let folder = Folder::new();
         let mut child = start_with_default_signals(&folder, args);
         let stdin = feed(&mut child);
