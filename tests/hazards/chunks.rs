@@ -88,7 +88,6 @@ upstream! {
 }
 
 mod safe {
-    use std::ffi::{CString, c_char, c_int};
     use std::fs;
     use std::path::PathBuf;
 
@@ -220,6 +219,8 @@ mod safe {
     /// Reads the frame of chunks of several typesizes that C writes; see `C_READS_FRAMES`.
     #[cfg(all(unix, target_endian = "little"))]
     fn read_mixed_typesizes(name: &str, threads: usize) {
+        use std::ffi::{CString, c_char, c_int};
+
         unsafe extern "C" {
             fn write_mixed_typesizes(path: *const c_char) -> c_int;
         }

@@ -10,11 +10,6 @@
 // A box with one axis is one range.
 #![allow(clippy::single_range_in_vec_init)]
 
-use std::ffi::{CStr, c_char};
-use std::path::Path;
-use std::process::Command;
-use std::{env, fs};
-
 /// Declares the C functions of a topic, and defines a test for each of them.
 macro_rules! upstream {
     ($($(#[$attribute:meta])* $name:ident,)*) => {
@@ -52,10 +47,10 @@ fn start() {
 
 /// Panics with the fault that a C function reports, if any.
 #[cfg(target_endian = "little")]
-fn judge(wrong: *const c_char) {
+fn judge(wrong: *const std::ffi::c_char) {
     if !wrong.is_null() {
         // SAFETY: the C functions give static strings.
-        panic!("{}", unsafe { CStr::from_ptr(wrong) }.to_string_lossy());
+        panic!("{}", unsafe { std::ffi::CStr::from_ptr(wrong) }.to_string_lossy());
     }
 }
 
@@ -63,6 +58,10 @@ fn judge(wrong: *const c_char) {
 #[cfg(target_endian = "little")]
 #[test]
 fn safety_md_says_what_there_is() {
+    use std::path::Path;
+    use std::process::Command;
+    use std::{env, fs};
+
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("blosc2/SAFETY.md")).unwrap();
     let patches = fs::read_dir(root.join("blosc2-sys/build/patches")).unwrap();
