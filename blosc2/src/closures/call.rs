@@ -169,6 +169,17 @@ impl<'a> Call<'a> {
 }
 
 impl Failure {
+    fn of_error(title: Title, error: BoxError) -> Self {
+        // The `Display` implementation of the error may panic.
+        let text = catch_unwind(AssertUnwindSafe(|| error.to_string()));
+        let text = text.unwrap_or_else(message_of);
+        Self { what: format!("{title} failed: {text}"), source: Some(error) }
+    }
+
+    fn of_panic(title: Title, payload: Box<dyn Any + Send>) -> Self {
+        Self { what: format!("{title} panicked: {}", message_of(payload)), source: None }
+    }
+
     fn into_error(self, doing: &str) -> Error {
         Error::from_closure(doing, self.what, self.source)
     }
@@ -214,23 +225,11 @@ pub(crate) fn run_here<R>(
 
 /// Runs a closure. A panic in the closure becomes a failure.
 fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, Failure> {
-    if DEPTH.get() >= DEEPEST {
-        let what = format!("{title} is nested in other closures more than {DEEPEST} levels deep");
-        return Err(Failure { what, source: None });
-    }
-    let _inside = Inside::new();
+    let _inside = Inside::new(title)?;
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(source)) => {
-            // The `Display` implementation of the error may panic.
-            let text = catch_unwind(AssertUnwindSafe(|| source.to_string()));
-            let text = text.unwrap_or_else(message_of);
-            Err(Failure { what: format!("{title} failed: {text}"), source: Some(source) })
-        }
-        Err(payload) => {
-            let what = format!("{title} panicked: {}", message_of(payload));
-            Err(Failure { what, source: None })
-        }
+        Ok(Err(error)) => Err(Failure::of_error(title, error)),
+        Err(payload) => Err(Failure::of_panic(title, payload)),
     }
 }
 
@@ -257,9 +256,14 @@ fn discard<T>(value: T) {
 struct Inside;
 
 impl Inside {
-    fn new() -> Self {
+    fn new(title: Title) -> Result<Self, Failure> {
+        if DEPTH.get() >= DEEPEST {
+            let what =
+                format!("{title} is nested in other closures more than {DEEPEST} levels deep");
+            return Err(Failure { what, source: None });
+        }
         DEPTH.set(DEPTH.get() + 1);
-        Self
+        Ok(Self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lazily evaluated expressions of the items of arrays: reductions, elementwise operations and selections.
 
+mod axes;
 mod context;
 mod describe;
 mod evaluate;
@@ -14,8 +15,6 @@ mod select;
 mod source;
 mod space;
 
-use std::marker::PhantomData;
-
 use super::field::NDArrayField;
 use super::index::PerAxis;
 use super::view::NDArrayView;
@@ -23,9 +22,10 @@ use super::{NDArray, NDArrayBuilder};
 use crate::closures::BoxError;
 use crate::{Element, Result, Threads};
 
+pub use axes::Axes;
 pub use describe::Description;
 pub use number::{Numeric, Real};
-pub use output::{Axes, Output, Reduced, StoredAxes, Whole};
+pub use output::{Output, Reduced, StoredAxes, Whole};
 pub use select::Select;
 pub use source::{InMemory, Operand, Source};
 
@@ -321,12 +321,12 @@ impl<S: Source, O> LazyExpr<S, O> {
 
     fn combine<A: Accumulator<S::Item>, R: Clone + Send, const ORDERED: bool>(
         &self,
-        finish: impl Fn(A, u64) -> Result<R> + Sync,
+        finish: &(dyn Fn(A, u64) -> Result<R> + Sync),
     ) -> Result<O::Of>
     where
         O: Output<R>,
     {
-        let reducer = Combine::<A, _, ORDERED> { finish, accumulator: PhantomData };
+        let reducer = Combine::<A, R, ORDERED> { finish };
         self.output.clone().evaluate(&self.source, self.threads, reducer)
     }
 }
@@ -343,7 +343,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, _| Ok(S::Item::sum(&total)))
+        self.combine::<<S::Item as Numeric>::Total, _, false>(&|total, _| Ok(S::Item::sum(&total)))
     }
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
@@ -360,7 +360,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Factors, _, true>(|all, _| Ok(S::Item::product(&all)))
+        self.combine::<<S::Item as Numeric>::Factors, _, true>(&|all, _| Ok(S::Item::product(&all)))
     }
 
     /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
@@ -371,7 +371,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Mean>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, count| {
+        self.combine::<<S::Item as Numeric>::Total, _, false>(&|total, count| {
             Ok(S::Item::mean(&total, count))
         })
     }
@@ -390,7 +390,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
+        self.combine::<<S::Item as Numeric>::Moments, _, false>(&|moments, count| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof)))
         })
     }
@@ -404,7 +404,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
+        self.combine::<<S::Item as Numeric>::Moments, _, false>(&|moments, count| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof).sqrt()))
         })
     }
@@ -419,7 +419,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, false>, _, false>(|least, _| least.finish())
+        self.combine::<Extreme<_, false>, _, false>(&|least, _| least.finish())
     }
 
     /// Computes the largest item, or NaN if an item is NaN. Negative zero is smaller than zero. Complex items are
@@ -432,7 +432,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, true>, _, false>(|largest, _| largest.finish())
+        self.combine::<Extreme<_, true>, _, false>(&|largest, _| largest.finish())
     }
 
     /// Computes the position of the first smallest item, or of the first NaN. The position is a flat index in C order:
@@ -470,7 +470,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.combine::<Has<true>, _, false>(|has, _| Ok(has.0))
+        self.combine::<Has<true>, _, false>(&|has, _| Ok(has.0))
     }
 
     /// Computes whether all items are not zero. NaN is not zero. The evaluation stops at the first zero. NumPy: `all`.
@@ -481,7 +481,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.combine::<Has<false>, _, false>(|has, _| Ok(!has.0))
+        self.combine::<Has<false>, _, false>(&|has, _| Ok(!has.0))
     }
 
     /// Counts the items that are not zero. NaN is not zero. NumPy: `count_nonzero`.
@@ -492,7 +492,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<u64>,
     {
-        self.combine::<CountNonzero, _, false>(|count, _| Ok(count.0))
+        self.combine::<CountNonzero, _, false>(&|count, _| Ok(count.0))
     }
 }
 

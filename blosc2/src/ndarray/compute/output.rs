@@ -1,18 +1,12 @@
 //! The forms of the results of reductions: one value, several values with a shape, or an array.
 
-use std::ops::Range;
-
-use parking_lot::Mutex;
-
-use super::super::builder::Sources;
-use super::super::index::PerAxis;
 use super::super::places::len_of;
 use super::super::{NDArray, NDArrayBuilder};
-use super::context::DOING;
+use super::axes::Axes;
 use super::reduce::{Reducer, Reduction};
-use super::source::{InMemory, Operand, Source, copy_part, open};
-use crate::element::{Element, bytes_of};
-use crate::{Error, ErrorKind, Result, Threads};
+use super::source::{InMemory, Operand, Source};
+use crate::element::Element;
+use crate::{Result, Threads};
 
 /// The maximum size in bytes of results that are in memory before an array is created from them.
 const SMALL: u64 = 4 << 20;
@@ -66,23 +60,6 @@ pub trait Output<T>: Clone {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole;
 
-/// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes. See
-/// [`LazyExpr::axes`](super::LazyExpr::axes).
-///
-/// ```
-/// use blosc2::NDArray;
-///
-/// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
-/// let sums = array.lazy::<i32>().axes(0).sum()?; // of a `LazyExpr<_, Axes>`
-/// assert_eq!((sums.shape(), sums.items()), (&[2][..], &[4, 6][..]));
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Axes {
-    axes: Vec<i128>,
-    pub(super) keepdims: bool,
-}
-
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes, and create an array.
 /// See [`LazyExpr::builder`](super::LazyExpr::builder).
 ///
@@ -101,41 +78,6 @@ pub struct StoredAxes {
     pub(super) builder: NDArrayBuilder,
 }
 
-impl Axes {
-    pub(super) fn new(axes: &impl PerAxis) -> Self {
-        Self { axes: (0..axes.ndim()).map(|at| axes.along(at)).collect(), keepdims: false }
-    }
-
-    /// Returns the axes of an expression with `ndim` axes, in ascending order.
-    fn resolve(&self, ndim: usize) -> Result<Vec<usize>> {
-        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
-        let mut axes = Vec::with_capacity(self.axes.len());
-        for &axis in &self.axes {
-            let place = if axis < 0 { axis + ndim as i128 } else { axis };
-            let place = usize::try_from(place).ok().filter(|&place| place < ndim);
-            let place = place.ok_or_else(|| {
-                invalid(format!("the items have {ndim} axes, asked for axis {axis}"))
-            })?;
-            if axes.contains(&place) {
-                return Err(invalid(format!("axis {place} occurs twice in {:?}", self.axes)));
-            }
-            axes.push(place);
-        }
-        axes.sort_unstable();
-        Ok(axes)
-    }
-
-    /// Returns the shape of the results.
-    fn shape(&self, shape: &[u64], reduced: &[usize]) -> Vec<u64> {
-        let sizes =
-            shape.iter().enumerate().filter_map(|(axis, &size)| match reduced.contains(&axis) {
-                true => self.keepdims.then_some(1),
-                false => Some(size),
-            });
-        sizes.collect()
-    }
-}
-
 impl<T> Output<T> for Whole {
     type Of = T;
 
@@ -145,10 +87,7 @@ impl<T> Output<T> for Whole {
         threads: Option<Threads>,
         reducer: R,
     ) -> Result<T> {
-        let shape = source.shape()?;
-        let context = open(source, threads)?;
-        let axes = (0..shape.len()).collect();
-        let results = Reduction::new(source, context, reducer, &shape, axes)?.results()?;
+        let results = Reduction::new(source, threads, reducer, None)?.results()?;
         match results.into_iter().next() {
             Some(result) => Ok(result),
             None => unreachable!("without kept axes there is one result"),
@@ -165,12 +104,8 @@ impl<T> Output<T> for Axes {
         threads: Option<Threads>,
         reducer: R,
     ) -> Result<Reduced<T>> {
-        let shape = source.shape()?;
-        let axes = self.resolve(shape.len())?;
-        let own = self.shape(&shape, &axes);
-        let context = open(source, threads)?;
-        let items = Reduction::new(source, context, reducer, &shape, axes)?.results()?;
-        Ok(Reduced { shape: own, items })
+        let reduction = Reduction::new(source, threads, reducer, Some(&self))?;
+        Ok(Reduced { shape: reduction.shape(), items: reduction.results()? })
     }
 }
 
@@ -184,42 +119,15 @@ impl<T: Element> Output<T> for StoredAxes {
         reducer: R,
     ) -> Result<NDArray> {
         let Self { axes, builder } = self;
-        let shape = source.shape()?;
-        let reduced = axes.resolve(shape.len())?;
-        let own = axes.shape(&shape, &reduced);
-        let context = open(source, threads)?;
-        let keepdims = axes.keepdims;
-        let is_reduced: Vec<bool> = (0..shape.len()).map(|axis| reduced.contains(&axis)).collect();
-        let reduction = Reduction::new(source, context, reducer, &shape, reduced)?;
-        let size = len_of(&own, size_of::<T>());
-        if size <= SMALL {
-            let results = reduction.results()?;
-            // The arrays are no longer read.
-            drop(reduction);
-            return builder.from_slice(&results, own);
+        let reduction = Reduction::new(source, threads, reducer, Some(&axes))?;
+        let shape = reduction.shape();
+        if len_of(&shape, size_of::<T>()) > SMALL {
+            return reduction.store(builder);
         }
-        let dtype = T::dtype().to_string();
-        let arrays = reduction.context().arrays();
-        let sources = Sources { arrays: &arrays, vlmeta: false };
-        let states = Mutex::new(Vec::<S::State>::new());
-        builder.by_chunks(&own, (&dtype, size_of::<T>()), sources, &|team, scratch, number| {
-            team.by_blocks(scratch, number, &|ranges, bytes| {
-                let kept: Vec<Range<u64>> = match keepdims {
-                    true => {
-                        let kept = ranges.iter().zip(&is_reduced).filter(|(_, reduced)| !**reduced);
-                        kept.map(|(range, _)| range.clone()).collect()
-                    }
-                    false => ranges.to_vec(),
-                };
-                let mut state = states.lock().pop().unwrap_or_default();
-                for part in reduction.parts_of(&kept) {
-                    let results = reduction.results_of(&mut state, &part)?;
-                    copy_part(&bytes_of(&results), size_of::<T>(), (&part, &kept), bytes);
-                }
-                states.lock().push(state);
-                Ok(())
-            })
-        })
+        let results = reduction.results()?;
+        // The arrays are no longer read.
+        drop(reduction);
+        builder.from_slice(&results, shape)
     }
 }
 

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::super::parallel;
+use super::super::builder::Sources;
+use super::super::{NDArray, NDArrayBuilder, parallel};
+use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
-use super::source::{Source, count, each_row, space};
-use super::space::{Pieces, Space};
-use crate::Result;
+use super::source::{Source, copy_part, count, each_row, open, space};
+use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
+use crate::{Result, Threads};
 
 /// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
 /// work on parts of the reduced axes.
@@ -20,8 +22,6 @@ use crate::memory::reserve;
 const TILES: u64 = 64;
 /// The maximum size in bytes of the accumulators of a thread.
 const ACCUMULATORS: usize = 4 << 20;
-/// The size in bytes that tiles grow to, so that each accumulator is used for several items of a tile.
-const TILE: u64 = 1 << 20;
 
 /// Returns the maximum number of results that a thread computes at the same time. Each accumulator counts as at least
 /// 128 bytes, because it can allocate memory.
@@ -96,119 +96,6 @@ pub trait Reducer<T>: Sync {
     }
 }
 
-/// The axes of a reduction. This part is independent of the types of the items and the results, so that it is compiled
-/// only once.
-struct AxisPlan {
-    space: Space,
-    /// The axes that are reduced, and all other axes.
-    reduced: Vec<usize>,
-    kept: Vec<usize>,
-    /// For each axis, the distance between the positions of neighboring items on this axis.
-    steps: Vec<u64>,
-    /// The maximum number of results that a thread computes at the same time.
-    most: u64,
-}
-
-impl AxisPlan {
-    fn new(mut space: Space, reduced: Vec<usize>, most: u64) -> Self {
-        let shape = space.shape().to_vec();
-        let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
-        space.limit(&kept, most);
-        if !kept.is_empty() {
-            // The accumulators and the items of a tile may not fit in the cache together. With larger tiles, each
-            // accumulator is used for several items.
-            space.grow(&reduced, TILE);
-        }
-        let (mut steps, mut step) = (vec![0; shape.len()], 1u64);
-        for &axis in reduced.iter().rev() {
-            steps[axis] = step;
-            step = step.saturating_mul(shape[axis]);
-        }
-        Self { space, reduced, kept, steps, most }
-    }
-
-    /// Returns the size of the kept axes.
-    fn shape(&self) -> Vec<u64> {
-        self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
-    }
-
-    /// Returns the number of items that are combined to one result.
-    fn count(&self) -> u64 {
-        let sizes = self.reduced.iter().map(|&axis| self.space.shape()[axis]);
-        sizes.fold(1, |all, size| all.saturating_mul(size))
-    }
-
-    /// Returns the boxes of results that threads compute.
-    fn tiles(&self) -> Pieces<'_> {
-        self.space.tiles(&self.kept)
-    }
-
-    /// Returns the pieces of the reduced axes.
-    fn pieces(&self) -> Pieces<'_> {
-        self.space.pieces(&self.reduced)
-    }
-
-    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
-    fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
-        let mut parts = vec![ranges.to_vec()];
-        for axis in 0..ranges.len() {
-            let Some(first) = parts.first().filter(|part| count(part) as u64 > self.most) else {
-                break;
-            };
-            let inner = count(&first[axis + 1..]) as u64;
-            let step = (self.most / inner.max(1)).max(1);
-            let cut = |part: &Vec<Range<u64>>| {
-                let Range { start, end } = part[axis];
-                let starts = (start..end).step_by(step as usize);
-                let part = part.clone();
-                starts.map(move |start| {
-                    let mut part = part.clone();
-                    part[axis] = start..end.min(start + step);
-                    part
-                })
-            };
-            parts = parts.iter().flat_map(cut).collect();
-        }
-        parts
-    }
-
-    fn ranges(&self, kept: &[Range<u64>], reduced: &[Range<u64>]) -> Vec<Range<u64>> {
-        let mut ranges = vec![0..0; self.space.shape().len()];
-        for (axes, from) in [(&self.kept, kept), (&self.reduced, reduced)] {
-            axes.iter().zip(from).for_each(|(&axis, range)| ranges[axis] = range.clone());
-        }
-        ranges
-    }
-
-    /// Returns the position of the first item of a box among the items that are combined to its result.
-    fn position(&self, ranges: &[Range<u64>]) -> u64 {
-        ranges.iter().zip(&self.steps).map(|(range, step)| range.start * step).sum()
-    }
-
-    /// Returns the axes of a tile. Neighboring axes that can be processed as one axis are joined. With `positions`, the
-    /// positions of the items on this axis are evenly spaced.
-    fn groups(&self, ranges: &[Range<u64>], positions: bool) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
-        for (axis, range) in ranges.iter().enumerate() {
-            let len = (range.end - range.start) as usize;
-            if len == 1 {
-                continue;
-            }
-            let (is_kept, step) = (self.kept.contains(&axis), self.steps[axis]);
-            match groups.last_mut() {
-                Some(last)
-                    if last.is_kept == is_kept
-                        && (is_kept || !positions || last.step == step * len as u64) =>
-                {
-                    *last = Group { len: last.len * len, step, ..*last };
-                }
-                _ => groups.push(Group { len, is_kept, step }),
-            }
-        }
-        groups
-    }
-}
-
 /// A reduction of the items of a source over some axes.
 pub(super) struct Reduction<'a, S, R> {
     source: &'a S,
@@ -217,31 +104,84 @@ pub(super) struct Reduction<'a, S, R> {
     axes: AxisPlan,
 }
 
+/// Starts the evaluation of a source, and plans its reduction over these axes, or over all axes. This part is
+/// independent of the reducer.
+fn plan<'a, S: Source>(
+    source: &'a S,
+    threads: Option<Threads>,
+    axes: Option<&Axes>,
+    most: u64,
+) -> Result<(Context<'a>, AxisPlan)> {
+    let shape = source.shape()?;
+    let reduced =
+        axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| axes.resolve(shape.len()))?;
+    let context = open(source, threads)?;
+    let keepdims = axes.is_some_and(|axes| axes.keepdims);
+    Ok((context, AxisPlan::new(space(source, &shape)?, reduced, keepdims, most)))
+}
+
+/// Computes the results in a box of the kept axes, and calls its last argument with their bytes.
+type Compute<'a> = dyn Fn(&[Range<u64>], &mut dyn FnMut(&[u8])) -> Result<()> + Sync + 'a;
+
+/// Creates an array of results. This part is independent of the source and of the reducer.
+fn store(
+    context: &Context<'_>,
+    axes: &AxisPlan,
+    builder: NDArrayBuilder,
+    (dtype, size): (&str, usize),
+    compute: &Compute<'_>,
+) -> Result<NDArray> {
+    let arrays = context.arrays();
+    let sources = Sources { arrays: &arrays, vlmeta: false };
+    let shape = axes.result_shape();
+    builder.by_chunks(&shape, (dtype, size), sources, &|team, scratch, number| {
+        team.by_blocks(scratch, number, &|ranges, bytes| {
+            let kept = axes.kept_ranges(ranges);
+            axes.parts_of(&kept).into_iter().try_for_each(|part| {
+                compute(&part, &mut |results| copy_part(results, size, (&part, &kept), bytes))
+            })
+        })
+    })
+}
+
 impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
+    /// Prepares a reduction over these axes, or over all axes.
     pub(super) fn new(
         source: &'a S,
-        context: Context<'a>,
+        threads: Option<Threads>,
         reducer: R,
-        shape: &[u64],
-        reduced: Vec<usize>,
+        axes: Option<&Axes>,
     ) -> Result<Self> {
         let most = most_results::<R::Accumulator>();
-        let axes = AxisPlan::new(space(source, shape)?, reduced, most);
+        let (context, axes) = plan(source, threads, axes, most)?;
         Ok(Self { source, context, reducer, axes })
     }
 
-    pub(super) fn context(&self) -> &Context<'a> {
-        &self.context
+    /// Returns the shape of the results.
+    pub(super) fn shape(&self) -> Vec<u64> {
+        self.axes.result_shape()
     }
 
-    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
-    pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
-        self.axes.parts_of(ranges)
+    /// Creates an array of the results. Threads compute the results block by block.
+    pub(super) fn store(&self, builder: NDArrayBuilder) -> Result<NDArray>
+    where
+        R::Result: Element,
+    {
+        let dtype = R::Result::dtype().to_string();
+        let states = Mutex::new(Vec::<S::State>::new());
+        let item = (&*dtype, size_of::<R::Result>());
+        store(&self.context, &self.axes, builder, item, &|part, put| {
+            let state = states.lock().pop();
+            let mut state = state.unwrap_or_default();
+            put(&bytes_of(&self.results_of(&mut state, part)?));
+            states.lock().push(state);
+            Ok(())
+        })
     }
 
     /// Returns all results, in C order.
     pub(super) fn results(&self) -> Result<Vec<R::Result>> {
-        let (shape, tiles) = (self.axes.shape(), self.axes.tiles());
+        let (shape, tiles) = (self.axes.kept_shape(), self.axes.tiles());
         let len = self.context.allowed_len::<R::Result>(&shape)?;
         let mut all = Vec::new();
         reserve(&mut all, len, DOING)?;
@@ -331,11 +271,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     /// Computes the results in a box of the kept axes on this thread.
-    pub(super) fn results_of(
-        &self,
-        state: &mut S::State,
-        ranges: &[Range<u64>],
-    ) -> Result<Vec<R::Result>> {
+    fn results_of(&self, state: &mut S::State, ranges: &[Range<u64>]) -> Result<Vec<R::Result>> {
         let pieces = self.axes.pieces();
         let mut all = self.start(ranges);
         for piece in (0..pieces.count()).filter_map(|number| pieces.get(number)) {
@@ -420,13 +356,4 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             }
         }
     }
-}
-
-/// Some neighboring axes of a tile, which are all kept or all reduced.
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    len: usize,
-    is_kept: bool,
-    /// The distance between the positions of neighboring items.
-    step: u64,
 }

@@ -1,24 +1,22 @@
 //! The reductions.
 
-use std::marker::PhantomData;
-
 use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::number::{Accumulator, Numeric, each_in_rows};
 use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
-/// A reduction by accumulators. `finish` returns the result of an accumulator and the number of its items.
-pub(super) struct Combine<A, F, const ORDERED: bool> {
-    pub(super) finish: F,
-    pub(super) accumulator: PhantomData<fn() -> A>,
+/// A reduction by accumulators.
+pub(super) struct Combine<'a, A, R, const ORDERED: bool> {
+    /// Returns the result of an accumulator and the number of its items. Not a type parameter: the reduction would be
+    /// compiled for each closure, and a closure has a separate type for each source and each form of the results.
+    pub(super) finish: &'a (dyn Fn(A, u64) -> Result<R> + Sync),
 }
 
-impl<T, A, F, R, const ORDERED: bool> Reducer<T> for Combine<A, F, ORDERED>
+impl<T, A, R, const ORDERED: bool> Reducer<T> for Combine<'_, A, R, ORDERED>
 where
     T: Copy,
     A: Accumulator<T>,
     R: Clone + Send,
-    F: Fn(A, u64) -> Result<R> + Sync,
 {
     type Accumulator = A;
     type Result = R;
