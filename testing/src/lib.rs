@@ -1,4 +1,4 @@
-//! Random numbers and data for tests, the same on every machine.
+//! Random numbers and data for tests, the same on every machine, and the byte order of this machine.
 
 pub mod mutants;
 
@@ -9,6 +9,22 @@ pub fn repeats(long: usize) -> usize {
         percent.parse().expect("BLOSC2_TEST_REPEATS is a whole number, in percent")
     });
     (long * percent).div_ceil(100).max(1)
+}
+
+/// The character of the byte order of this machine in a dtype.
+pub const NATIVE_ORDER: &str = if cfg!(target_endian = "little") { "<" } else { ">" };
+/// The character of the other byte order in a dtype.
+pub const OTHER_ORDER: &str = if cfg!(target_endian = "little") { ">" } else { "<" };
+
+/// Converts a little-endian dtype, or a text that contains one, to native byte order.
+pub fn native(dtype: &str) -> String {
+    dtype.replace('<', NATIVE_ORDER)
+}
+
+/// Returns the bytes of a number in the other byte order, from those in native byte order or the reverse.
+pub fn swapped<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    bytes.reverse();
+    bytes
 }
 
 /// A small random number generator with the same sequence on every machine (SplitMix64).

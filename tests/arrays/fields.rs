@@ -6,7 +6,7 @@ use blosc2::{
     AxisSelection, CParams, DParams, Element, ErrorKind, NDArray, Selection, Special, Threads,
 };
 
-use crate::common::native;
+use crate::common::{OTHER_ORDER, native, swapped};
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
 #[repr(C)]
@@ -134,13 +134,9 @@ fn writing_a_field_leaves_the_others() {
 
 #[test]
 fn fields_in_another_byte_order_are_written_in_it() {
-    let (order, swapped): (_, fn(f64) -> [u8; 8]) = match cfg!(target_endian = "little") {
-        true => ('>', f64::to_be_bytes),
-        false => ('<', f64::to_le_bytes),
-    };
-    let dtype = format!("[('a', '{order}u2'), ('b', '{order}f8')]");
-    let seven = 7u16.swap_bytes().to_ne_bytes();
-    let item: Vec<u8> = [&seven[..], &swapped(0.5)].concat();
+    let dtype = format!("[('a', '{OTHER_ORDER}u2'), ('b', '{OTHER_ORDER}f8')]");
+    let seven = swapped(7u16.to_ne_bytes());
+    let item: Vec<u8> = [&seven[..], &swapped(0.5f64.to_ne_bytes())].concat();
     let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], &dtype, 10).unwrap();
     let refused = array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
@@ -152,7 +148,7 @@ fn fields_in_another_byte_order_are_written_in_it() {
         [0.5, 1.5, 2.5, 0.5, 0.5, 0.5]
     );
     assert_eq!(array.field("a").unwrap().read_all::<u16>().unwrap(), [7, 7, 7, 7, 7, 9]);
-    let second = [&seven[..], &swapped(1.5)].concat();
+    let second = [&seven[..], &swapped(1.5f64.to_ne_bytes())].concat();
     assert_eq!(array.bytes().read(1..2).unwrap(), second);
 }
 
@@ -223,8 +219,7 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     // Items of 8 bytes, two fields of 4; two columns.
     let items: Vec<[u32; 2]> = (0..200).map(|number| [number, !number]).collect();
     let bytes: Vec<u8> = items.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
-    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    let dtype = format!("[('a', '{order}u4'), ('b', '{order}u4')]");
+    let dtype = native("[('a', '<u4'), ('b', '<u4')]");
     let builder = NDArray::builder().chunks([100, 1]).blocks([10, 1]);
     let array = builder.from_bytes(&bytes, [100, 2], &dtype, 8).unwrap();
     let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
@@ -233,15 +228,9 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
 
 #[test]
 fn fields_in_another_byte_order_are_converted() {
-    let order = if cfg!(target_endian = "little") { '>' } else { '<' };
-    let dtype = format!("[('a', 'u1'), ('b', '{order}i4')]");
-    let bytes: Vec<u8> = (0..50i32)
-        .flat_map(|number| {
-            let mut word = number.to_ne_bytes();
-            word.reverse();
-            [&[7][..], &word].concat()
-        })
-        .collect();
+    let dtype = format!("[('a', 'u1'), ('b', '{OTHER_ORDER}i4')]");
+    let bytes: Vec<u8> =
+        (0..50i32).flat_map(|number| [&[7][..], &swapped(number.to_ne_bytes())].concat()).collect();
     let mut array = NDArray::builder().from_bytes(&bytes, [50], &dtype, 5).unwrap();
     assert_eq!(array.field("a").unwrap().read::<u8>(..3).unwrap(), [7, 7, 7]);
     let error = array.field("b").unwrap().read_all::<i32>().unwrap_err();

@@ -16,16 +16,13 @@ use std::process::Command;
 
 use blosc2::{Codec, ErrorKind, Filter};
 #[allow(unused_imports)]
-pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records, repeats};
+pub(crate) use blosc2_testing::{
+    KINDS, Kind, OTHER_ORDER, Rng, data, native, records, repeats, swapped,
+};
 
 /// Whether C reads valid frames. On big-endian processors, it reads and writes the offsets of chunks in native byte
 /// order.
 pub(crate) const C_READS_FRAMES: bool = cfg!(target_endian = "little");
-
-/// Converts a little-endian dtype to native byte order.
-pub(crate) fn native(dtype: &str) -> String {
-    if cfg!(target_endian = "little") { dtype.to_owned() } else { dtype.replace('<', ">") }
-}
 
 /// The codecs of this build that support dictionaries.
 pub(crate) fn dictionary_codecs() -> Vec<Codec> {

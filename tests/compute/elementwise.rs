@@ -6,7 +6,7 @@ use half::f16;
 use ndarray::ArrayD;
 use num_complex::Complex;
 
-use crate::common::{Rng, repeats};
+use crate::common::{OTHER_ORDER, Rng, repeats, swapped};
 use crate::samples::{Viewed, cut, made, model, random_shape, shape_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
@@ -185,18 +185,12 @@ fn operands_of_all_kinds_are_combined_by_broadcasting() {
 
 #[test]
 fn items_of_both_byte_orders_and_of_all_types_are_computed() {
-    /// The bytes of a number in the other byte order.
-    fn swapped<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-        bytes.reverse();
-        bytes
-    }
-
     fn check_type<T, U>(kind: &str, rng: &mut Rng, item: impl Fn(&mut Rng) -> T, bytes: fn(T) -> U)
     where
         T: Element + PartialEq + std::fmt::Debug,
         U: AsRef<[u8]>,
     {
-        let dtype = &format!("{}{kind}", if cfg!(target_endian = "little") { '>' } else { '<' });
+        let dtype = &format!("{OTHER_ORDER}{kind}");
         let shape = random_shape(rng, 300);
         let count = shape.iter().product::<u64>() as usize;
         let items: Vec<T> = (0..count).map(|_| item(rng)).collect();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2::{ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, ColumnKind, ColumnSpec, Data, Schema};
+use blosc2_testing::{OTHER_ORDER, swapped};
 
 /// A table in a directory with two columns and five rows. The first row is deleted.
 struct Table {
@@ -90,11 +91,11 @@ fn items_that_differ_from_the_schema_are_not_changed() {
     table.refuses(ErrorKind::Unsupported, |table| table.update("text", [0, 2], texts()));
 
     let table = Table::new(ColumnKind::Utf8);
-    let dtype = if cfg!(target_endian = "big") { "<i8" } else { ">i8" };
-    let mut swapped = NDArray::builder().full_bytes(&[0; 8], [5], dtype).unwrap();
-    let bytes: Vec<u8> = (0..5i64).flat_map(|id| id.swap_bytes().to_ne_bytes()).collect();
-    swapped.bytes_mut().write(.., &bytes).unwrap();
-    replace(&table.file("_cols/id.b2nd"), &swapped);
+    let dtype = &format!("{OTHER_ORDER}i8");
+    let mut ids = NDArray::builder().full_bytes(&[0; 8], [5], dtype).unwrap();
+    let bytes: Vec<u8> = (0..5i64).flat_map(|id| swapped(id.to_ne_bytes())).collect();
+    ids.bytes_mut().write(.., &bytes).unwrap();
+    replace(&table.file("_cols/id.b2nd"), &ids);
     let mut open = table.open();
     let error = open.update("id", [0], Data::items(&[7i64])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");

@@ -11,7 +11,7 @@ use blosc2::{
 use blosc2_format::Limits;
 use blosc2_format::frame::Header;
 
-use crate::common::{Kind, Rng, data, kind, listing, native};
+use crate::common::{Kind, OTHER_ORDER, Rng, data, kind, listing, native};
 
 /// The errors of all ways of opening; all of them have to fail in the same way.
 fn open_errors(path: &Path) -> [Error; 3] {
@@ -409,8 +409,8 @@ fn items_of_another_type_are_refused_and_both_types_named() {
     let make = |dtype: &str, bytes: &[u8], size| {
         NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
     };
-    let other = if cfg!(target_endian = "little") { ">i4" } else { "<i4" };
-    assert_eq!(kind(make(other, &[0; 8], 4).read_all::<i32>()), ErrorKind::TypeMismatch);
+    let other = format!("{OTHER_ORDER}i4");
+    assert_eq!(kind(make(&other, &[0; 8], 4).read_all::<i32>()), ErrorKind::TypeMismatch);
     let two = [1i32.to_ne_bytes(), 2i32.to_ne_bytes()].concat();
     assert_eq!(make(&native("<i4"), &two, 4).read_all::<i32>().unwrap(), [1, 2]);
     for dtype in ["|u1", "<u1", ">u1", "u1"] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{assert_same, run_python};
+use crate::common::{OTHER_ORDER, assert_same, run_python};
 use blosc2::{Dtype, Element, ErrorKind, NDArray};
 use half::f16;
 use num_complex::Complex;
@@ -175,7 +175,6 @@ fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn items_of_the_other_byte_order_have_the_values_that_numpy_sees() {
     let folder = tempfile::tempdir().unwrap();
-    let order = if cfg!(target_endian = "little") { ">" } else { "<" };
     let script = r#"
 kinds = "i2 i4 i8 u2 u4 u8 f2 f4 f8 c8 c16".split()
 for kind in kinds:
@@ -183,7 +182,7 @@ for kind in kinds:
     blosc2.asarray(data, urlpath=kind + ".b2nd", chunks=(2, 3), blocks=(2, 2))
 print(len(kinds))
 "#;
-    python(&format!("ORDER = {order:?}\n{script}"), folder.path());
+    python(&format!("ORDER = '{OTHER_ORDER}'\n{script}"), folder.path());
     let folder = folder.path();
     check_turned(folder, "i2", |item| i16::from(item) * 2);
     check_turned(folder, "i4", |item| i32::from(item) * 2);
@@ -207,7 +206,7 @@ for kind in "i2 i4 i8 u2 u4 u8 f2 f4 f8 c8 c16".split():
     assert np.array_equal(array[...], expected), (kind, array[...])
 print(1)
 "#;
-    python(&format!("ORDER = {order:?}\n{script}"), folder);
+    python(&format!("ORDER = '{OTHER_ORDER}'\n{script}"), folder);
 }
 
 #[test]

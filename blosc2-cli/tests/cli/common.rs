@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
 use blosc2::{CParams, NDArray, SChunk};
+pub(crate) use blosc2_testing::{OTHER_ORDER, native};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,8 +47,12 @@ impl Folder {
 
     /// Starts the command, with pipes as stdin and stderr.
     pub(crate) fn start(&self, args: &[&str], stdout: Stdio) -> Child {
-        let mut command = Command::new(PROGRAM);
-        command.current_dir(self.0.path()).args(args).stdin(Stdio::piped());
+        self.spawn(Command::new(PROGRAM).args(args), stdout)
+    }
+
+    /// Starts a program in the folder, with pipes as stdin and stderr.
+    pub(crate) fn spawn(&self, command: &mut Command, stdout: Stdio) -> Child {
+        command.current_dir(self.0.path()).stdin(Stdio::piped());
         command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -156,9 +161,4 @@ pub(crate) fn old_files() -> Vec<(String, Vec<u8>)> {
     // Codecs that no longer exist, and files that were never readable.
     let lost = ["lizard", "a3_zstd", "NEGATIVE", "QUIRK_blosclz_delta"];
     all.into_iter().filter(|(path, _)| !lost.iter().any(|each| path.contains(each))).collect()
-}
-
-/// Converts a little-endian dtype to native byte order.
-pub(crate) fn native(dtype: &str) -> String {
-    if cfg!(target_endian = "little") { dtype.to_owned() } else { dtype.replace('<', ">") }
 }

@@ -374,21 +374,18 @@ fn start_reading(folder: &Folder, args: &[&str]) -> Child {
     folder.start(args, Stdio::piped())
 }
 
-/// Starts the command with the default action of each signal, if `env` of this system can set it. The tests may run with
+/// The command with the default action of each signal, if `env` of this system can set it. The tests may run with
 /// ignored signals, in the background for example. The command would then ignore them too.
 #[cfg(unix)]
-fn start_with_default_signals(folder: &Folder, args: &[&str]) -> Child {
+fn with_default_signals() -> Command {
     const DEFAULT: &str = "--default-signal";
     let probe = Command::new("env").args([DEFAULT, "true"]).stderr(Stdio::null()).status();
-    let mut command = if probe.is_ok_and(|status| status.success()) {
-        let mut command = Command::new("env");
-        command.args([DEFAULT, PROGRAM]);
-        command
-    } else {
-        Command::new(PROGRAM)
-    };
-    command.current_dir(folder.path("")).args(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    if !probe.is_ok_and(|status| status.success()) {
+        return Command::new(PROGRAM);
+    }
+    let mut command = Command::new("env");
+    command.args([DEFAULT, PROGRAM]);
+    command
 }
 
 /// Sends a signal and waits for the end of the command.
@@ -424,7 +421,7 @@ fn ctrl_c_leaves_no_file() {
             continue;
         }
         let folder = Folder::new();
-        let mut child = start_with_default_signals(&folder, args);
+        let mut child = folder.spawn(with_default_signals().args(args), Stdio::null());
         let stdin = feed(&mut child);
         child.stdin = Some(stdin);
         // The write above ends when the pipe has room for the rest of it, so at least 7 MiB are read.
@@ -441,12 +438,7 @@ fn ignored_signals_stay_ignored() {
     let folder = Folder::new();
     let mut command = Command::new("nohup");
     command.arg(PROGRAM).args(["import", "-", "a.b2nd", "--dtype", "u1", "--shape", "10"]);
-    command
-        .current_dir(folder.path(""))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let mut child = folder.spawn(&mut command, Stdio::null());
     let mut stdin = child.stdin.take().unwrap();
     // After these bytes are read, the handlers are in place.
     stdin.write_all(&[1; 5]).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use blosc2::{CParams, NDArray, SChunk};
 
-use crate::common::{Folder, native, old_files};
+use crate::common::{Folder, OTHER_ORDER, native, old_files};
 
 /// Creates an array of this dtype from the bytes of its items.
 fn array(folder: &Folder, dtype: &str, shape: &[u64], bytes: &[u8]) {
@@ -274,8 +274,8 @@ fn items_without_a_dtype() {
     folder.schunk("a.b2frame", &CParams::new());
     assert_eq!(text(&folder, &["a.b2frame", "--slice=98:102"]), "[ 98  99 100 101]\n");
     let little = cfg!(target_endian = "little");
-    let swapped = if little { "--dtype=>u2" } else { "--dtype=<u2" };
-    assert_eq!(text(&folder, &["a.b2frame", "--slice=3", swapped]), "768\n");
+    let dtype = format!("--dtype={OTHER_ORDER}u2");
+    assert_eq!(text(&folder, &["a.b2frame", "--slice=3", &dtype]), "768\n");
     // Items of another size: two items of two bytes are one of four bytes.
     let line = text(&folder, &["a.b2frame", "--slice=-2:", &native("--dtype=<u4")]);
     let both = |one: u32, other| if little { one | other << 16 } else { one << 16 | other };

@@ -1,3 +1,5 @@
+use blosc2_testing::{NATIVE_ORDER, OTHER_ORDER};
+
 use super::*;
 
 /// Texts of Python's `str(dtype)` (`dtype.str` of types without parts), the bytes of an item, and what
@@ -315,16 +317,13 @@ fn types_are_built() {
 #[test]
 fn hidden_ones_take_no_time() {
     // Items of zero bytes; there can be many, and one is a field in the other byte order.
-    let other = if cfg!(target_endian = "little") { ">" } else { "<" };
-    let dtype = parse(&format!("[('a', '{other}U', (65536, 32767)), ('b', 'i1')]"));
+    let dtype = parse(&format!("[('a', '{OTHER_ORDER}U', (65536, 32767)), ('b', 'i1')]"));
     assert!(!dtype.is_native());
     assert!(dtype.swap_plan().unwrap().is_empty());
 }
 
 #[test]
 fn byte_orders_are_turned() {
-    let other = if cfg!(target_endian = "little") { ">" } else { "<" };
-    let native = if cfg!(target_endian = "little") { "<" } else { ">" };
     for (dtype, before, after) in [
         ("@i2", "abcd", "badc"),
         ("@f8", "abcdefgh", "hgfedcba"),
@@ -358,7 +357,7 @@ fn byte_orders_are_turned() {
         ("@i4", "abcdefg", "dcbaefg"),
         ("[('a', '@i2'), ('b', 'i1')]", "abcde", "bacde"),
     ] {
-        let dtype = parse(&dtype.replace('@', other).replace('~', native));
+        let dtype = parse(&dtype.replace('@', OTHER_ORDER).replace('~', NATIVE_ORDER));
         let plan = dtype.swap_plan().unwrap();
         let mut items = before.as_bytes().to_vec();
         plan.apply(&mut items);
@@ -374,7 +373,7 @@ fn byte_orders_are_turned() {
         let text = format!(
             "{{'names': ['a', 'b'], 'formats': ['{first}', '{second}'], 'offsets': [0, 0], 'itemsize': 4}}"
         );
-        let dtype = parse(&text.replace('@', other).replace('~', native));
+        let dtype = parse(&text.replace('@', OTHER_ORDER).replace('~', NATIVE_ORDER));
         assert!(matches!(dtype.swap_plan(), Err(Error::Unsupported(_))), "{dtype}");
     }
 }

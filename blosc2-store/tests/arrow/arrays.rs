@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field};
 use blosc2::{Dtype, ErrorKind, NDArray};
 use blosc2_store::arrow::{field, from_arrow, from_record_batch, to_arrow, to_record_batch};
-use blosc2_testing::Rng;
+use blosc2_testing::{Rng, native};
 
 /// Dtypes that Arrow has a type for. The byte order of the second one is not native on most machines.
 const DTYPES: [&str; 28] = [
@@ -169,7 +169,7 @@ fn strings_dates_and_structures_have_their_types() {
     let expected: ArrayRef = Arc::new(StringArray::from(vec!["añ", "", "xyz"]));
     assert_eq!(&texts, &expected);
     let back = from_arrow(NDArray::builder(), &field("t", &array).unwrap(), &texts).unwrap();
-    let native = if cfg!(target_endian = "little") { "<U3" } else { ">U3" };
+    let native = &native("<U3");
     assert_eq!(back.dtype_str(), Some(native));
     assert_eq!(&to_arrow(&back, ..).unwrap(), &expected);
 
