@@ -46,6 +46,9 @@ const LARGE_ARRAYS: &str = "expressions_of_4_gib_take_little_memory";
 
 /// Runs every test, and prints how long each step took.
 pub(crate) fn test(extent: Extent) -> Result<()> {
+    if extent != Extent::Quick {
+        run::compile_once();
+    }
     let mut steps = Steps::new("test");
     run_steps(&mut steps, extent)?;
     steps.finish();
