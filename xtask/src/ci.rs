@@ -47,6 +47,7 @@ pub(crate) fn ci() -> Result<()> {
         steps.step(name, step)?;
     }
     test::run_steps(&mut steps, Extent::Normal)?;
+    test::other_configurations(&mut steps, Extent::Normal)?;
     for (name, step) in AFTER {
         steps.step(name, step)?;
     }

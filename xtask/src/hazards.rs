@@ -17,7 +17,7 @@ use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::runner::in_memory;
+use crate::runner::{in_memory, processors};
 use crate::sanitize::{ADDRESS, PACKAGES};
 use crate::{run, vendor};
 
@@ -130,7 +130,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processors();
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::thread;
 
 use crate::run;
 
@@ -13,7 +14,7 @@ pub(crate) const LONG: &str = "100";
 /// The number of repeats without the variable.
 pub(crate) const NORMAL: &str = "3";
 /// Between edits, and when the same tests run again in another configuration.
-pub(crate) const FEW: &str = "2";
+pub(crate) const FEW: &str = "1";
 
 /// Lets a command create temporary files in memory, if the system has such a file system with enough space: many tests
 /// write small files, which takes a quarter of their time on a disk. `cargo xtask test --long` uses the disk.
@@ -40,6 +41,17 @@ pub(crate) fn tests(choice: &[&str], args: &[&str]) -> Command {
         probe.status().is_ok_and(|status| status.success())
     });
     let mut command = run::cargo(if *NEXTEST { &["nextest", "run"][..] } else { &["test"] });
+    if *NEXTEST {
+        command.arg("--test-threads").arg((processors() + WAITING).to_string());
+    }
     command.arg("--no-fail-fast").args(choice).arg("--").args(args);
     command
+}
+
+/// The number of tests that run in addition to one per processor: some tests wait, for example for another process.
+const WAITING: usize = 2;
+
+/// The number of processors that this program may use.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }

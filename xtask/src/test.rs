@@ -1,8 +1,7 @@
-//! `cargo xtask test`: all setup, then every test of the default build. `cargo xtask ci` adds tests with other features.
+//! `cargo xtask test`: all setup, then every test of the default build.
 //!
-//! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; the workspace with
-//! environment variables by which C-Blosc2 overrides parameters; `blosc2` on an installed libblosc2 (the feature
-//! `system`, with the library of the Python wheel); and the first example under valgrind.
+//! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; and the first
+//! example under valgrind. `--long` and `cargo xtask ci` add [`other_configurations`].
 //!
 //! The rounds on the default build select tests of the default members of the workspace: a selection of packages would
 //! have other features, and nearly everything would be compiled again.
@@ -51,6 +50,9 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     }
     let mut steps = Steps::new("test");
     run_steps(&mut steps, extent)?;
+    if extent == Extent::Long {
+        other_configurations(&mut steps, extent)?;
+    }
     steps.finish();
     Ok(())
 }
@@ -74,9 +76,15 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     steps.step("tests", || all(&venv, extent))?;
     steps.step("documentation's examples", || run::run(&mut run::cargo(["test", "--doc"])))?;
     steps.step("largest buffers", large_if_there_is_room)?;
-    steps.step("with C's variables", || environment(&venv, extent))?;
-    steps.step("installed library", || system(&venv))?;
     steps.step("valgrind", valgrind)
+}
+
+/// Tests with environment variables by which C-Blosc2 overrides parameters, and of `blosc2` on an installed libblosc2
+/// (the feature `system`, with the library of the Python wheel).
+pub(crate) fn other_configurations(steps: &mut Steps, extent: Extent) -> Result<()> {
+    let venv = Venv::with(BLOSC2)?;
+    steps.step("with C's variables", || environment(&venv, extent))?;
+    steps.step("installed library", || system(&venv))
 }
 
 /// Runs `cargo test` with these arguments, and with the environment that the tests need.
@@ -149,7 +157,9 @@ fn available_memory() -> Option<u64> {
 
 /// Passes the paths of Python and of the library of its wheel to the tests.
 pub(crate) fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
-    Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
+    command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);
+    // NumPy starts threads that wait actively, which takes half of the time of `import blosc2`.
+    Ok(command.env("OPENBLAS_NUM_THREADS", "1"))
 }
 
 /// Variables with which upstream overrides the parameters of a program.
