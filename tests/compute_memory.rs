@@ -82,7 +82,7 @@ fn check(len: u64) {
 
 #[test]
 fn expressions_take_little_memory() {
-    check(128 << 20);
+    check(64 << 20);
 }
 
 #[test]

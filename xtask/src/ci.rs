@@ -41,7 +41,7 @@ const AFTER: [Step; 7] = [
 
 /// Runs all steps and stops at the first failure.
 pub(crate) fn ci() -> Result<()> {
-    run::compile_once();
+    run::use_fast_build();
     let mut steps = Steps::new("ci");
     for (name, step) in BEFORE {
         steps.step(name, step)?;

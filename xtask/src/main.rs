@@ -60,13 +60,14 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Run all tests in several configurations, one of them with the feature `system`, and one example under valgrind
+    /// Run all tests of the default build, and one example under valgrind
     Test {
         /// Run only the tests that are sufficient for most edits: the default build, without Python, with few repeats
         /// of tests with random data
         #[arg(long, conflicts_with_all = ["long", "large", "args"])]
         quick: bool,
-        /// Repeat tests with random data thirty times as often, and run more tests with C-Blosc2's environment variables
+        /// Repeat tests with random data thirty times as often; also run tests with C-Blosc2's environment variables,
+        /// and with the feature `system`
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
         /// Run only the tests of the largest buffers and arrays, which need 7 GiB of memory, and disk space

@@ -203,7 +203,7 @@ impl Here {
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", "/root")
             .env("CARGO_TARGET_DIR", self.folder.join("build"))
-            .envs(run::COMPILE_ONCE)
+            .envs(run::FAST_BUILD)
             .env("BLOSC2_TEST_EXCHANGE", &exchange)
             .env("BLOSC2_TEST_PLATFORM", target)
             .env("WINEDEBUG", "-all")

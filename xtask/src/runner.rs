@@ -1,5 +1,6 @@
 //! Running tests: with nextest if it is installed, which uses the processors best, otherwise with `cargo test`.
 
+use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -13,7 +14,8 @@ pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
 pub(crate) const LONG: &str = "100";
 /// The number of repeats without the variable.
 pub(crate) const NORMAL: &str = "3";
-/// Between edits, and when the same tests run again in another configuration.
+/// Between edits, and when the same tests run again in another configuration: with C's variables, under a sanitizer, or
+/// on another platform.
 pub(crate) const FEW: &str = "1";
 
 /// Lets a command create temporary files in memory, if the system has such a file system with enough space: many tests
@@ -41,7 +43,7 @@ pub(crate) fn tests(choice: &[&str], args: &[&str]) -> Command {
         probe.status().is_ok_and(|status| status.success())
     });
     let mut command = run::cargo(if *NEXTEST { &["nextest", "run"][..] } else { &["test"] });
-    if *NEXTEST {
+    if *NEXTEST && env::var_os("NEXTEST_TEST_THREADS").is_none() {
         command.arg("--test-threads").arg((processors() + WAITING).to_string());
     }
     command.arg("--no-fail-fast").args(choice).arg("--").args(args);

@@ -24,7 +24,7 @@ pub(crate) enum Extent {
     /// The tests for most edits: the default build, without Python, with few repeats of tests with random data.
     Quick,
     Normal,
-    /// With all repeats of tests with random data.
+    /// With all repeats of tests with random data, and [`other_configurations`].
     Long,
 }
 
@@ -43,10 +43,10 @@ const LARGE_FILES: &str = "arrays_larger_than_memory_go_through";
 /// The test of the memory that expressions of arrays of 4 GiB take.
 const LARGE_ARRAYS: &str = "expressions_of_4_gib_take_little_memory";
 
-/// Runs every test, and prints how long each step took.
+/// Runs the tests, and prints how long each step took.
 pub(crate) fn test(extent: Extent) -> Result<()> {
     if extent != Extent::Quick {
-        run::compile_once();
+        run::use_fast_build();
     }
     let mut steps = Steps::new("test");
     run_steps(&mut steps, extent)?;
@@ -57,7 +57,7 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// The steps of [`test()`], as a part of another command.
+/// The steps of the default build, also as a part of another command.
 pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     steps.step("sources", || vendor::vendor(false))?;
     if extent == Extent::Quick {
@@ -155,7 +155,7 @@ fn available_memory() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse().ok().map(|kib: u64| kib << 10)
 }
 
-/// Passes the paths of Python and of the library of its wheel to the tests.
+/// Passes the paths of Python and of the library of its wheel to the tests, and limits the threads of NumPy.
 pub(crate) fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
     command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);
     // NumPy starts threads that wait actively, which takes half of the time of `import blosc2`.

@@ -169,8 +169,7 @@ fn strings_dates_and_structures_have_their_types() {
     let expected: ArrayRef = Arc::new(StringArray::from(vec!["añ", "", "xyz"]));
     assert_eq!(&texts, &expected);
     let back = from_arrow(NDArray::builder(), &field("t", &array).unwrap(), &texts).unwrap();
-    let native = &native("<U3");
-    assert_eq!(back.dtype_str(), Some(native));
+    assert_eq!(back.dtype_str(), Some(&*native("<U3")));
     assert_eq!(&to_arrow(&back, ..).unwrap(), &expected);
 
     let array = NDArray::builder().from_bytes(b"ab\0c\0\0", &[2], "|S3", 3).unwrap();

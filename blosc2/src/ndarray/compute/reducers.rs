@@ -7,8 +7,9 @@ use crate::{Error, ErrorKind, Result};
 
 /// A reduction by accumulators.
 pub(super) struct Combine<'a, A, R, const ORDERED: bool> {
-    /// Returns the result of an accumulator and the number of its items. Not a type parameter: the reduction would be
-    /// compiled for each closure, and a closure has a separate type for each source and each form of the results.
+    /// Computes a result from an accumulator and the number of its items. This is not a type parameter, because the
+    /// reduction would then be compiled for each closure, and a closure has a separate type for each source and each
+    /// form of the results.
     pub(super) finish: &'a (dyn Fn(A, u64) -> Result<R> + Sync),
 }
 
