@@ -29,12 +29,11 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 7] = [
+const AFTER: [Step; 6] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
     ("package", package::package),
-    ("object storage, Arrow, plugins", integrations::quick),
-    ("no codecs", no_codecs),
+    ("object storage, Arrow", integrations::quick),
     ("hazards", || on_linux(hazards::quick)),
     ("address sanitizer", || on_linux(sanitize::quick)),
 ];
@@ -115,11 +114,6 @@ fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
 fn formats_without_c() -> Result<()> {
     let check = ["clippy", "-p", "blosc2-format", "--no-default-features", "--", "-D", "warnings"];
     run::run(run::cargo(check).env("CC", "there-is-no-c-compiler"))
-}
-
-/// Without the optional codecs, the library works with the others.
-fn no_codecs() -> Result<()> {
-    run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
 }
 
 fn check_api() -> Result<()> {

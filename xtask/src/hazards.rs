@@ -18,7 +18,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::runner::{in_memory, processors};
-use crate::sanitize::{ADDRESS, PACKAGES};
+use crate::sanitize::{ADDRESS, SELECTION};
 use crate::{run, vendor};
 
 /// A test that takes longer than this hangs.
@@ -188,7 +188,7 @@ fn traced() -> Result<()> {
 fn build(unhardened: bool) -> Result<PathBuf> {
     let args: Vec<&str> = ["test", "--no-run", "--message-format=json", "--test", "hazards"]
         .into_iter()
-        .chain(PACKAGES)
+        .chain(SELECTION)
         .collect();
     let mut command = ADDRESS.cargo(&args, "")?;
     if unhardened {

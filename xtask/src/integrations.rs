@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 
 use crate::python::{ARROW, BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
-use crate::runner::tests;
 use crate::steps::Steps;
 use crate::vendor;
 
@@ -56,21 +55,13 @@ fn object_store_docs() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Tests, without Python, what needs other features than those of the default build: `blosc2-object-store` with object
-/// stores in memory and in folders, the feature `arrow` of `blosc2-store`, and the feature `dynamic-plugins` of `blosc2`
-/// (a plugin is loaded on request only). It is one build, because nearly everything is compiled for it. The libraries
-/// for servers compile slowly and are left out. A step of `cargo xtask ci`.
+/// Tests, without Python, `blosc2-object-store` with object stores in memory and in folders, and the feature `arrow` of
+/// `blosc2-store`. With these features, `blosc2` and what it depends on are those of the default build. The libraries for
+/// servers compile slowly and are left out. A step of `cargo xtask ci`.
 pub(crate) fn quick() -> Result<()> {
-    const BUILD: [&str; 4] = [
-        "--workspace",
-        "--no-default-features",
-        "--features",
-        "zlib,zstd,fs,dynamic-plugins,blosc2-store/arrow",
-    ];
-    let choice = ["test", "--test", "all", "--test", "arrow"];
-    run::run(run::cargo(choice).args(BUILD))?;
-    let choice = [&BUILD[..], &["--test", "processes"]].concat();
-    run::run(&mut tests(&choice, &["process::"]))
+    let choice = ["test", "--test", "all", "--test", "arrow", "--workspace"];
+    let features = ["--no-default-features", "--features", "zlib,zstd,fs,blosc2-store/arrow"];
+    run::run(run::cargo(choice).args(features))
 }
 
 /// Tests `blosc2-object-store`, and the command with the feature `remote`.

@@ -66,26 +66,10 @@ pub(crate) fn package() -> Result<()> {
     consume(&crates, &place)
 }
 
-/// Builds and runs the program in `consumer/`: with default features on the unpacked packages, and without features on
-/// the crates of the workspace, whose C code is then compiled once for this and the step without codecs.
+/// Builds and runs a copy of the program in `consumer/` on the unpacked packages, with default features and without
+/// features.
 fn consume(crates: &[Published], place: &Path) -> Result<()> {
-    let package =
-        |published: &Published| place.join(format!("{}-{}", published.name, published.version));
-    consume_from(crates, &place.join("consumer"), package, &[])?;
-    let member = |published: &Published| run::root().join(&published.name);
-    consume_from(crates, &place.join("consumer-without"), member, &["--no-default-features"])?;
-    println!("package: a program runs on the crates, with default features and with none");
-    Ok(())
-}
-
-/// Builds and runs a copy of the program in `folder`, with the crates at the paths that `source` returns.
-fn consume_from(
-    crates: &[Published],
-    folder: &Path,
-    source: impl Fn(&Published) -> PathBuf,
-    args: &[&str],
-) -> Result<()> {
-    let root = run::root();
+    let (root, folder) = (run::root(), place.join("consumer"));
     fs::create_dir_all(folder.join("src"))?;
     for file in ["Cargo.toml", "src/main.rs"] {
         fs::copy(root.join("consumer").join(file), folder.join(file))
@@ -97,20 +81,24 @@ fn consume_from(
     let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
     let mut file = OpenOptions::new().append(true).open(folder.join("Cargo.toml"))?;
     writeln!(file, "\n[patch.crates-io]")?;
-    for published in crates {
-        writeln!(file, "{} = {{ path = {:?} }}", published.name, source(published))?;
+    for Published { name, version } in crates {
+        writeln!(file, "{name} = {{ path = {:?} }}", place.join(format!("{name}-{version}")))?;
     }
     // Without the profiles of the crates of this workspace: the program does too little to gain from their optimization.
     let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-"));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
-    run::run(
-        run::cargo(["run", "--quiet"])
-            .args(args)
-            .current_dir(folder)
-            .env("CARGO_TARGET_DIR", root.join("target"))
-            .env_remove("BLOSC2_SYS_SOURCE_DIR"),
-    )
-    .context("a program that depends on the crates fails")
+    for args in [&[][..], &["--no-default-features"]] {
+        run::run(
+            run::cargo(["run", "--quiet"])
+                .args(args)
+                .current_dir(&folder)
+                .env("CARGO_TARGET_DIR", root.join("target"))
+                .env_remove("BLOSC2_SYS_SOURCE_DIR"),
+        )
+        .context("a program that depends on the crates fails")?;
+    }
+    println!("package: a program runs on the packages, with default features and with none");
+    Ok(())
 }
 
 /// The published crates, and the target folder of cargo.

@@ -63,18 +63,20 @@ impl Sanitizer {
     }
 }
 
-/// Runs the tests of chunks and of damaged files under the address sanitizer, as a check of each change.
+/// Runs the tests of chunks, of damaged files and of plugins under the address sanitizer, as a check of each change.
 pub(crate) fn quick() -> Result<()> {
-    address(QUICK_PROGRAMS, FEW, &SLOW)
-        .context("the address sanitizer found something, or a test failed")
+    address(QUICK_PROGRAMS, FEW, &[], &[&SLOW[..], &MANY_THREADS].concat())
+        .and_then(|()| address(PLUGINS, FEW, &["process::"], &[]))
+        .context(FOUND)
 }
+
+const FOUND: &str = "the address sanitizer found something, or a test failed";
 
 /// Runs the tests under both sanitizers. With `long`, uses all repeats of random data.
 pub(crate) fn sanitize(long: bool) -> Result<()> {
     let start = Instant::now();
     let programs = [PROGRAMS, if long { MORE_PROGRAMS } else { "" }].join(" ");
-    address(&programs, if long { LONG } else { NORMAL }, &[])
-        .context("the address sanitizer found something, or a test failed")?;
+    address(&programs, if long { LONG } else { NORMAL }, &[], &[]).context(FOUND)?;
     println!("sanitize: address is good, {:.0} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
     thread(long).context("the thread sanitizer found something, or a test failed")?;
@@ -82,12 +84,23 @@ pub(crate) fn sanitize(long: bool) -> Result<()> {
     Ok(())
 }
 
-/// The packages whose tests are run. Another selection would have other features, and everything would be built again.
-pub(crate) const PACKAGES: [&str; 6] =
-    ["-p", "blosc2", "-p", "blosc2-store", "-p", "blosc2-workspace"];
+/// The packages whose tests are run, with the feature for plugins, whose tests then need no separate build. Another
+/// selection would have other features, and everything would be built again.
+pub(crate) const SELECTION: [&str; 8] = [
+    "-p",
+    "blosc2",
+    "-p",
+    "blosc2-store",
+    "-p",
+    "blosc2-workspace",
+    "--features",
+    "blosc2-workspace/dynamic-plugins",
+];
 
 /// The tests of a quick run.
 const QUICK_PROGRAMS: &str = "--test chunks --test hostile_input";
+/// The program with the tests of plugins.
+const PLUGINS: &str = "--test processes";
 /// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
 const PROGRAMS: &str = "--test arrays --test chunks --test compute --test frames --test hostile_input \
     --test processes --test super_chunks";
@@ -110,24 +123,25 @@ const OTHERS: [&str; 11] = [
     "within_the_limit",
 ];
 
-/// Tests of [`QUICK_PROGRAMS`] that together take about half of its time. Others call the same code with less data.
+/// Tests of [`QUICK_PROGRAMS`] that process much data. Others call the same code with less data.
 const SLOW: [&str; 3] = [
     "bitshuffle_takes_items_that_are_no_multiple_of_eight",
     "delta_and_filters_in_any_number",
     "every_codec_at_every_level",
 ];
 
-/// The tests of `programs` without those of [`OTHERS`], those of `skipped`, and ignored ones, which need Python or much
-/// memory.
-fn address(programs: &str, repeats: &str, skipped: &[&str]) -> Result<()> {
+/// Runs the tests of `programs` whose names contain one of `names` (all if there are none), without those of [`OTHERS`],
+/// those of `skipped`, and ignored ones, which need Python or much memory.
+fn address(programs: &str, repeats: &str, names: &[&str], skipped: &[&str]) -> Result<()> {
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests request more memory than is available, and expect an error.
     // Some tests start ten thousand threads, and an alternate signal stack for each takes a tenth of the time.
     let options = "detect_leaks=1 allocator_may_return_null=1 use_sigaltstack=0";
     let mut args: Vec<&str> = ["test", "--no-fail-fast"].to_vec();
-    args.extend(PACKAGES);
+    args.extend(SELECTION);
     args.extend(programs.split_whitespace());
     args.extend(["--", "--quiet"]);
+    args.extend(names);
     args.extend(OTHERS.iter().chain(skipped).flat_map(|part| ["--skip", part]));
     let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
@@ -135,15 +149,11 @@ fn address(programs: &str, repeats: &str, skipped: &[&str]) -> Result<()> {
 }
 
 /// Tests of user-defined codecs and filters that start threads for each case, which takes up to half a minute each
-/// under this sanitizer.
-const MANY_THREADS: [&str; 8] = [
-    "--skip",
+/// under a sanitizer.
+const MANY_THREADS: [&str; 4] = [
     "user_defined_codecs_compress",
-    "--skip",
     "user_defined_filters_are_applied",
-    "--skip",
     "nested_calls_work",
-    "--skip",
     "postfilters_make_what_is_read",
 ];
 
@@ -161,7 +171,7 @@ fn thread(long: bool) -> Result<()> {
         concurrency:: user_defined:: elementwise:: reductions_of_integers helpers:: --skip work_may_use_rayon";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     if !long {
-        args.extend(MANY_THREADS);
+        args.extend(MANY_THREADS.iter().flat_map(|name| ["--skip", name]));
     }
     let mut command = THREAD.cargo(&args, "halt_on_error=1 second_deadlock_stack=1")?;
     // For cargo: `-Zbuild-std` is unstable.

@@ -80,11 +80,17 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
 }
 
 /// Tests with environment variables by which C-Blosc2 overrides parameters, and of `blosc2` on an installed libblosc2
-/// (the feature `system`, with the library of the Python wheel).
+/// (the feature `system`, with the library of the Python wheel). The long run also tests `blosc2` without the optional
+/// codecs.
 pub(crate) fn other_configurations(steps: &mut Steps, extent: Extent) -> Result<()> {
     let venv = Venv::with(BLOSC2)?;
     steps.step("with C's variables", || environment(&venv, extent))?;
-    steps.step("installed library", || system(&venv))
+    steps.step("installed library", || system(&venv))?;
+    if extent == Extent::Long {
+        let choice = ["test", "-p", "blosc2", "--lib", "--no-default-features"];
+        steps.step("no codecs", || run::run(&mut run::cargo(choice)))?;
+    }
+    Ok(())
 }
 
 /// Runs `cargo test` with these arguments, and with the environment that the tests need.
