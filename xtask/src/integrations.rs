@@ -56,8 +56,8 @@ fn object_store_docs() -> Result<()> {
 }
 
 /// Tests, without Python, `blosc2-object-store` with object stores in memory and in folders, and the feature `arrow` of
-/// `blosc2-store`. With these features, `blosc2` and what it depends on are those of the default build. The libraries for
-/// servers compile slowly and are left out. A step of `cargo xtask ci`.
+/// `blosc2-store`. It is one build, because nearly everything is compiled again: dependencies enable other features of
+/// shared crates. The libraries for servers compile slowly and are left out. A step of `cargo xtask ci`.
 pub(crate) fn quick() -> Result<()> {
     let choice = ["test", "--test", "all", "--test", "arrow", "--workspace"];
     let features = ["--no-default-features", "--features", "zlib,zstd,fs,blosc2-store/arrow"];

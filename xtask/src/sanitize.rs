@@ -97,11 +97,12 @@ pub(crate) const SELECTION: [&str; 8] = [
     "blosc2-workspace/dynamic-plugins",
 ];
 
-/// The tests of a quick run.
+/// The programs of a quick run, which leaves out [`SLOW`] and [`MANY_THREADS`].
 const QUICK_PROGRAMS: &str = "--test chunks --test hostile_input";
 /// The program with the tests of plugins.
 const PLUGINS: &str = "--test processes";
-/// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
+/// The programs of [`SELECTION`] that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged
+/// ones.
 const PROGRAMS: &str = "--test arrays --test chunks --test compute --test frames --test hostile_input \
     --test processes --test super_chunks";
 /// The additional tests of the long run: unit tests, and containers, which are safe code only.
