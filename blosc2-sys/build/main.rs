@@ -15,7 +15,7 @@ const VERSION: &str = "3.3.2";
 
 fn main() {
     for name in [
-        "BLOSC2_SYS_BINDINGS_ONLY",
+        "BLOSC2_SYS_HEADERS_ONLY",
         "BLOSC2_SYS_SOURCE_DIR",
         "BLOSC2_SYS_TESTING",
         "BLOSC2_SYS_UNHARDENED",
@@ -53,8 +53,8 @@ fn build_from_source() -> PathBuf {
     if hardened {
         println!("cargo::rustc-cfg=blosc2_hardened");
     }
-    // `cargo xtask bindings` has no use for the library.
-    if cfg!(not(feature = "bindgen")) || env::var_os("BLOSC2_SYS_BINDINGS_ONLY").is_none() {
+    // For commands that link nothing: clippy, and `cargo xtask bindings`.
+    if env::var_os("BLOSC2_SYS_HEADERS_ONLY").is_none() {
         compile::compile(&copy, hardened);
     }
 

@@ -53,7 +53,7 @@ fn generate() -> Result<String> {
             .arg("--message-format=json")
             .env("LIBCLANG_PATH", venv.libclang()?)
             .env("BINDGEN_EXTRA_CLANG_ARGS", clang_args())
-            .env("BLOSC2_SYS_BINDINGS_ONLY", "1")
+            .env("BLOSC2_SYS_HEADERS_ONLY", "1")
             .env_remove("BLOSC2_SYS_SOURCE_DIR")
             .env_remove("BLOSC2_SYS_USE_PKG_CONFIG"),
     )

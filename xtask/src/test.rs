@@ -1,7 +1,6 @@
 //! `cargo xtask test`: all setup, then every test of the default build.
 //!
-//! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; and the first
-//! example under valgrind. `--long` and `cargo xtask ci` add [`other_configurations`].
+//! The rounds: the default build of the workspace, with Python; documentation; and the first example under valgrind. `--long` and `cargo xtask ci` add [`other_configurations`].
 //!
 //! The rounds on the default build select tests of the default members of the workspace: a selection of packages would
 //! have other features, and nearly everything would be compiled again.
@@ -75,7 +74,6 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     })?;
     steps.step("tests", || all(&venv, extent))?;
     steps.step("documentation's examples", || run::run(&mut run::cargo(["test", "--doc"])))?;
-    steps.step("largest buffers", large_if_there_is_room)?;
     steps.step("valgrind", valgrind)
 }
 
@@ -117,9 +115,11 @@ fn compile(choice: &[&str]) -> Result<()> {
 
 /// Runs all tests of the default build, including those that need Python.
 fn all(venv: &Venv, extent: Extent) -> Result<()> {
-    let skipped =
-        [FAULTS, LARGEST, LARGE_FILES, LARGE_ARRAYS].map(|name| ["--skip", name]).concat();
-    let args = [&["--include-ignored"][..], &skipped].concat();
+    let mut args = vec!["--include-ignored"];
+    args.extend([FAULTS, LARGE_FILES, LARGE_ARRAYS].iter().flat_map(|name| ["--skip", name]));
+    if !has_room_for_the_largest() {
+        args.extend(["--skip", LARGEST]);
+    }
     let mut command = tests(&WORKSPACE, &args);
     // The long run uses the disk, as real files do.
     match extent {
@@ -130,24 +130,24 @@ fn all(venv: &Venv, extent: Extent) -> Result<()> {
     run::run(&mut tests(&["--test", "hazards"], &[FAULTS]))
 }
 
-/// The memory of the test of the largest buffers, in bytes: three buffers of 2 GiB, and some more.
-const LARGE: u64 = 7 << 30;
+/// The memory of the test of the largest buffers, in bytes: three buffers of 2 GiB. The rest is for other tests.
+const LARGE: u64 = 8 << 30;
 
-fn large_if_there_is_room() -> Result<()> {
-    match available_memory() {
-        Some(there) if there >= LARGE => run::run(&mut largest_buffers()),
-        there => {
-            let there = there.map_or("an unknown number".to_owned(), |bytes| {
-                format!("{:.1}", bytes as f64 / f64::from(1 << 30))
-            });
-            println!(
-                "test: the largest buffers are LEFT OUT: they need {} GiB of memory, and {there} \
-                 are free; `cargo xtask test --large` still tests them",
-                LARGE >> 30
-            );
-            Ok(())
-        }
+/// Whether there is enough memory for the test of the largest buffers. If not, prints that it is left out.
+fn has_room_for_the_largest() -> bool {
+    let there = available_memory();
+    let has_room = there.is_some_and(|bytes| bytes >= LARGE);
+    if !has_room {
+        let there = there.map_or("an unknown number".to_owned(), |bytes| {
+            format!("{:.1}", bytes as f64 / f64::from(1 << 30))
+        });
+        println!(
+            "test: the largest buffers are LEFT OUT: they need {} GiB of memory, and {there} are \
+             free; `cargo xtask test --large` still tests them",
+            LARGE >> 30
+        );
     }
+    has_room
 }
 
 fn largest_buffers() -> Command {
