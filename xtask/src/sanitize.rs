@@ -125,10 +125,12 @@ const OTHERS: [&str; 11] = [
 ];
 
 /// Tests of [`QUICK_PROGRAMS`] that process much data. Others call the same code with less data.
-const SLOW: [&str; 3] = [
+const SLOW: [&str; 5] = [
     "bitshuffle_takes_items_that_are_no_multiple_of_eight",
     "delta_and_filters_in_any_number",
     "every_codec_at_every_level",
+    "sizes_of_upstreams_tests",
+    "the_filters_of_blosc2_format_give_the_same",
 ];
 
 /// Runs the tests of `programs` whose names contain one of `names` (all if there are none), without those of [`OTHERS`],

@@ -221,12 +221,12 @@ fn system(venv: &Venv) -> Result<()> {
     } else {
         "LD_LIBRARY_PATH"
     };
-    // The examples in the documentation take a minute, and few of them depend on the library: they run on the compiled
-    // library only.
-    let choice = ["test", "-p", "blosc2", "--lib", "--examples", "--no-default-features"];
+    // The features of the workspace, except those for codecs: so `blosc2` and `blosc2-sys` are the only crates that are
+    // compiled again.
+    let choice =
+        ["test", "-p", "blosc2", "-p", "blosc2-workspace", "--lib", "--no-default-features"];
     let mut command = run::cargo(choice);
-    command.args(["--features", "system"]);
-    // The other features separate this build from those of the other rounds.
+    command.args(["--features", "blosc2-workspace/system,blosc2-format/default"]);
     command
         .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
         .env(search, run::prepend(search, &venv.lib()?)?);
