@@ -1,6 +1,7 @@
 //! `cargo xtask test`: all setup, then every test of the default build.
 //!
-//! The rounds: the default build of the workspace, with Python; documentation; and the first example under valgrind. `--long` and `cargo xtask ci` add [`other_configurations`].
+//! The rounds: the default build of the workspace, with Python; documentation; and the first example under valgrind.
+//! `--long` and `cargo xtask ci` add [`other_configurations`].
 //!
 //! The rounds on the default build select tests of the default members of the workspace: a selection of packages would
 //! have other features, and nearly everything would be compiled again.
