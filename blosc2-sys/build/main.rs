@@ -53,7 +53,7 @@ fn build_from_source() -> PathBuf {
     if hardened {
         println!("cargo::rustc-cfg=blosc2_hardened");
     }
-    // For commands that link nothing: clippy, and `cargo xtask bindings`.
+    // Commands that link nothing set this variable: clippy in `cargo xtask ci`, and `cargo xtask bindings`.
     if env::var_os("BLOSC2_SYS_HEADERS_ONLY").is_none() {
         compile::compile(&copy, hardened);
     }

@@ -49,7 +49,7 @@ fn check_ranges(chunk: &ChunkRef<'_>, expected: &[u8]) {
 }
 
 #[test]
-#[ignore = "needs 7 GiB of memory; cargo xtask test runs it where they are there, or with --large"]
+#[ignore = "needs 7 GiB of memory; cargo xtask test runs it if 12 GiB are available, and --large always"]
 fn the_largest_buffer_goes_there_and_back() {
     let source = buffer();
     let mut room = vec![0; compress_bound(MAX_CHUNK_LEN)];

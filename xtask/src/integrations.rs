@@ -59,8 +59,8 @@ fn object_store_docs() -> Result<()> {
 /// `blosc2-store`. The libraries for servers compile slowly and are left out. Other crates have the features of the
 /// default build, which is reused. A step of `cargo xtask ci`.
 pub(crate) fn quick() -> Result<()> {
-    // `fs` is a feature of `blosc2-object-store`. With that name before it, cargo would also enable the default features
-    // of the crate, as it is a dependency of another member.
+    // All defaults except those of `blosc2-object-store`, which include the libraries for servers. `fs` is a feature of
+    // that crate. `blosc2-object-store/fs` would also enable its defaults, because `blosc2-cli` depends on it with them.
     const FEATURES: &str = "fs,blosc2-store/arrow,blosc2/default,blosc2-format/default,blosc2-store/default,\
         blosc2-sys/default,blosc2-workspace/default";
     let choice =
