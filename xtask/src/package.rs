@@ -66,8 +66,8 @@ pub(crate) fn package() -> Result<()> {
     consume(&crates, &place)
 }
 
-/// Builds and runs a copy of the program in `consumer/` on the unpacked packages, with default features and without
-/// features.
+/// Builds and runs a copy of the program in `consumer/` on the unpacked packages, with its default features (the default
+/// codecs and all features for other crates) and without features.
 fn consume(crates: &[Published], place: &Path) -> Result<()> {
     let (root, folder) = (run::root(), place.join("consumer"));
     fs::create_dir_all(folder.join("src"))?;

@@ -223,8 +223,8 @@ fn system(venv: &Venv) -> Result<()> {
     } else {
         "LD_LIBRARY_PATH"
     };
-    // The features of the workspace, except those for codecs: so `blosc2` and `blosc2-sys` are the only crates that are
-    // compiled again.
+    // The features of the workspace, except those for the codecs of the C library: so `blosc2` and `blosc2-sys` are the
+    // only crates that are compiled again.
     let choice =
         ["test", "-p", "blosc2", "-p", "blosc2-workspace", "--lib", "--no-default-features"];
     let mut command = run::cargo(choice);
