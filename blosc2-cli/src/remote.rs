@@ -42,7 +42,7 @@ pub(crate) fn open(url: &Path, options: &[String]) -> Result<Object> {
 #[cfg(not(feature = "remote"))]
 pub(crate) fn open(url: &Path, _: &[String]) -> Result<Object> {
     Err(anyhow!(
-        "cannot open ({}): this build does not support URLs: install it by `cargo install blosc2-cli --features remote`",
+        "cannot open ({}): this build does not support URLs: build it with the feature `remote`",
         url.display()
     ))
 }

@@ -135,8 +135,8 @@ fn write_and_read(array: &NDArray, target: &Path) -> Result<()> {
     println!("\nWhat next:");
     for (command, purpose) in [
         ("cargo run -p blosc2-cli -- info FILE", "describe that file, or yours"),
-        ("cargo doc -p blosc2 --open", "the guide and the reference"),
-        ("cargo run -p blosc2 --example quickstart", "the first program of the README"),
+        ("cargo doc -p cblosc2 --open", "the guide and the reference"),
+        ("cargo run -p cblosc2 --example quickstart", "the first program of the README"),
         (
             "python3 -c 'import blosc2; print(blosc2.open(\"FILE\").info)'",
             "the same file in Python",

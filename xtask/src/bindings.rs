@@ -49,13 +49,20 @@ fn generate() -> Result<String> {
     let venv = Venv::with(LIBCLANG)?;
     let messages = run::read_stdout(
         // The declarations do not depend on the codecs.
-        run::cargo(["build", "-p", "blosc2-sys", "--no-default-features", "--features", "bindgen"])
-            .arg("--message-format=json")
-            .env("LIBCLANG_PATH", venv.libclang()?)
-            .env("BINDGEN_EXTRA_CLANG_ARGS", clang_args())
-            .env("BLOSC2_SYS_HEADERS_ONLY", "1")
-            .env_remove("BLOSC2_SYS_SOURCE_DIR")
-            .env_remove("BLOSC2_SYS_USE_PKG_CONFIG"),
+        run::cargo([
+            "build",
+            "-p",
+            "cblosc2-sys",
+            "--no-default-features",
+            "--features",
+            "bindgen",
+        ])
+        .arg("--message-format=json")
+        .env("LIBCLANG_PATH", venv.libclang()?)
+        .env("BINDGEN_EXTRA_CLANG_ARGS", clang_args())
+        .env("BLOSC2_SYS_HEADERS_ONLY", "1")
+        .env_remove("BLOSC2_SYS_SOURCE_DIR")
+        .env_remove("BLOSC2_SYS_USE_PKG_CONFIG"),
     )
     .context("the bindings cannot be made")?;
     let made = out_dir(&messages)
@@ -73,8 +80,7 @@ fn out_dir(messages: &str) -> Option<PathBuf> {
         .filter(|message| message["reason"] == "build-script-executed")
         .find(|message| {
             let id = message["package_id"].as_str().unwrap_or_default();
-            // The name is left out where the folder has it.
-            id.contains("/blosc2-sys#") || id.contains("#blosc2-sys@")
+            id.contains("#cblosc2-sys@")
         })
         .and_then(|message| message["out_dir"].as_str().map(PathBuf::from))
 }
@@ -102,10 +108,8 @@ mod tests {
     fn out_dir_is_that_of_the_right_package() {
         let messages = r#"{"reason":"build-script-executed","package_id":"registry+x#zstd-sys@2.0.1","out_dir":"/a"}
 not json
-{"reason":"build-script-executed","package_id":"path+file:///w/blosc2-sys#0.1.0+3.3.2","out_dir":"/b"}"#;
+{"reason":"build-script-executed","package_id":"path+file:///w/blosc2-sys#cblosc2-sys@0.1.0+3.3.2","out_dir":"/b"}"#;
         assert_eq!(out_dir(messages).as_deref(), Some(Path::new("/b")));
-        let messages = messages.replace("/w/blosc2-sys#0.1.0", "/w/sys#blosc2-sys@0.1.0");
-        assert_eq!(out_dir(&messages).as_deref(), Some(Path::new("/b")));
         assert_eq!(out_dir(""), None);
     }
 }

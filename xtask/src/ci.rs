@@ -8,17 +8,18 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bindings, conformance, demo, hazards, imports, integrations, package, run, sanitize, test,
-    vendor, words,
+    api, bindings, conformance, demo, hazards, imports, integrations, links, package, readme, run,
+    sanitize, test, vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const BEFORE: [Step; 11] = [
+const BEFORE: [Step; 12] = [
     ("sources", || vendor::vendor(false)),
     ("format", format),
     ("imports", imports::imports),
     ("words", words::words),
+    ("links", links::links),
     ("clippy", clippy),
     ("docs", docs),
     ("public API", check_api),
@@ -29,10 +30,11 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 6] = [
+const AFTER: [Step; 7] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
     ("package", package::package),
+    ("README", readme::readme),
     ("object storage, Arrow", integrations::quick),
     ("hazards", || on_linux(hazards::quick)),
     ("address sanitizer", || on_linux(sanitize::quick)),
@@ -90,7 +92,7 @@ fn docs() -> Result<()> {
 /// codecs to compile.
 fn docs_without_c() -> Result<()> {
     run::run(
-        run::cargo(["doc", "-p", "blosc2-sys", "--no-deps", "--no-default-features"])
+        run::cargo(["doc", "-p", "cblosc2-sys", "--no-deps", "--no-default-features"])
             .env("DOCS_RS", "1")
             .env("BLOSC2_SYS_SOURCE_DIR", run::root().join("target").join("no-sources")),
     )
@@ -98,7 +100,7 @@ fn docs_without_c() -> Result<()> {
 
 /// A user of `blosc2` needs a C compiler and nothing else; `blosc2-format` and its tests do not even need that.
 fn dependencies() -> Result<()> {
-    without("blosc2", "normal,build", &["cmake ", "bindgen ", "clang-sys "])?;
+    without("cblosc2", "normal,build", &["cmake ", "bindgen ", "clang-sys "])?;
     without("blosc2-format", "normal,build,dev", &["cc ", "cmake ", "bindgen ", "clang-sys "])
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn examples() -> Result<()> {
 /// Builds examples, and returns where their programs are.
 pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
     let choice: &[&str] = match build {
-        Build::Demo => &["--profile", "demo", "--package", "blosc2"],
+        Build::Demo => &["--profile", "demo", "--package", "cblosc2"],
         Build::Dev => &[],
     };
     let mut command = run::cargo(["build", "--message-format=json-render-diagnostics"]);

@@ -61,8 +61,8 @@ fn object_store_docs() -> Result<()> {
 pub(crate) fn quick() -> Result<()> {
     // All defaults except those of `blosc2-object-store`, which include the libraries for servers. `fs` is a feature of
     // that crate. `blosc2-object-store/fs` would also enable its defaults, because `blosc2-cli` depends on it with them.
-    const FEATURES: &str = "fs,blosc2-store/arrow,blosc2/default,blosc2-format/default,blosc2-store/default,\
-        blosc2-sys/default,blosc2-workspace/default";
+    const FEATURES: &str = "fs,blosc2-store/arrow,cblosc2/default,blosc2-format/default,blosc2-store/default,\
+        cblosc2-sys/default,blosc2-workspace/default";
     let choice =
         ["test", "--test", "all", "--test", "arrow", "--workspace", "--no-default-features"];
     run::run(run::cargo(choice).args(["--features", FEATURES]))

@@ -13,11 +13,13 @@ mod fuzz;
 mod hazards;
 mod imports;
 mod integrations;
+mod links;
 mod miri;
 mod package;
 mod peers;
 mod platforms;
 mod python;
+mod readme;
 mod run;
 mod runner;
 mod sanitize;
@@ -118,6 +120,10 @@ enum Task {
     Imports,
     /// Check that docs, messages and comments use the project's vocabulary
     Words,
+    /// Check that the links of the documents lead to files and sections of this repository
+    Links,
+    /// Run the lines of the README that add the crate, and its first program, in an empty package
+    Readme,
     /// Check that the crates can be published, and run a program that depends on their packages
     Package,
     /// Test that other implementations of Blosc read our chunks, and that we read theirs
@@ -169,6 +175,8 @@ fn main() -> ExitCode {
         Task::Miri => miri::miri(),
         Task::Imports => imports::imports(),
         Task::Words => words::words(),
+        Task::Links => links::links(),
+        Task::Readme => readme::readme(),
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),

@@ -1,6 +1,6 @@
 //! `cargo xtask package`: the packages to publish are complete, small, and work for dependent crates.
 //!
-//! Two parts can fail. The C sources are not in this repository and reach the package of `blosc2-sys` through a link.
+//! Two parts can fail. The C sources are not in this repository and reach the package of `cblosc2-sys` through a link.
 //! And the workspace unifies the features of its members, which hides a missing feature of one of them.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{run, vendor};
 
 /// The crate that carries the C sources.
-const SYS: &str = "blosc2-sys";
+const SYS: &str = "cblosc2-sys";
 /// A package must stay below this, in bytes.
 const LIMIT: u64 = 2 << 20;
 
@@ -85,7 +85,8 @@ fn consume(crates: &[Published], place: &Path) -> Result<()> {
         writeln!(file, "{name} = {{ path = {:?} }}", place.join(format!("{name}-{version}")))?;
     }
     // Without the profiles of the crates of this workspace: the program does too little to gain from their optimization.
-    let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-"));
+    let is_ours = |line: &&str| line.starts_with("blosc2-") || line.starts_with("cblosc2");
+    let profiles = profiles.lines().filter(|line| !is_ours(line));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
     for args in [&[][..], &["--no-default-features"]] {
         run::run(
@@ -154,14 +155,14 @@ mod tests {
 
     #[test]
     fn lists_are_checked() {
-        assert!(check_list("blosc2", &["src/lib.rs"]).is_ok());
-        assert!(check_list("blosc2", &["src/lib.rs", "x/.git/config"]).is_err());
-        assert!(check_list("blosc2-sys", &["src/lib.rs"]).is_err());
+        assert!(check_list("cblosc2", &["src/lib.rs"]).is_ok());
+        assert!(check_list("cblosc2", &["src/lib.rs", "x/.git/config"]).is_err());
+        assert!(check_list("cblosc2-sys", &["src/lib.rs"]).is_err());
         let many: Vec<_> = (0..70).map(|i| format!("c-blosc2/plugins/{i}.c")).collect();
         let mut files: Vec<&str> = many.iter().map(String::as_str).collect();
         files.extend(["c-blosc2/blosc/blosc2.c", "c-blosc2/include/blosc2.h", "src/bindings.rs"]);
-        assert!(check_list("blosc2-sys", &files).is_ok());
+        assert!(check_list("cblosc2-sys", &files).is_ok());
         files.push("c-blosc2/plugins/codecs/test_ndlz.c");
-        assert!(check_list("blosc2-sys", &files).is_err());
+        assert!(check_list("cblosc2-sys", &files).is_err());
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     // not members there: with the variable for the debug information of members they would be compiled again.
     command.current_dir(folder).env("CARGO_TARGET_DIR", run::root().join("target"));
     if let Ok(debug) = env::var("CARGO_PROFILE_DEV_DEBUG") {
-        for name in ["blosc2", "blosc2-format", "blosc2-testing"] {
+        for name in ["cblosc2", "blosc2-format", "blosc2-testing"] {
             command.arg("--config").arg(format!("profile.dev.package.{name}.debug={debug:?}"));
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn sanitize(long: bool) -> Result<()> {
 /// selection would have other features, and everything would be built again.
 pub(crate) const SELECTION: [&str; 8] = [
     "-p",
-    "blosc2",
+    "cblosc2",
     "-p",
     "blosc2-store",
     "-p",
@@ -170,7 +170,7 @@ fn thread(long: bool) -> Result<()> {
     run::read(Command::new("rustup").args(source)).context("the source of std is missing")?;
     // The formats in Rust are compiled twice as fast without optimisation, and these tests hardly use them.
     let args = "-Zbuild-std --config profile.dev.package.blosc2-format.opt-level=0 test \
-        -p blosc2 -p blosc2-workspace --lib --test processes --test chunks --test compute -- --test-threads=1 \
+        -p cblosc2 -p blosc2-workspace --lib --test processes --test chunks --test compute -- --test-threads=1 \
         concurrency:: user_defined:: elementwise:: reductions_of_integers helpers:: --skip work_may_use_rayon";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     if !long {

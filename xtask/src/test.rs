@@ -86,7 +86,7 @@ pub(crate) fn other_configurations(steps: &mut Steps, extent: Extent) -> Result<
     steps.step("with C's variables", || environment(&venv, extent))?;
     steps.step("installed library", || system(&venv))?;
     if extent == Extent::Long {
-        let choice = ["test", "-p", "blosc2", "--lib", "--no-default-features"];
+        let choice = ["test", "-p", "cblosc2", "--lib", "--no-default-features"];
         steps.step("no codecs", || run::run(&mut run::cargo(choice)))?;
     }
     Ok(())
@@ -226,7 +226,7 @@ fn system(venv: &Venv) -> Result<()> {
     // The features of the workspace, except those for the codecs of the C library: so `blosc2` and `blosc2-sys` are the
     // only crates that are compiled again.
     let choice =
-        ["test", "-p", "blosc2", "-p", "blosc2-workspace", "--lib", "--no-default-features"];
+        ["test", "-p", "cblosc2", "-p", "blosc2-workspace", "--lib", "--no-default-features"];
     let mut command = run::cargo(choice);
     command.args(["--features", "blosc2-workspace/system,blosc2-format/default"]);
     command

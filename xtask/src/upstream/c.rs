@@ -246,7 +246,7 @@ fn library() -> Result<Library> {
     let venv = Venv::with_all(&[LIBCLANG, CMAKE])?;
     let programs = venv.python.parent().context("the Python of the environment has a folder")?;
     let messages = run::read_stdout(
-        run::cargo(["build", "-p", "blosc2-sys", "--features", "zfp"])
+        run::cargo(["build", "-p", "cblosc2-sys", "--features", "zfp"])
             .arg("--message-format=json-render-diagnostics")
             .env("BLOSC2_SYS_TESTING", "1")
             .env("LIBCLANG_PATH", venv.libclang()?)
