@@ -1,7 +1,7 @@
 //! Expressions of several operands, against the crate `ndarray`.
 
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
-use blosc2::{Element, ErrorKind, NDArray, NDArrayView};
+use blosc2::{Element, ErrorKind, NDArray, NDArrayView, OpenOptions};
 use half::f16;
 use ndarray::ArrayD;
 use num_complex::Complex;
@@ -284,5 +284,43 @@ fn selected_items_are_those_of_the_predicate() {
             3 => check_selection::<3>(rng, &what),
             _ => check_selection::<4>(rng, &what),
         }
+    }
+}
+
+#[test]
+fn selected_items_keep_the_limit_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeros.b2nd");
+    let builder = NDArray::builder().chunks([1 << 30]).blocks([1 << 20]).file(&path);
+    builder.zeros::<u8>([1u64 << 36]).unwrap();
+    // The default limit, 1 GiB, would take a long time without optimization.
+    let zeros = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 22)).unwrap();
+    for threads in [1, 2] {
+        let select = || zeros.lazy::<u8>().threads(threads).select(|_| true);
+        let errors = [
+            select().items().unwrap_err(),
+            select().indices().unwrap_err(),
+            select().coords::<1>().unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::TooLarge, "{threads} threads: {error}");
+        }
+        assert_eq!(select().count().unwrap(), 1 << 36);
+    }
+
+    // The limit applies to the results of all pieces together, and not to the items that are read.
+    let path = folder.path().join("a.b2nd");
+    let items: Vec<u16> = (0..100 * 70).collect();
+    let builder = NDArray::builder().chunks([9, 30]).blocks([3, 10]).file(&path);
+    builder.from_slice(&items, [100, 70]).unwrap();
+    let array = NDArray::open_with(&path, &OpenOptions::new().max_read(2000)).unwrap();
+    for threads in [1, 3] {
+        let select = |most| array.lazy::<u16>().threads(threads).select(move |item| item < most);
+        assert_eq!(select(1000).items().unwrap(), items[..1000], "{threads} threads");
+        assert_eq!(select(1001).items().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(select(250).indices().unwrap().len(), 250, "{threads} threads");
+        assert_eq!(select(251).indices().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(select(125).coords::<2>().unwrap().len(), 125, "{threads} threads");
+        assert_eq!(select(126).coords::<2>().unwrap_err().kind(), ErrorKind::TooLarge);
     }
 }

@@ -332,10 +332,7 @@ impl State {
     fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
         let failed = |error| in_chunk(error, index);
         let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
-        if self.transaction.as_ref().is_some_and(|each| each.chunk(place).is_some()) {
-            return Ok(None);
-        }
-        let located = self.store.chunk(&self.outline, place).map_err(failed)?;
+        let located = self.chunk(place).map_err(failed)?;
         Ok(matches!(located, Located::Stored(..)).then_some((located, place)))
     }
 

@@ -1,6 +1,7 @@
 //! Selection of items by a predicate.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::parallel;
 use super::context::{Context, DOING};
@@ -8,6 +9,7 @@ use super::output::Output;
 use super::reduce::Reducer;
 use super::source::{Source, each_row, open, space};
 use super::{LazyExpr, Whole};
+use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
@@ -20,7 +22,9 @@ const ALL: [bool; GROUP] = [true; GROUP];
 
 /// The items of an expression for which a predicate is true, in C order. [`LazyExpr::select`] returns this selection.
 ///
-/// Each call of a method except [`mask`](Self::mask) evaluates the expression.
+/// Each call of a method except [`mask`](Self::mask) evaluates the expression. The results of [`items`](Self::items),
+/// [`indices`](Self::indices) and [`coords`](Self::coords) have the same limit of memory as
+/// [`LazyExpr::read`]: [`ErrorKind::TooLarge`].
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -122,25 +126,41 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         // The results of the pieces with the same range of the first axis. In C order, the items of these pieces
         // alternate.
         let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
+        let total = AtomicU64::new(0);
+        // Called before results are added. It bounds the memory of all pieces together.
+        let admit = |found: &mut Slab<R>, more: u64| {
+            let count = total.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+            context.allowed_len::<R>(&[count])?;
+            reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX), DOING)
+        };
         let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(piece) = pieces.get(number as u64) else { return Ok(found) };
             found.first = piece.first().map_or(0, |range| range.start);
             if let Some(item) = source.repeated(&context, &piece)? {
                 if context.call(SELECT, || Ok((self.predicate)(item)))? {
+                    let len = piece.iter().map(|range| range.end - range.start).product();
+                    admit(&mut found, len)?;
+                    let mut added = Ok(());
                     each_row(&piece, &shape, &mut |start, len| {
                         let before = found.results.len();
                         let indices = start as u64..(start + len) as u64;
                         found.results.extend(indices.map(|index| result(index, item)));
-                        found.runs.push((start as u64, before..found.results.len()));
+                        let end = found.results.len();
+                        if added.is_ok() {
+                            added = found.add_run(start as u64, before..end);
+                        }
                     });
+                    added?;
                 }
                 return Ok(found);
             }
             source.prepare(&context, state, &piece)?;
             pieces.each_tile(&piece, &mut |tile| {
                 let items = source.tile(&context, state, tile)?;
-                self.search(&context, (items, chosen), (tile, &shape), &mut found, &result)
+                self.choose(&context, items, chosen)?;
+                admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
+                add_chosen((items, chosen), (tile, &shape), &mut found, &result)
             })?;
             Ok(found)
         };
@@ -154,7 +174,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                     return Ok(());
                 }
                 if found.first != slab.first {
-                    slab.move_to(&mut all);
+                    slab.move_to(&mut all)?;
                     slab.first = found.first;
                 }
                 let before = slab.results.len();
@@ -162,62 +182,72 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                     .runs
                     .into_iter()
                     .map(|(start, at)| (start, at.start + before..at.end + before));
+                reserve(&mut slab.runs, moved.len(), DOING)?;
                 slab.runs.extend(moved);
+                reserve(&mut slab.results, found.results.len(), DOING)?;
                 slab.results.extend(found.results);
                 Ok(())
             },
         )?;
-        slab.move_to(&mut all);
+        slab.move_to(&mut all)?;
         Ok(all)
     }
 
-    /// Adds the selected items of a tile.
-    fn search<R>(
+    /// Sets `chosen` to the values of the predicate for the items of a tile.
+    fn choose(
         &self,
         context: &Context<'_>,
-        (items, chosen): (&[S::Item], &mut Vec<bool>),
-        (tile, shape): (&[Range<u64>], &[u64]),
-        found: &mut Slab<R>,
-        result: impl Fn(u64, S::Item) -> R,
+        items: &[S::Item],
+        chosen: &mut Vec<bool>,
     ) -> Result<()> {
         chosen.clear();
         context.each_call(SELECT, items.len(), |part| {
             chosen.extend(items[part].iter().map(|item| (self.predicate)(*item)));
             Ok(())
-        })?;
-        let mut done = 0;
-        each_row(tile, shape, &mut |start, len| {
-            let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
-            done += len;
-            let before = found.results.len();
-            let results = &mut found.results;
-            let at = |at: usize| result((start + at) as u64, items[at]);
-            for (number, group) in chosen.chunks(GROUP).enumerate() {
-                let first = number * GROUP;
-                // Most groups have no selected items, or only selected items.
-                if group == &NONE[..group.len()] {
-                    continue;
-                }
-                if group == &ALL[..group.len()] {
-                    results.extend((first..first + group.len()).map(at));
-                    continue;
-                }
-                for (number, word) in group.chunks(8).enumerate() {
-                    let mut bytes = [0; 8];
-                    bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
-                    let mut left = u64::from_le_bytes(bytes);
-                    while left != 0 {
-                        results.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
-                        left &= left - 1;
-                    }
-                }
-            }
-            if found.results.len() > before {
-                found.runs.push((start as u64, before..found.results.len()));
-            }
-        });
-        Ok(())
+        })
     }
+}
+
+/// Adds the selected items of a tile.
+fn add_chosen<T: Copy, R: Copy>(
+    (items, chosen): (&[T], &[bool]),
+    (tile, shape): (&[Range<u64>], &[u64]),
+    found: &mut Slab<R>,
+    result: impl Fn(u64, T) -> R,
+) -> Result<()> {
+    let (mut done, mut added) = (0, Ok(()));
+    each_row(tile, shape, &mut |start, len| {
+        let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
+        done += len;
+        let before = found.results.len();
+        let results = &mut found.results;
+        let at = |at: usize| result((start + at) as u64, items[at]);
+        for (number, group) in chosen.chunks(GROUP).enumerate() {
+            let first = number * GROUP;
+            // Most groups have no selected items, or only selected items.
+            if group == &NONE[..group.len()] {
+                continue;
+            }
+            if group == &ALL[..group.len()] {
+                results.extend((first..first + group.len()).map(at));
+                continue;
+            }
+            for (number, word) in group.chunks(8).enumerate() {
+                let mut bytes = [0; 8];
+                bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
+                let mut left = u64::from_le_bytes(bytes);
+                while left != 0 {
+                    results.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
+                    left &= left - 1;
+                }
+            }
+        }
+        let end = found.results.len();
+        if end > before && added.is_ok() {
+            added = found.add_run(start as u64, before..end);
+        }
+    });
+    added
 }
 
 /// The number of items for which a predicate is true.
@@ -271,12 +301,21 @@ struct Slab<R> {
 }
 
 impl<R: Copy> Slab<R> {
+    /// Adds a run whose first item has the index `start`.
+    fn add_run(&mut self, start: u64, results: Range<usize>) -> Result<()> {
+        reserve(&mut self.runs, 1, DOING)?;
+        self.runs.push((start, results));
+        Ok(())
+    }
+
     /// Moves the results to the end of `all`, in C order.
-    fn move_to(&mut self, all: &mut Vec<R>) {
+    fn move_to(&mut self, all: &mut Vec<R>) -> Result<()> {
+        reserve(all, self.results.len(), DOING)?;
         self.runs.sort_unstable_by_key(|(start, _)| *start);
         for (_, range) in self.runs.drain(..) {
             all.extend_from_slice(&self.results[range]);
         }
         self.results.clear();
+        Ok(())
     }
 }

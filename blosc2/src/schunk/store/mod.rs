@@ -200,6 +200,18 @@ impl State {
         })
     }
 
+    /// Finds the chunk at a place: in the transaction in progress, or in the store.
+    pub(crate) fn chunk(&self, place: u64) -> Result<Located<'_>> {
+        let Some(transaction) = &self.transaction else {
+            return self.store.chunk(&self.outline, place);
+        };
+        match transaction.chunk(place) {
+            Some(chunk) => Ok(Located::Memory(chunk.into())),
+            // The stored frame still has the sizes from before the transaction.
+            None => self.store.chunk(transaction.outline(), place),
+        }
+    }
+
     /// Finds a chunk and reads its header.
     pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
@@ -210,15 +222,7 @@ impl State {
                 let chunk = self.outline.special_chunk(number, special);
                 Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
             }
-            Offset::At(place)
-                if let Some(chunk) =
-                    self.transaction.as_ref().and_then(|each| each.chunk(place)) =>
-            {
-                Located::Memory(chunk.into())
-            }
-            Offset::At(place) => {
-                self.store.chunk(&self.outline, place).map_err(|error| error.doing(doing()))?
-            }
+            Offset::At(place) => self.chunk(place).map_err(|error| error.doing(doing()))?,
         };
         let mut head = [0; EXTENDED_HEADER_LEN];
         let (head, at, room) = match &located {

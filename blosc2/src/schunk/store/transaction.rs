@@ -67,6 +67,11 @@ impl Transaction {
         (stores.collect(), self.freed)
     }
 
+    /// Returns the outline before the transaction, which describes the stored frame.
+    pub(super) fn outline(&self) -> &Outline {
+        &self.before
+    }
+
     /// Returns the outline before the transaction.
     pub(super) fn into_outline(self) -> Outline {
         self.before
