@@ -1,7 +1,9 @@
 //! Expressions of several operands, against the crate `ndarray`.
 
+use std::ops::Range;
+
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
-use blosc2::{Element, ErrorKind, NDArray, NDArrayView, OpenOptions};
+use blosc2::{AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions};
 use half::f16;
 use ndarray::ArrayD;
 use num_complex::Complex;
@@ -322,5 +324,91 @@ fn selected_items_keep_the_limit_of_memory() {
         assert_eq!(select(251).indices().unwrap_err().kind(), ErrorKind::TooLarge);
         assert_eq!(select(125).coords::<2>().unwrap().len(), 125, "{threads} threads");
         assert_eq!(select(126).coords::<2>().unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+}
+
+/// Arrays of many small chunks: long runs of special chunks, between chunks with items.
+#[test]
+fn runs_of_special_chunks_have_the_results_of_their_items() {
+    for seed in 0..repeats(300) as u64 {
+        let rng = &mut Rng(seed);
+        // From 2,048 chunks on, several chunks are processed at once.
+        let (shape, chunks): (Vec<u64>, Vec<u64>) = match rng.below(4) {
+            0 => (vec![5000 + rng.below(2000)], vec![1 + rng.below(2)]),
+            1 => (vec![80, 110 + rng.below(40)], vec![1 + rng.below(2), 2]),
+            2 => (vec![2, 3000 + rng.below(100)], vec![2, 1]),
+            _ => (vec![15, 16, 17 + rng.below(9)], vec![1, 1 + rng.below(2), 1]),
+        };
+        let builder = NDArray::builder().chunks(&*chunks).blocks(&*chunks);
+        let mut array = match rng.below(3) {
+            0 => builder.zeros::<i32>(&*shape),
+            1 => builder.uninit::<i32>(&*shape),
+            _ => builder.full(7i32, &*shape),
+        }
+        .unwrap();
+        for _ in 0..rng.below(4) {
+            let ranges: Vec<Range<u64>> = shape
+                .iter()
+                .map(|&size| {
+                    let start = rng.below(size);
+                    start..start + 1 + rng.below(size - start)
+                })
+                .collect();
+            match rng.below(3) {
+                0 => array.fill(ranges, 0i32),
+                1 => array.fill(ranges, -(1 + rng.below(3) as i32)),
+                _ => {
+                    let first = ranges.iter().map(|range| range.start..range.start + 1);
+                    array.fill(first.collect::<Vec<_>>(), rng.next() as i32 % 1000)
+                }
+            }
+            .unwrap();
+        }
+        let view = match rng.below(3) {
+            0 => array.view().slice((1..,)).unwrap(),
+            1 => {
+                array.view().slice(AxisSelection::Slice { start: -1, end: None, step: -1 }).unwrap()
+            }
+            _ => array.view(),
+        };
+        // Reads process chunk by chunk.
+        let items: Vec<i32> = view.read(..).unwrap();
+        let sum: i64 = items.iter().map(|&item| i64::from(item)).sum();
+        let least = *items.iter().min().unwrap();
+        let first = items.iter().position(|&item| item == least).unwrap() as u64;
+        let negative: Vec<(u64, i32)> =
+            (0..).zip(items.iter().copied()).filter(|(_, item)| *item < 0).collect();
+        let row = *view.shape().last().unwrap() as usize;
+        let of_rows: Vec<i64> =
+            items.chunks(row).map(|row| row.iter().map(|&item| i64::from(item)).sum()).collect();
+        let mut of_columns = vec![0i64; row];
+        for row in items.chunks(row) {
+            of_columns.iter_mut().zip(row).for_each(|(sum, &item)| *sum += i64::from(item));
+        }
+        let others: Vec<isize> = (0..shape.len() as isize - 1).collect();
+        let products: Vec<f64> = [1, 3]
+            .map(|threads| {
+                let close_to_one = |item| 1.0 + f64::from(item) / 1e6;
+                view.lazy::<i32>().threads(threads).map(close_to_one).prod().unwrap()
+            })
+            .to_vec();
+        assert_eq!(products[0].to_bits(), products[1].to_bits(), "seed {seed}");
+        for threads in [1, 3] {
+            let what = format!("seed {seed}, {shape:?}, {threads} threads");
+            let lazy = || view.lazy::<i32>().threads(threads);
+            assert_eq!(lazy().sum().unwrap(), sum, "{what}");
+            assert_eq!(lazy().min().unwrap(), least, "{what}");
+            assert_eq!(lazy().argmin().unwrap(), first, "{what}");
+            assert_eq!(lazy().axes(-1).sum().unwrap().items(), of_rows, "{what}");
+            assert_eq!(lazy().axes(&*others).sum().unwrap().items(), of_columns, "{what}");
+            let selected = || lazy().select(|item| item < 0);
+            let values: Vec<i32> = negative.iter().map(|(_, item)| *item).collect();
+            assert_eq!(selected().items().unwrap(), values, "{what}");
+            let indices: Vec<u64> = negative.iter().map(|(index, _)| *index).collect();
+            assert_eq!(selected().indices().unwrap(), indices, "{what}");
+            assert_eq!(lazy().read().unwrap(), items, "{what}");
+            let flags = lazy().map(|item| item > 0).read().unwrap();
+            assert!(flags.iter().zip(&items).all(|(flag, item)| *flag == (*item > 0)), "{what}");
+        }
     }
 }

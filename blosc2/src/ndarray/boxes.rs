@@ -134,7 +134,8 @@ impl NDArrayView<'_> {
         read.map_err(|error| array.schunk.at(error))
     }
 
-    /// Returns the repeated item of a box of the view, if the box is in one chunk, and the chunk stores only this item.
+    /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
+    /// are several chunks, the index states this for each of them.
     pub(super) fn repeated_item(
         &self,
         reading: &Reading<'_>,
@@ -145,15 +146,21 @@ impl NDArrayView<'_> {
         let now = array.geometry_now(reading)?;
         let geometry = now.as_ref().unwrap_or(&array.geometry);
         region.check_inside(geometry.shape(), READ)?;
-        let mut place = Vec::with_capacity(region.positions.len());
+        let mut chunks = Vec::with_capacity(region.positions.len());
         for (positions, &side) in region.positions.iter().zip(geometry.chunks()) {
             let Some((low, high)) = positions.bounds() else { return Ok(None) };
-            if low / side != high / side {
+            chunks.push(low / side..high / side + 1);
+        }
+        let mut place: Vec<u64> = chunks.iter().map(|range| range.start).collect();
+        let number = position(&place, geometry.chunk_grid());
+        while let Some(axis) = (0..place.len()).rev().find(|&at| place[at] + 1 < chunks[at].end) {
+            place[axis] += 1;
+            (axis + 1..place.len()).for_each(|later| place[later] = chunks[later].start);
+            let other = position(&place, geometry.chunk_grid());
+            if !array.schunk.are_equal_special(reading, number, other)? {
                 return Ok(None);
             }
-            place.push(low / side);
         }
-        let number = position(&place, geometry.chunk_grid());
         if !array.schunk.is_special(reading, number)? {
             return Ok(None);
         }

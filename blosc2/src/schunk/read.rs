@@ -277,6 +277,21 @@ impl SChunk {
         located.map(|(_, header)| header.special.is_some())
     }
 
+    /// Returns whether the index of the frame has the same special value for two chunks.
+    pub(crate) fn are_equal_special(
+        &self,
+        reading: &Reading<'_>,
+        one: usize,
+        other: usize,
+    ) -> Result<bool> {
+        let offset = |index| {
+            let offset = reading.state.offset(index, READ);
+            offset.map_err(|error| self.at(error.in_chunk(index)))
+        };
+        let one = offset(one)?;
+        Ok(matches!(one, Offset::Special(_)) && one == offset(other)?)
+    }
+
     fn worker(&self) -> Result<Worker> {
         if let Some(worker) = self.workers.lock().pop() {
             return Ok(worker);

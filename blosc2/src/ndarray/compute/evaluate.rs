@@ -63,38 +63,46 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let row: usize = shape.iter().skip(axis + 1).map(|&size| size as usize).product();
         let mut slabs = Vec::new();
         let mut rest = items;
-        for ranges in (0..outer.count()).filter_map(|number| outer.get(number)) {
-            let len = ranges.last().map_or(1, |range| (range.end - range.start) as usize) * row;
-            let (slab, others) = rest.split_at_mut(len);
-            slabs.push(Mutex::new((ranges, slab)));
+        let spans = outer.spans();
+        for span in (0..spans.count()).filter_map(|number| spans.get(number)) {
+            let rows = span.ranges.last().map_or(1, |range| (range.end - range.start) as usize);
+            let (slab, others) = rest.split_at_mut(rows * row);
+            slabs.push(Mutex::new((span, slab)));
             rest = others;
         }
         let scratch = || Ok(S::State::default());
         parallel::each(context.threads, slabs.len(), scratch, |state, number| {
-            let (slab, items) = &mut *slabs[number].lock();
+            let (span, items) = &mut *slabs[number].lock();
             let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
             // A slab has all items on the other axes.
             let others: Vec<Range<u64>> =
                 shape.iter().skip(axis + 1).map(|&size| 0..size).collect();
-            let whole = join(slab, &others);
-            for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
-                let ranges = join(slab, &piece);
-                let repeated = self.source.repeated(context, &ranges)?;
-                if let Some(item) = repeated {
-                    each_row_in(&ranges, &whole, &mut |at, len| items[at..at + len].fill(item));
-                    continue;
-                }
-                self.source.prepare(context, state, &ranges)?;
-                outer.each_tile(slab, &mut |outer| {
-                    inner.each_tile(&piece, &mut |inner| {
-                        let tile = join(outer, inner);
-                        let found = self.source.tile(context, state, &tile)?;
-                        copy_part(found, 1, (&tile, &whole), items);
-                        Ok(())
-                    })
-                })?;
+            let whole = join(&span.ranges, &others);
+            if span.has_several()
+                && let Some(item) = self.source.repeated(context, &whole)?
+            {
+                items.fill(item);
+                return Ok(());
             }
-            Ok(())
+            span.each_piece(&mut |slab| {
+                for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
+                    let ranges = join(slab, &piece);
+                    if let Some(item) = self.source.repeated(context, &ranges)? {
+                        each_row_in(&ranges, &whole, &mut |at, len| items[at..at + len].fill(item));
+                        continue;
+                    }
+                    self.source.prepare(context, state, &ranges)?;
+                    outer.each_tile(slab, &mut |outer| {
+                        inner.each_tile(&piece, &mut |inner| {
+                            let tile = join(outer, inner);
+                            let found = self.source.tile(context, state, &tile)?;
+                            copy_part(found, 1, (&tile, &whole), items);
+                            Ok(())
+                        })
+                    })?;
+                }
+                Ok(())
+            })
         })
     }
 

@@ -11,6 +11,7 @@ use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
 use super::source::{Source, copy_part, count, each_row, open, space};
+use super::space::Span;
 use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
 use crate::{Result, Threads};
@@ -216,18 +217,19 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         Ok(all.into_inner())
     }
 
-    /// Combines the items of a box of the kept axes. The pieces are combined in C order.
+    /// Combines the items of a box of the kept axes. The spans are combined in C order.
     fn in_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
         let pieces = self.axes.pieces();
+        let spans = pieces.spans();
         let mut all = self.start(ranges);
         parallel::ordered(
             self.context.threads,
-            pieces.count() as usize,
+            spans.count() as usize,
             || Ok(S::State::default()),
             |state, number| {
                 let mut accumulators = self.start(ranges);
-                if let Some(piece) = pieces.get(number as u64) {
-                    self.add_piece(state, &mut accumulators, ranges, &piece)?;
+                if let Some(span) = spans.get(number as u64) {
+                    self.add_span(state, &mut accumulators, ranges, &span)?;
                 }
                 Ok(accumulators)
             },
@@ -238,20 +240,21 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 
     fn in_any_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
         let pieces = self.axes.pieces();
+        let spans = pieces.spans();
         let parts = Mutex::new(vec![self.start(ranges)]);
         let done = AtomicBool::new(false);
         parallel::each(
             self.context.threads,
-            pieces.count() as usize,
+            spans.count() as usize,
             || Ok(S::State::default()),
             |state, number| {
-                let Some(piece) = pieces.get(number as u64) else { return Ok(()) };
+                let Some(span) = spans.get(number as u64) else { return Ok(()) };
                 if done.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 let part = parts.lock().pop();
                 let mut part = part.unwrap_or_else(|| self.start(ranges));
-                self.add_piece(state, &mut part, ranges, &piece)?;
+                self.add_span(state, &mut part, ranges, &span)?;
                 if part.iter().all(|each| self.reducer.is_done(each)) {
                     done.store(true, Ordering::Relaxed);
                 }
@@ -273,15 +276,16 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     /// Computes the results in a box of the kept axes on this thread.
     fn results_of(&self, state: &mut S::State, ranges: &[Range<u64>]) -> Result<Vec<R::Result>> {
         let pieces = self.axes.pieces();
+        let spans = pieces.spans();
         let mut all = self.start(ranges);
-        for piece in (0..pieces.count()).filter_map(|number| pieces.get(number)) {
+        for span in (0..spans.count()).filter_map(|number| spans.get(number)) {
             if R::ORDERED {
-                // The pieces are combined in the same order as by several threads.
+                // The spans are combined in the same order as by several threads.
                 let mut accumulators = self.start(ranges);
-                self.add_piece(state, &mut accumulators, ranges, &piece)?;
+                self.add_span(state, &mut accumulators, ranges, &span)?;
                 self.merge(&mut all, accumulators)?;
             } else {
-                self.add_piece(state, &mut all, ranges, &piece)?;
+                self.add_span(state, &mut all, ranges, &span)?;
             }
         }
         self.finish(all)
@@ -296,7 +300,42 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
     }
 
-    /// Adds the items of a box, which consists of ranges of the kept axes and of the reduced axes.
+    /// Adds the items of a span of the reduced axes, for the results in a box of the kept axes.
+    fn add_span(
+        &self,
+        state: &mut S::State,
+        to: &mut [R::Accumulator],
+        kept: &[Range<u64>],
+        span: &Span<'_>,
+    ) -> Result<()> {
+        if span.has_several() && self.add_repeated(to, kept, &span.ranges)? {
+            return Ok(());
+        }
+        span.each_piece(&mut |piece| match self.add_repeated(to, kept, piece)? {
+            true => Ok(()),
+            false => self.add_piece(state, to, kept, piece),
+        })
+    }
+
+    /// Adds the items of a box, which consists of ranges of the kept axes and of the reduced axes. Returns `false`, and
+    /// adds nothing, if the items are not known to be equal.
+    fn add_repeated(
+        &self,
+        to: &mut [R::Accumulator],
+        kept: &[Range<u64>],
+        reduced: &[Range<u64>],
+    ) -> Result<bool> {
+        let ranges = self.axes.ranges(kept, reduced);
+        let Some(item) = self.source.repeated(&self.context, &ranges)? else { return Ok(false) };
+        let count = reduced.iter().map(|range| range.end - range.start).product();
+        let at = self.axes.position(&ranges);
+        for to in to {
+            self.reducer.add_repeated(&self.context, to, item, count, at)?;
+        }
+        Ok(true)
+    }
+
+    /// Adds the items of a piece of the reduced axes.
     fn add_piece(
         &self,
         state: &mut S::State,
@@ -305,13 +344,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         piece: &[Range<u64>],
     ) -> Result<()> {
         let ranges = self.axes.ranges(kept, piece);
-        if let Some(item) = self.source.repeated(&self.context, &ranges)? {
-            let count = piece.iter().map(|range| range.end - range.start).product();
-            let at = self.axes.position(&ranges);
-            return to
-                .iter_mut()
-                .try_for_each(|to| self.reducer.add_repeated(&self.context, to, item, count, at));
-        }
         self.source.prepare(&self.context, state, &ranges)?;
         self.axes.pieces().each_tile(piece, &mut |tile| {
             let ranges = self.axes.ranges(kept, tile);

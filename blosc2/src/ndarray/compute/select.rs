@@ -122,8 +122,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let space = space(source, &shape)?;
         let axes: Vec<usize> = (0..shape.len()).collect();
         let pieces = space.pieces(&axes);
+        let spans = pieces.spans();
         let mut all = Vec::new();
-        // The results of the pieces with the same range of the first axis. In C order, the items of these pieces
+        // The results of the spans with the same range of the first axis. In C order, the items of these spans
         // alternate.
         let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
         let total = AtomicU64::new(0);
@@ -135,14 +136,16 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         };
         let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
-            let Some(piece) = pieces.get(number as u64) else { return Ok(found) };
-            found.first = piece.first().map_or(0, |range| range.start);
-            if let Some(item) = source.repeated(&context, &piece)? {
+            let Some(span) = spans.get(number as u64) else { return Ok(found) };
+            found.first = span.ranges.first().map_or(0, |range| range.start);
+            // Returns `false` if the items of the box are not known to be equal.
+            let add_repeated = |found: &mut Slab<R>, ranges: &[Range<u64>]| -> Result<bool> {
+                let Some(item) = source.repeated(&context, ranges)? else { return Ok(false) };
                 if context.call(SELECT, || Ok((self.predicate)(item)))? {
-                    let len = piece.iter().map(|range| range.end - range.start).product();
-                    admit(&mut found, len)?;
+                    let len = ranges.iter().map(|range| range.end - range.start).product();
+                    admit(found, len)?;
                     let mut added = Ok(());
-                    each_row(&piece, &shape, &mut |start, len| {
+                    each_row(ranges, &shape, &mut |start, len| {
                         let before = found.results.len();
                         let indices = start as u64..(start + len) as u64;
                         found.results.extend(indices.map(|index| result(index, item)));
@@ -153,20 +156,28 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                     });
                     added?;
                 }
+                Ok(true)
+            };
+            if span.has_several() && add_repeated(&mut found, &span.ranges)? {
                 return Ok(found);
             }
-            source.prepare(&context, state, &piece)?;
-            pieces.each_tile(&piece, &mut |tile| {
-                let items = source.tile(&context, state, tile)?;
-                self.choose(&context, items, chosen)?;
-                admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
-                add_chosen((items, chosen), (tile, &shape), &mut found, &result)
+            span.each_piece(&mut |piece| {
+                if add_repeated(&mut found, piece)? {
+                    return Ok(());
+                }
+                source.prepare(&context, state, piece)?;
+                pieces.each_tile(piece, &mut |tile| {
+                    let items = source.tile(&context, state, tile)?;
+                    self.choose(&context, items, chosen)?;
+                    admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
+                    add_chosen((items, chosen), (tile, &shape), &mut found, &result)
+                })
             })?;
             Ok(found)
         };
         parallel::ordered(
             context.threads,
-            pieces.count() as usize,
+            spans.count() as usize,
             || Ok(Default::default()),
             make,
             |found| {

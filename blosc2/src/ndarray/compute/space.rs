@@ -1,8 +1,8 @@
 //! The division of the items of an expression into units and tiles.
 //!
 //! A unit contains the items of one or several chunks of one array of the expression. A tile contains the items of some
-//! blocks of a unit. A piece is a part of a unit and consists of tiles; one thread processes a piece. The division
-//! depends only on the arrays, and not on the number of threads.
+//! blocks of a unit. A piece is a part of a unit and consists of tiles. A span is a box of pieces: one thread processes
+//! a span, at once if all its items are equal. The division depends only on the arrays, and not on the number of threads.
 
 use std::ops::Range;
 
@@ -16,6 +16,10 @@ const MOST: u64 = 4 << 20;
 const WITHOUT_ARRAYS: u64 = 256 << 10;
 /// If there are fewer units than this number, units are divided into about this number of pieces.
 const PIECES: u64 = 64;
+/// The number of spans from which on a span has several pieces.
+const SPANS: u64 = 1024;
+/// The maximum number of pieces in a span.
+const PIECES_OF_A_SPAN: u64 = 1024;
 
 /// The chunks and blocks of an array on the axes of an expression.
 #[derive(Debug)]
@@ -187,31 +191,51 @@ pub(super) struct Pieces<'a> {
 impl Pieces<'_> {
     /// Returns the number of pieces; some may be empty.
     pub(super) fn count(&self) -> u64 {
-        let counts = self.axes.iter().zip(&self.sizes).map(|(&axis, &size)| {
-            let axis = &self.space.axes[axis];
-            axis.chunks() * axis.chunk.div_ceil(size)
-        });
-        counts.fold(1, |all, count| all.saturating_mul(count))
+        (0..self.axes.len()).fold(1, |all, at| all.saturating_mul(self.count_on(at)))
     }
 
     /// Returns the range of a piece on each of the axes; `None` if it is empty.
     pub(super) fn get(&self, mut number: u64) -> Option<Vec<Range<u64>>> {
         let mut ranges = vec![0..0; self.axes.len()];
-        for ((range, &axis), &len) in ranges.iter_mut().zip(&self.axes).zip(&self.sizes).rev() {
-            let axis = &self.space.axes[axis];
-            let Axis { size, offset, chunk, .. } = *axis;
-            let parts = chunk.div_ceil(len);
-            let count = axis.chunks() * parts;
-            let (chunk_number, part) = (number % count / parts, number % count % parts);
+        for at in (0..self.axes.len()).rev() {
+            let count = self.count_on(at);
+            ranges[at] = self.range(at, number % count);
             number /= count;
-            let start = chunk_number * chunk + part * len;
-            let end = (start + len).min((chunk_number + 1) * chunk);
-            *range = start.saturating_sub(offset)..end.saturating_sub(offset).min(size);
-            if range.is_empty() {
+            if ranges[at].is_empty() {
                 return None;
             }
         }
         Some(ranges)
+    }
+
+    /// Returns the number of pieces on an axis.
+    fn count_on(&self, at: usize) -> u64 {
+        let axis = &self.space.axes[self.axes[at]];
+        axis.chunks() * axis.chunk.div_ceil(self.sizes[at])
+    }
+
+    /// Returns the range on an axis of the piece with this index on the axis.
+    fn range(&self, at: usize, index: u64) -> Range<u64> {
+        let (len, Axis { size, offset, chunk, .. }) =
+            (self.sizes[at], self.space.axes[self.axes[at]]);
+        let parts = chunk.div_ceil(len);
+        let (chunk_number, part) = (index / parts, index % parts);
+        let start = chunk_number * chunk + part * len;
+        let end = (start + len).min((chunk_number + 1) * chunk);
+        start.saturating_sub(offset)..end.saturating_sub(offset).min(size)
+    }
+
+    /// Returns the spans, which are boxes of pieces. If there are few pieces, a span is a piece.
+    pub(super) fn spans(&self) -> Spans<'_> {
+        let mut left = (self.count() / SPANS).clamp(1, PIECES_OF_A_SPAN);
+        let mut counts = vec![1; self.axes.len()];
+        // Entire inner axes, so that the pieces of a span are consecutive in C order.
+        for at in (0..self.axes.len()).rev() {
+            let count = self.count_on(at).max(1);
+            counts[at] = left.min(count);
+            left = if left >= count { left / count } else { 1 };
+        }
+        Spans { pieces: self, counts }
     }
 
     /// Calls `work` with the range of each tile of a box, in C order.
@@ -232,6 +256,80 @@ impl Pieces<'_> {
             let start = tile[at].end;
             tile[at] = start..self.space.axes[self.axes[at]].tile_end(start, piece[at].end);
             (at + 1..piece.len()).for_each(|later| tile[later] = first(later));
+        }
+    }
+}
+
+/// Boxes of pieces. In C order, the items of each span follow those of the span before, as those of pieces do.
+#[derive(Debug)]
+pub(super) struct Spans<'a> {
+    pieces: &'a Pieces<'a>,
+    /// The number of pieces of a span on each axis.
+    counts: Vec<u64>,
+}
+
+/// The items of a span.
+#[derive(Debug)]
+pub(super) struct Span<'a> {
+    pieces: &'a Pieces<'a>,
+    /// The indices of the pieces on each axis.
+    indices: Vec<Range<u64>>,
+    pub(super) ranges: Vec<Range<u64>>,
+}
+
+impl Spans<'_> {
+    /// Returns the number of spans; some may be empty.
+    pub(super) fn count(&self) -> u64 {
+        (0..self.counts.len()).fold(1, |all, at| all.saturating_mul(self.count_on(at)))
+    }
+
+    fn count_on(&self, at: usize) -> u64 {
+        self.pieces.count_on(at).div_ceil(self.counts[at])
+    }
+
+    /// Returns a span; `None` if it is empty.
+    pub(super) fn get(&self, mut number: u64) -> Option<Span<'_>> {
+        let ndim = self.counts.len();
+        let mut span =
+            Span { pieces: self.pieces, indices: vec![0..0; ndim], ranges: vec![0..0; ndim] };
+        for at in (0..ndim).rev() {
+            let (count, pieces) = (self.count_on(at), self.counts[at]);
+            let start = number % count * pieces;
+            let end = (start + pieces).min(self.pieces.count_on(at));
+            number /= count;
+            span.indices[at] = start..end;
+            span.ranges[at] =
+                self.pieces.range(at, start).start..self.pieces.range(at, end - 1).end;
+            if span.ranges[at].is_empty() {
+                return None;
+            }
+        }
+        Some(span)
+    }
+}
+
+impl Span<'_> {
+    /// Whether the span has several pieces.
+    pub(super) fn has_several(&self) -> bool {
+        self.indices.iter().any(|indices| indices.end - indices.start > 1)
+    }
+
+    /// Calls `work` with each piece that is not empty, in C order.
+    pub(super) fn each_piece(
+        &self,
+        work: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+    ) -> Result<()> {
+        let range = |at: usize, index: u64| self.pieces.range(at, index);
+        let mut index: Vec<u64> = self.indices.iter().map(|indices| indices.start).collect();
+        loop {
+            let piece: Vec<_> = index.iter().enumerate().map(|(at, &i)| range(at, i)).collect();
+            if piece.iter().all(|range| !range.is_empty()) {
+                work(&piece)?;
+            }
+            let next = (0..index.len()).rev().find(|&at| index[at] + 1 < self.indices[at].end);
+            let Some(at) = next else { return Ok(()) };
+            index[at] += 1;
+            (at + 1..index.len()).for_each(|later| index[later] = self.indices[later].start);
         }
     }
 }
