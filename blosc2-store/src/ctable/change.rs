@@ -994,7 +994,7 @@ impl CTable {
 
     /// The places of rows in the columns, in the order of the rows.
     fn places_of(&self, rows: &Picked) -> Result<Vec<u64>> {
-        rows.read(1, |rows| self.valid_rows(rows))
+        rows.read(1, |rows| self.places(rows))
     }
 
     fn number_columns(&mut self) {

@@ -7,6 +7,7 @@ use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
 use super::part::{Budget, check_array, replace, row_bytes, row_items};
+use super::rows::Ascending;
 use super::{OPEN, READ};
 use crate::tag::error;
 
@@ -14,7 +15,7 @@ use crate::tag::error;
 const UNIT: u64 = 1 << 24;
 /// Maximum number of units, if the mask does not have as many stored bytes.
 const MAX_UNITS: u64 = 1 << 20;
-/// Maximum bytes of dead rows between two live ones that are read too, to avoid decompressing a block twice.
+/// Maximum bytes of other rows between two wanted ones that are read too, to avoid decompressing a block twice.
 pub(super) const GAP: usize = 8192;
 /// Bytes of rows that are read at once, if not all of them were requested.
 pub(super) const AT_ONCE: usize = 1 << 24;
@@ -34,7 +35,7 @@ pub(super) struct LiveRows {
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) rows: Range<u64>,
-    /// The mask of live rows in the range; `None` if all are live.
+    /// The mask of wanted rows in the range, which are live; `None` if all rows are wanted.
     keep: Option<Vec<bool>>,
 }
 
@@ -138,16 +139,20 @@ impl LiveRows {
         self.marks.sync()
     }
 
-    /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes.
-    /// Spans with dead rows have at most [`AT_ONCE`] bytes.
-    pub(super) fn spans(&self, rows: Range<u64>, array: Option<&NDArray>) -> Spans<'_> {
+    /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes. Each
+    /// unit of the mask is read at most once. Spans with other rows have at most [`AT_ONCE`] bytes.
+    pub(super) fn spans<'a>(
+        &'a self,
+        rows: impl Into<Ascending<'a>>,
+        array: Option<&NDArray>,
+    ) -> Spans<'a> {
         let row = array.map_or(size_of::<u64>(), row_bytes).max(1);
-        // Dead rows in the blocks of two live rows are decompressed in any case.
+        // Other rows in the blocks of two wanted rows are decompressed in any case.
         let block = array.map_or(0, |array| usize::try_from(array.blocks()[0]).unwrap_or(0));
         let gap = block.max(1 + GAP / row);
         Spans {
             live: self,
-            rows,
+            rows: rows.into(),
             most: u64::MAX,
             gap,
             at_once: (AT_ONCE / row).max(1),
@@ -190,12 +195,12 @@ fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> 
 #[derive(Debug)]
 pub(super) struct Spans<'a> {
     live: &'a LiveRows,
-    /// The remaining rows, as indices among the live rows.
-    rows: Range<u64>,
+    /// The remaining rows.
+    rows: Ascending<'a>,
     most: u64,
-    /// Maximum distance between two live rows in a span.
+    /// Maximum distance between two wanted rows in a span.
     gap: usize,
-    /// Maximum number of rows of a span with dead rows.
+    /// Maximum number of rows of a span with other rows.
     at_once: usize,
     ready: VecDeque<Span>,
 }
@@ -205,10 +210,10 @@ impl Iterator for Spans<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty()
-            && !self.rows.is_empty()
-            && let Err(error) = self.more()
+            && let Some(first) = self.rows.first()
+            && let Err(error) = self.more(first)
         {
-            self.rows = 0..0;
+            self.rows = Ascending::At(&[]);
             return Some(Err(error));
         }
         self.ready.pop_front().map(Ok)
@@ -222,75 +227,98 @@ impl Spans<'_> {
     }
 
     /// Finds the next spans: those of one unit of the mask, or of several units without dead rows.
-    fn more(&mut self) -> Result<()> {
+    fn more(&mut self, first: u64) -> Result<()> {
         let live = self.live;
         // The last unit that starts at or before the row; units without live rows start where the next one does.
-        let first = live.before.partition_point(|&before| before <= self.rows.start) - 1;
-        let Some(before) = live.whole(first) else { return self.of_unit(first) };
-        let end = self.rows.end.min(self.rows.start.saturating_add(self.most));
-        let mut after = first + 1;
+        let unit = live.before.partition_point(|&before| before <= first) - 1;
+        let (Some(before), Ascending::Range(rows)) = (live.whole(unit), &mut self.rows) else {
+            return self.of_unit(unit);
+        };
+        let end = rows.end.min(first.saturating_add(self.most));
+        let mut after = unit + 1;
         while live.before[after] < end && live.whole(after).is_some() {
             after += 1;
         }
-        let count = end.min(live.before[after]) - self.rows.start;
-        let start = live.rows(first).start + (self.rows.start - before);
-        self.rows.start += count;
+        let count = end.min(live.before[after]) - first;
+        let start = live.rows(unit).start + (first - before);
+        rows.start += count;
         self.ready.push_back(Span { rows: start..start + count, keep: None });
         Ok(())
     }
 
     fn of_unit(&mut self, unit: usize) -> Result<()> {
         let live = self.live;
-        let rows = live.rows(unit);
-        let marks = live.marks.read::<bool>([rows.clone()])?;
+        let places = live.rows(unit);
         let [before, after] = [live.before[unit], live.before[unit + 1]];
-        let skip = self.rows.start - before;
-        let take = self.rows.end.min(after) - self.rows.start;
-        let numbers = (0..marks.len()).filter(|&row| marks[row]);
-        let mut numbers = numbers.skip(skip as usize).take(take as usize).peekable();
-        let mut found = 0;
-        while let Some(first) = numbers.next() {
-            let (mut last, mut count) = (first, 1);
-            while let Some(row) = numbers.next_if(|&row| {
-                count < self.most && row - last <= self.gap && row - first < self.at_once
-            }) {
-                (last, count) = (row, count + 1);
+        let wanted = self.rows.take_before(after);
+        let count = wanted.len();
+        let found = if let (Some(_), Ascending::At(rows)) = (live.whole(unit), &wanted) {
+            self.group(places.start, rows.iter().map(|row| (row - before) as usize))
+        } else {
+            let marks = live.marks.read::<bool>([places.clone()])?;
+            let numbers = (0..marks.len()).filter(|&row| marks[row]);
+            match wanted {
+                Ascending::Range(rows) => {
+                    let skip = (rows.start - before) as usize;
+                    self.group(places.start, numbers.skip(skip).take(count as usize))
+                }
+                Ascending::At(rows) => {
+                    let mut rows = rows.iter().peekable();
+                    let numbers = (before..).zip(numbers);
+                    let wanted = numbers.filter(|(row, _)| rows.next_if_eq(&row).is_some());
+                    self.group(places.start, wanted.map(|(_, number)| number))
+                }
             }
-            found += count;
-            let all = count == (last - first + 1) as u64;
-            self.ready.push_back(Span {
-                rows: rows.start + first as u64..rows.start + last as u64 + 1,
-                keep: (!all).then(|| marks[first..=last].to_vec()),
-            });
-        }
-        if found != take {
+        };
+        if found != count {
             let detail = "the mask of valid rows has changed since the table was opened";
             return Err(error(live.marks.schunk(), ErrorKind::InvalidData, READ, detail));
         }
-        self.rows.start += take;
         Ok(())
+    }
+
+    /// Adds the spans of rows at ascending places after `start`. Returns the number of rows.
+    fn group(&mut self, start: u64, places: impl Iterator<Item = usize>) -> u64 {
+        let mut places = places.peekable();
+        let mut found = 0;
+        while let Some(first) = places.next() {
+            let (mut count, mut keep) = (1, vec![true]);
+            while let Some(place) = places.next_if(|&place| {
+                let len = place - first;
+                count < self.most && len - keep.len() < self.gap && len < self.at_once
+            }) {
+                keep.resize(place - first, false);
+                keep.push(true);
+                count += 1;
+            }
+            found += count;
+            let rows = start + first as u64..start + (first + keep.len()) as u64;
+            let all = count == keep.len() as u64;
+            self.ready.push_back(Span { rows, keep: (!all).then_some(keep) });
+        }
+        found
     }
 }
 
 impl Span {
-    /// Rows that are all read, live or not.
+    /// Rows that are all wanted, live or not.
     pub(super) fn all(rows: Range<u64>) -> Self {
         Self { rows, keep: None }
     }
 
-    /// Reads the live rows of an array, whose first axis is that of all rows.
+    /// Reads the wanted rows of an array, whose first axis is that of all rows.
     pub(super) fn read<T: Element>(&self, array: &NDArray) -> Result<Vec<T>> {
         let items = array.read(self.selection(array)?)?;
         Ok(self.keep(items, row_items(array)))
     }
 
-    /// Reads the bytes of live rows, with rows of this length.
+    /// Reads the bytes of the wanted rows, with rows of this length.
     pub(super) fn read_bytes(&self, array: &NDArray, row: usize) -> Result<Vec<u8>> {
         let bytes = array.bytes().read(self.selection(array)?)?;
         Ok(self.keep(bytes, row))
     }
 
-    /// Selects the live rows from all rows of a span, with a number of items each.
+    /// Selects the wanted rows from all rows of a span, with a number of items each.
     pub(super) fn keep<T>(&self, mut items: Vec<T>, per_row: usize) -> Vec<T> {
         if let Some(keep) = &self.keep {
             let mut number = 0;
@@ -314,7 +342,7 @@ impl Span {
             .map_err(|detail| error(schunk, ErrorKind::InvalidData, READ, detail))
     }
 
-    /// The indices of the live rows.
+    /// The places of the wanted rows.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let keeps = |row: &u64| match &self.keep {
             Some(keep) => keep[(*row - self.rows.start) as usize],

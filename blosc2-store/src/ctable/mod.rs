@@ -25,6 +25,7 @@ pub use data::Data;
 use live::LiveRows;
 use part::{Parts, array, leaf, row_bytes, row_items};
 pub use row::{Cell, Row};
+use rows::Ascending;
 pub use rows::Rows;
 pub use spec::{ColumnSpec, Schema};
 
@@ -186,13 +187,16 @@ impl CTable {
     pub fn valid_rows(&self, rows: impl Into<Rows>) -> Result<Vec<u64>> {
         let rows = rows.into().resolve(self.nrows(), READ)?;
         self.live.budget().take(rows.len().saturating_mul(8))?;
-        rows.read(1, |rows| {
-            let mut numbers = Vec::new();
-            for span in self.live.spans(rows, None) {
-                numbers.extend(span?.numbers());
-            }
-            Ok(numbers)
-        })
+        rows.read(1, |rows| self.places(rows))
+    }
+
+    /// The places of rows in the stored columns.
+    fn places(&self, rows: Ascending<'_>) -> Result<Vec<u64>> {
+        let mut places = Vec::new();
+        for span in self.live.spans(rows, None) {
+            places.extend(span?.numbers());
+        }
+        Ok(places)
     }
 
     /// Opens the array that stores a column. The array contains all rows, including deleted rows, and possibly unused
@@ -413,4 +417,143 @@ pub(crate) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
         Err(error) => Some(Err(error)),
     });
     values.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use blosc2::storage::{ReadAt, Storage};
+
+    use super::*;
+
+    /// A table in memory that counts the requests for reading.
+    #[derive(Debug, Clone, Default)]
+    struct Counting {
+        files: HashMap<String, Arc<Mutex<Vec<u8>>>>,
+        reads: Arc<AtomicU64>,
+    }
+
+    #[derive(Debug)]
+    struct Counted(Arc<Mutex<Vec<u8>>>, Arc<AtomicU64>);
+
+    impl ReadAt for Counted {
+        fn size(&self) -> io::Result<u64> {
+            self.0.lock().unwrap().size()
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.lock().unwrap().read_exact_at(offset, buffer)
+        }
+    }
+
+    impl Storage for Counted {
+        fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.lock().unwrap().write_all_at(offset, bytes)
+        }
+
+        fn set_size(&mut self, size: u64) -> io::Result<()> {
+            self.0.lock().unwrap().set_size(size)
+        }
+    }
+
+    impl Leaves for Counting {
+        fn leaf(&self, key: &str, _: &str) -> Result<Option<SChunk>> {
+            let open = |file: &Arc<Mutex<Vec<u8>>>| {
+                let storage = Counted(Arc::clone(file), Arc::clone(&self.reads));
+                OpenOptions::new().write(true).open_storage(storage)
+            };
+            self.files.get(key).map(open).transpose()
+        }
+
+        fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+            self.leaf(key, ending)
+        }
+
+        fn put(&mut self, key: &str, _: &str, schunk: &SChunk) -> Result<()> {
+            self.files.insert(key.to_owned(), Arc::new(Mutex::new(schunk.to_cframe()?)));
+            Ok(())
+        }
+
+        fn discard(&mut self, key: &str, _: &str) -> Result<()> {
+            self.files.remove(key);
+            Ok(())
+        }
+
+        fn discard_below(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Each unit of the mask and each block of a column is read once, and not for each row.
+    #[test]
+    fn scattered_rows_are_found_in_one_pass() {
+        const ROWS: i64 = 100_000;
+        let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(ROWS as u64);
+        let mut leaves = Counting::default();
+        for (key, ending, schunk) in new_parts(&schema, "").unwrap() {
+            leaves.put(&key, ending, &schunk).unwrap();
+        }
+        let reads = Arc::clone(&leaves.reads);
+        let taken = || reads.swap(0, Ordering::Relaxed);
+        let mut table = CTable::for_changes(leaves, "").unwrap();
+        // Numbers that hardly compress, so that blocks are read one by one.
+        let number = |row: i64| row.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        let mut model: Vec<i64> = (0..ROWS).map(number).collect();
+        table.append([("n", Data::items(&model))]).unwrap();
+        table.delete_rows([0]).unwrap();
+        model.remove(0);
+        const MOST: u64 = 500;
+        let scattered = |model: &[i64]| -> Vec<u64> {
+            // Each block has some, and not in ascending order.
+            (0..model.len() as u64).filter(|row| row % 97 == 5).rev().collect()
+        };
+
+        let rows = scattered(&model);
+        assert!(rows.len() > 1000);
+        taken();
+        let items = table.read::<i64>("n", &rows[..]).unwrap();
+        assert!(taken() < MOST, "by indices");
+        assert!(items.iter().zip(&rows).all(|(item, row)| *item == model[*row as usize]));
+        let values = table.values("n", &rows[..]).unwrap();
+        assert!(taken() < MOST, "values");
+        assert!(values.iter().zip(&items).all(|(value, item)| *value == (*item).into()));
+        table.valid_rows(&rows[..]).unwrap();
+        assert!(taken() < MOST, "places");
+        table.nulls("n", &rows[..]).unwrap();
+        assert!(taken() < MOST, "nulls");
+        let mut again = rows.clone();
+        again.extend([rows[3]; 2]);
+        let items = table.read::<i64>("n", &again[..]).unwrap();
+        assert!(items.iter().zip(&again).all(|(item, row)| *item == model[*row as usize]));
+
+        let new: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
+        taken();
+        table.update("n", &rows[..], Data::items(&new)).unwrap();
+        assert!(taken() < MOST, "update");
+        rows.iter().zip(new).for_each(|(row, new)| model[*row as usize] = new);
+
+        assert_eq!(table.delete_rows(&rows[..]).unwrap(), rows.len() as u64);
+        assert!(taken() < MOST, "deletion by indices");
+        for row in &rows {
+            model.remove(*row as usize);
+        }
+        assert_eq!(table.read::<i64>("n", ..).unwrap(), model);
+
+        let mask: Vec<bool> = (0..model.len()).map(|row| row % 101 == 7).collect();
+        taken();
+        table.delete_rows(&mask[..]).unwrap();
+        assert!(taken() < MOST, "deletion by mask");
+        let mut mask = mask.iter();
+        model.retain(|_| !mask.next().unwrap());
+        assert_eq!(table.read::<i64>("n", ..).unwrap(), model);
+    }
 }

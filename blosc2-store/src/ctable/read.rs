@@ -3,7 +3,6 @@
 #[cfg(feature = "arrow")]
 mod raw;
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use blosc2::dtype::{ByteOrder, Kind};
@@ -13,6 +12,7 @@ use half::f16;
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
+use super::rows::Ascending;
 use super::{OPEN, READ};
 use crate::tag::{error, weight, what};
 use crate::{BatchArray, ObjectArray};
@@ -131,50 +131,62 @@ impl Stored {
     }
 
     /// The values of rows; `None` for null rows.
-    pub(super) fn values(
+    pub(super) fn values<'a>(
         &self,
         column: &Column,
-        live: &LiveRows,
-        rows: Range<u64>,
+        live: &'a LiveRows,
+        rows: impl Into<Ascending<'a>>,
     ) -> Result<Vec<Value>> {
         let mut budget = self.budget();
         let mut held = None;
         let mut values = Vec::new();
         for span in live.spans(rows, self.items()).of(WINDOW) {
-            let span = span?;
-            let mut more = self.content.values(column, &span, &mut held, &budget)?;
-            if let Some(marks) = &self.marks {
-                for (value, mark) in more.iter_mut().zip(span.read::<bool>(marks)?) {
-                    if !mark {
-                        *value = Value::None;
-                    }
-                }
-            }
-            if let Nulls::Sentinel(sentinel) = &column.nulls {
-                self.content.remove_nulls(column, &mut more, sentinel);
-            }
-            if column.kind == ColumnKind::Bool {
-                for value in &mut more {
-                    if let Value::Int(number) = value {
-                        *value = Value::Bool(*number != 0);
-                    }
-                }
-            }
+            let mut more = self.span_values(column, &span?, &mut held, &budget)?;
             budget.take(more.iter().map(weight).sum())?;
             values.append(&mut more);
         }
         Ok(values)
     }
 
-    /// The mask of null rows.
-    pub(super) fn nulls(
+    fn span_values(
         &self,
         column: &Column,
-        live: &LiveRows,
-        rows: Range<u64>,
+        span: &Span,
+        held: &mut Held,
+        budget: &Budget,
+    ) -> Result<Vec<Value>> {
+        let mut values = self.content.values(column, span, held, budget)?;
+        if let Some(marks) = &self.marks {
+            for (value, mark) in values.iter_mut().zip(span.read::<bool>(marks)?) {
+                if !mark {
+                    *value = Value::None;
+                }
+            }
+        }
+        if let Nulls::Sentinel(sentinel) = &column.nulls {
+            self.content.remove_nulls(column, &mut values, sentinel);
+        }
+        if column.kind == ColumnKind::Bool {
+            for value in &mut values {
+                if let Value::Int(number) = value {
+                    *value = Value::Bool(*number != 0);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// The mask of null rows.
+    pub(super) fn nulls<'a>(
+        &self,
+        column: &Column,
+        live: &'a LiveRows,
+        rows: impl Into<Ascending<'a>>,
     ) -> Result<Vec<bool>> {
+        let rows = rows.into();
         let mut nulls = Vec::new();
-        self.budget().take(rows.end - rows.start)?;
+        let mut budget = self.budget();
+        budget.take(rows.len())?;
         match (&column.nulls, &self.content, &self.marks) {
             (Nulls::Mask, _, Some(marks)) => {
                 for span in live.spans(rows, Some(marks)).of(WINDOW) {
@@ -182,7 +194,7 @@ impl Stored {
                 }
             }
             (Nulls::Never | Nulls::Mask, ..) => {
-                nulls.resize((rows.end - rows.start) as usize, false);
+                nulls.resize(rows.len() as usize, false);
             }
             (Nulls::Code(null), Content::Codes { codes, .. }, _) => {
                 for span in live.spans(rows, Some(codes)).of(WINDOW) {
@@ -191,9 +203,9 @@ impl Stored {
                 }
             }
             _ => {
-                for start in rows.clone().step_by(WINDOW as usize) {
-                    let end = rows.end.min(start + WINDOW);
-                    let values = self.values(column, live, start..end)?;
+                let mut held = None;
+                for span in live.spans(rows, self.items()).of(WINDOW) {
+                    let values = self.span_values(column, &span?, &mut held, &budget)?;
                     nulls.extend(values.into_iter().map(|value| value == Value::None));
                 }
             }

@@ -4,9 +4,6 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 
 use blosc2::{Error, ErrorKind, Result};
 
-/// Maximum rows between two selected ones that are read too.
-const GAP: u64 = 64;
-
 /// A selection of rows: a range, a list of indices or a boolean mask. Deleted rows are not counted. Methods with an
 /// argument `impl Into<Rows>` accept these types:
 ///
@@ -130,40 +127,72 @@ impl Picked {
         }
     }
 
-    /// Reads the rows, of a number of items each, with a function that reads a range.
+    /// Reads the rows, of a number of items each, with a function that reads rows in ascending order.
     pub(super) fn read<T: Clone>(
         &self,
         per_row: usize,
-        mut read: impl FnMut(Range<u64>) -> Result<Vec<T>>,
+        read: impl FnOnce(Ascending<'_>) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
         let rows = match self {
-            Self::Range(rows) => return read(rows.clone()),
+            Self::Range(rows) => return read(rows.clone().into()),
             Self::At(rows) => rows,
         };
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&at| rows[at]);
-        // The items of each row, in the order of the rows in the table.
-        let mut items = Vec::with_capacity(rows.len() * per_row);
-        let mut rest = &order[..];
-        while let Some(&first) = rest.first() {
-            let near = rest.windows(2).take_while(|two| rows[two[1]] - rows[two[0]] <= GAP).count();
-            let (run, after) = rest.split_at(near + 1);
-            let start = rows[first];
-            let found = read(start..rows[run[near]] + 1)?;
-            for &at in run {
-                let place = (rows[at] - start) as usize * per_row;
-                items.extend_from_slice(&found[place..place + per_row]);
-            }
-            rest = after;
+        if rows.is_sorted_by(|one, next| one < next) {
+            return read(Ascending::At(rows));
         }
-        if rows.is_sorted() {
-            return Ok(items);
-        }
-        let mut places = vec![0; order.len()];
-        for (place, at) in order.into_iter().enumerate() {
-            places[at] = place;
-        }
-        let ordered = places.into_iter().flat_map(|at| &items[at * per_row..(at + 1) * per_row]);
+        let mut ascending = rows.clone();
+        ascending.sort_unstable();
+        ascending.dedup();
+        let items = read(Ascending::At(&ascending))?;
+        let ordered = rows.iter().flat_map(|row| {
+            let at = ascending.partition_point(|each| each < row) * per_row;
+            &items[at..at + per_row]
+        });
         Ok(ordered.cloned().collect())
+    }
+}
+
+/// Different rows in ascending order, as indices among the live rows.
+#[derive(Debug, Clone)]
+pub(super) enum Ascending<'a> {
+    Range(Range<u64>),
+    At(&'a [u64]),
+}
+
+impl From<Range<u64>> for Ascending<'_> {
+    fn from(rows: Range<u64>) -> Self {
+        Self::Range(rows)
+    }
+}
+
+impl Ascending<'_> {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Range(rows) => rows.end.saturating_sub(rows.start),
+            Self::At(rows) => rows.len() as u64,
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<u64> {
+        match self {
+            Self::Range(rows) => (!rows.is_empty()).then_some(rows.start),
+            Self::At(rows) => rows.first().copied(),
+        }
+    }
+
+    /// Removes the rows before `end`, and returns them.
+    pub(super) fn take_before(&mut self, end: u64) -> Self {
+        match self {
+            Self::Range(rows) => {
+                let taken = rows.start..rows.end.min(end).max(rows.start);
+                rows.start = taken.end;
+                Self::Range(taken)
+            }
+            Self::At(rows) => {
+                let (taken, rest) = rows.split_at(rows.partition_point(|row| *row < end));
+                *rows = rest;
+                Self::At(taken)
+            }
+        }
     }
 }
