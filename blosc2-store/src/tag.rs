@@ -6,8 +6,33 @@ use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 pub(crate) const ARROW: &str = "arrow";
 
 /// The kind and the description of an error.
-#[cfg(feature = "arrow")]
 pub(crate) type Fault = (ErrorKind, String);
+
+/// Maximum bytes of memory for cells that are converted, in total and for each byte of memory of the given cells, as for
+/// reading: a null or a short string can take very many bytes in a column.
+pub(crate) const MAX_MADE: u64 = 1 << 30;
+pub(crate) const MAX_MADE_RATIO: u64 = 256;
+
+/// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.
+pub(crate) fn made(rows: usize, row: Option<usize>, given: u64) -> Result<usize, Fault> {
+    let limit = given.saturating_mul(MAX_MADE_RATIO).max(MAX_MADE);
+    let len = row.and_then(|row| rows.checked_mul(row));
+    len.filter(|len| *len as u64 <= limit).ok_or_else(|| {
+        let row = row.map_or("more than 2^64".to_owned(), |row| row.to_string());
+        let detail =
+            format!("{rows} rows of {row} bytes each exceed the memory limit of {limit} bytes");
+        (ErrorKind::TooLarge, detail)
+    })
+}
+
+/// An empty buffer with room for the rows of [`made`].
+pub(crate) fn room(rows: usize, row: Option<usize>, given: u64) -> Result<Vec<u8>, Fault> {
+    let (len, mut bytes) = (made(rows, row, given)?, Vec::new());
+    match bytes.try_reserve_exact(len) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err((ErrorKind::OutOfMemory, format!("{len} bytes: {error}"))),
+    }
+}
 
 /// Checks that a super-chunk can become an array of values.
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {

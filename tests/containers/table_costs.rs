@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::measure::measure;
-use blosc2::{CParams, ErrorKind, NDArray, SChunk, Value};
+use blosc2::{CParams, Element, ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{
     BatchArray, CTable, ColumnKind, ColumnSpec, Data, EmbedStore, ItemKind, Schema,
 };
@@ -183,4 +183,102 @@ fn shapes_that_overflow_are_errors() {
         }
         assert_eq!(table.nulls("a", ..).unwrap(), [false]);
     }
+}
+
+/// Opens a table with one live row, and one column `a` of arrays that has no row yet.
+fn arrays_of(shape: [u64; 2], rows: u64, live: bool) -> CTable {
+    let marks = NDArray::from_slice(&[live], [1]).unwrap();
+    let builder = NDArray::builder().chunks([1, 1, 1]).blocks([1, 1, 1]);
+    let array = builder.zeros::<u16>([rows, shape[0], shape[1]]).unwrap();
+    let [one, other] = shape;
+    let schema = format!(
+        r#"{{"columns": [{{"name": "a", "kind": "ndarray", "item_shape": [{one}, {other}],
+            "dtype_str": "<u2", "nullable": true, "null_storage": "mask"}}]}}"#
+    );
+    let parts = [("/_valid_rows", marks.schunk()), ("/_cols/a", array.schunk())];
+    let bytes = table(&schema, &parts);
+    assert!(bytes.len() < 2000);
+    open("a shape", bytes).unwrap()
+}
+
+#[test]
+fn rows_of_any_size_are_refused_when_they_are_written() {
+    let check = |what: &str, work: &mut dyn FnMut() -> blosc2::Result<()>| {
+        let (result, time, held) = measure(work);
+        assert!(time < MAX_TIME, "{what} took {time:?}");
+        assert!(held < MAX_MEMORY, "{what} held {held} bytes");
+        let error = result.unwrap().expect_err(what);
+        let kinds = [ErrorKind::TooLarge, ErrorKind::InvalidArgument, ErrorKind::InvalidData];
+        assert!(kinds.contains(&error.kind()), "{what}: {error}");
+    };
+    let none = || Data::values(vec![Value::None]);
+    let value = || {
+        let array = blosc2::ArrayValue::new(u16::dtype(), vec![1], vec![1, 0]).unwrap();
+        Data::values(vec![Value::Array(array)])
+    };
+    for shape in [[1 << 40, 1 << 40], [1 << 32, 1 << 32], [1 << 33, 1], [u64::MAX, 2]] {
+        let what = format!("{shape:?}");
+        // Large shapes have no rows: an array with rows has at most 2^63 - 1 bytes.
+        if shape[0] < u64::MAX {
+            let mut table = arrays_of(shape, 0, false);
+            for (form, data) in [("null", none()), ("items", Data::items(&[1u16]))] {
+                check(&format!("{what}: append {form}"), &mut || {
+                    table.append([("a", data.clone())])
+                });
+            }
+            let wrong = table.append([("a", value())]).unwrap_err();
+            assert!(wrong.kind() != ErrorKind::Io, "{wrong}");
+            assert_eq!(table.nrows(), 0);
+            let mut table = arrays_of(shape, 0, true);
+            check(&format!("{what}: update"), &mut || table.update("a", .., none()));
+            check(&format!("{what}: compact"), &mut || {
+                table.append([("a", none())])?;
+                table.compact()
+            });
+        }
+        let kind = || ColumnKind::NDArray { shape: shape.to_vec(), dtype: u16::dtype() };
+        let specs = [
+            ("a default", ColumnSpec::from(kind()).with("default", 1)),
+            ("nulls", ColumnSpec::from(kind()).nullable()),
+            ("a null value", ColumnSpec::from(kind()).with("null_value", 7)),
+        ];
+        for (form, spec) in specs {
+            check(&format!("{what}: create with {form}"), &mut || {
+                let mut table = CTable::in_memory(&Schema::new().column("a", spec.clone()))?;
+                table.append([("a", none())])
+            });
+            let mut table =
+                CTable::in_memory(&Schema::new().column("n", ColumnKind::Int8)).unwrap();
+            table.append([("n", Data::items(&[1i8]))]).unwrap();
+            check(&format!("{what}: add a column with {form}"), &mut || {
+                table.add_column("a", spec.clone(), None)
+            });
+            assert_eq!(table.read::<i8>("n", ..).unwrap(), [1]);
+            assert!(table.column("a").is_none());
+        }
+    }
+
+    // Strings of a fixed length.
+    for max_length in [1 << 29, 1 << 30, 1 << 62, u64::MAX] {
+        let kinds = [ColumnKind::String { max_length }, ColumnKind::Bytes { max_length }];
+        for kind in kinds {
+            let (what, spec) = (format!("{kind}"), ColumnSpec::from(kind).nullable());
+            let (result, _, held) = measure(|| {
+                let mut table = CTable::in_memory(&Schema::new().column("a", spec.clone()))?;
+                table.append([("a", Data::values(vec![Value::None; 100]))])
+            });
+            let error = result.unwrap().expect_err(&what);
+            let kinds = [ErrorKind::TooLarge, ErrorKind::InvalidArgument, ErrorKind::Unsupported];
+            assert!(kinds.contains(&error.kind()), "{what}: {error}");
+            assert!(held < MAX_MEMORY, "{what} held {held} bytes");
+        }
+    }
+
+    // A long default in very many rows.
+    let long = ColumnSpec::from(ColumnKind::Utf8).with("default", "x".repeat(1 << 20));
+    let schema = Schema::new().column("n", ColumnKind::Int8).column("a", long);
+    let mut table = CTable::in_memory(&schema).unwrap();
+    check("a long default", &mut || table.append([("n", Data::items(&[1i8; 10_000]))]));
+    table.append([("n", Data::items(&[1i8]))]).unwrap();
+    assert_eq!(table.nrows(), 1);
 }

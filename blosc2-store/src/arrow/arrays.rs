@@ -151,6 +151,8 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
 ///   - the Arrow array has nulls, and its items are not dates or durations;
 ///   - a string ends with a zero character or byte;
 ///   - a parameter of the builder is invalid;
+/// - [`ErrorKind::TooLarge`]: the strings, each with the length of the longest one, take more than 1 GiB of memory and
+///   more than 256 times the memory of the Arrow array;
 /// - the errors of [`NDArrayBuilder::from_bytes`].
 ///
 /// ```
@@ -170,7 +172,11 @@ pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> 
         let (found, expected) = (array.data_type(), field.data_type());
         return Err(invalid(format!("an array of the type {found}, but a field of {expected}")));
     }
-    let Items { dtype, shape, bytes } = items_of(field, array, false).map_err(invalid)?;
+    let Items { dtype, shape, bytes } =
+        items_of(field, array, false).map_err(|(kind, detail)| match kind {
+            ErrorKind::TypeMismatch => invalid(detail),
+            kind => Error::new(kind, FROM, detail),
+        })?;
     let shape = [&[array.len() as u64][..], &shape].concat();
     builder.from_bytes(&bytes, &shape, &dtype.to_string(), dtype.size())
 }

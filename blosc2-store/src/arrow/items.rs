@@ -15,7 +15,7 @@ use blosc2::{Dtype, ErrorKind};
 
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};
-use crate::tag::Fault;
+use crate::tag::{Fault, room};
 
 /// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
 /// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
@@ -163,6 +163,10 @@ fn invalid(detail: impl ToString) -> Fault {
     (ErrorKind::InvalidData, detail.to_string())
 }
 
+fn unlike(detail: impl ToString) -> Fault {
+    (ErrorKind::TypeMismatch, detail.to_string())
+}
+
 /// Items with a dtype: those of all rows of an array, one after the other, in native byte order.
 #[derive(Debug)]
 pub(super) struct Items {
@@ -174,7 +178,7 @@ pub(super) struct Items {
 
 /// The items of an array. Nulls are an error except in arrays of dates, where they become NaT, and if `null_rows` are
 /// allowed; their items are then unspecified. The error describes why there are none.
-pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Result<Items, String> {
+pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Result<Items, Fault> {
     let len = array.len();
     let data_type = array.data_type();
     let is_date =
@@ -182,12 +186,17 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
     let nulls = array.null_count();
     if nulls > 0 && !null_rows && !is_date {
         let name = field.name();
-        return Err(format!(
+        return Err(unlike(format!(
             "`{name}` has {nulls} nulls, which items with a dtype cannot represent"
-        ));
+        )));
     }
     let of = |dtype: Dtype, bytes| Ok(Items { dtype, shape: Vec::new(), bytes });
-    let none = || format!("the Arrow type {data_type} of `{}` has no dtype", field.name());
+    let none = || unlike(format!("the Arrow type {data_type} of `{}` has no dtype", field.name()));
+    let zeros = |row: Option<usize>| {
+        let mut bytes = room(len, row, array.get_array_memory_size() as u64)?;
+        bytes.resize(len * row.unwrap_or(0), 0);
+        Ok(bytes)
+    };
     match data_type {
         DataType::Boolean => {
             let items: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
@@ -197,10 +206,10 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
             let texts = texts_of(array).unwrap_or_default();
             let max = texts.iter().flatten().map(|text| text.chars().count()).max();
             let max = max.unwrap_or(0).max(1);
-            let mut bytes = vec![0; len.checked_mul(4 * max).ok_or_else(none)?];
+            let mut bytes = zeros(max.checked_mul(4))?;
             for (item, text) in bytes.chunks_exact_mut(4 * max).zip(&texts) {
                 if text.is_some_and(|text| text.ends_with('\0')) {
-                    return Err(format!("a string of `{}` ends with a zero", field.name()));
+                    return Err(unlike(format!("a string of `{}` ends with a zero", field.name())));
                 }
                 for (code, char) in item.chunks_exact_mut(4).zip(text.unwrap_or_default().chars()) {
                     code.copy_from_slice(&u32::from(char).to_ne_bytes());
@@ -211,12 +220,12 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let parts = bytes_of(array).unwrap_or_default();
             let max = parts.iter().flatten().map(|part| part.len()).max().unwrap_or(0).max(1);
-            let mut bytes = vec![0; len.checked_mul(max).ok_or_else(none)?];
+            let mut bytes = zeros(Some(max))?;
             for (item, part) in bytes.chunks_exact_mut(max).zip(&parts) {
                 let part = part.unwrap_or_default();
                 if part.ends_with(&[0]) {
                     let name = field.name();
-                    return Err(format!("a byte string of `{name}` ends with a zero"));
+                    return Err(unlike(format!("a byte string of `{name}` ends with a zero")));
                 }
                 item[..part.len()].copy_from_slice(part);
             }
@@ -229,7 +238,7 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
             if let Some(size) = complex_size(field) {
                 return of(Dtype::scalar(Kind::Complex, size).map_err(|_| none())?, inner.bytes);
             }
-            let shape = [list_shape(field, *size)?, inner.shape].concat();
+            let shape = [list_shape(field, *size).map_err(unlike)?, inner.shape].concat();
             Ok(Items { shape, ..inner })
         }
         DataType::Struct(fields) => {
@@ -240,11 +249,11 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
             let mut members = Vec::new();
             for (field, part) in fields.iter().zip(&parts) {
                 let dtype = Dtype::array(part.dtype.clone(), &part.shape);
-                let dtype = dtype.map_err(|error| error.to_string())?;
+                let dtype = dtype.map_err(unlike)?;
                 members.push(DtypeField::new(field.name(), at, dtype));
                 at += members[members.len() - 1].dtype().size();
             }
-            let mut bytes = vec![0; len.checked_mul(at).ok_or_else(none)?];
+            let mut bytes = zeros(Some(at))?;
             for (member, part) in members.iter().zip(&parts) {
                 let size = member.dtype().size();
                 let items = bytes.chunks_exact_mut(at.max(1));
@@ -252,7 +261,7 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
                     item[member.offset()..][..size].copy_from_slice(from);
                 }
             }
-            of(Dtype::structure(at, members).map_err(|error| error.to_string())?, bytes.into())
+            of(Dtype::structure(at, members).map_err(unlike)?, bytes.into())
         }
         _ => {
             let dtype = fixed_dtype(field).ok_or_else(none)?;

@@ -10,6 +10,7 @@ use blosc2::{Error, ErrorKind, Result, Value};
 use super::items::{Items, items_of, texts_of};
 use super::types::column_kind;
 use super::values::{as_type, values_of};
+use crate::tag::{Fault, MAX_MADE, MAX_MADE_RATIO};
 use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema};
 
 const MAKE: &str = "create a table from an Arrow schema";
@@ -77,9 +78,8 @@ impl CTable {
             let column = self.column(name).ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
             })?;
-            cells(column.kind(), field, array).map_err(|detail| {
-                let detail = format!("the column `{name}`: {detail}");
-                Error::new(ErrorKind::TypeMismatch, WRITE, detail)
+            cells(column.kind(), field, array).map_err(|(kind, detail)| {
+                Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
             })
         });
         let cells = cells.collect::<Result<Vec<_>>>()?;
@@ -120,7 +120,7 @@ impl Cells<'_> {
 }
 
 /// The cells of an array for a column of this kind. The error describes why there are none.
-fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, String> {
+fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, Fault> {
     match (kind, array.data_type()) {
         (
             ColumnKind::String { .. }
@@ -154,24 +154,36 @@ fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Ce
             | ColumnKind::Object,
             _,
         ) => {
-            let values = values_of(field, array, &mut u64::MAX.clone());
-            values.map(Cells::Values).map_err(|(_, detail)| detail)
+            // As for reading: a few bytes can represent very many nulls, or be repeated.
+            let given = array.get_array_memory_size() as u64;
+            let mut left = given.saturating_mul(MAX_MADE_RATIO).max(MAX_MADE);
+            values_of(field, array, &mut left).map(Cells::Values).map_err(|(kind, detail)| {
+                match kind {
+                    ErrorKind::TooLarge => (kind, detail),
+                    _ => mismatch(detail),
+                }
+            })
         }
         (ColumnKind::Timestamp { .. }, DataType::Timestamp(unit, _)) => {
             if column_kind(field).is_ok_and(|found| same_unit(kind, &found)) {
-                let numbers = as_type(array, DataType::Int64).map_err(|(_, detail)| detail)?;
+                let numbers =
+                    as_type(array, DataType::Int64).map_err(|(_, detail)| mismatch(detail))?;
                 let field = Field::new(field.name(), DataType::Int64, true);
                 return items_of(&field, &numbers, true).map(Cells::Items);
             }
-            Err(format!("timestamps in the unit {unit}, expected {kind}"))
+            Err(mismatch(format!("timestamps in the unit {unit}, expected {kind}")))
         }
         (ColumnKind::Timestamp { .. }, data_type) => Err(unlike(kind, data_type)),
         _ => items_of(field, array, true).map(Cells::Items),
     }
 }
 
-fn unlike(kind: &ColumnKind, data_type: &DataType) -> String {
-    format!("an array of the type {data_type} for a column of {kind}")
+fn mismatch(detail: String) -> Fault {
+    (ErrorKind::TypeMismatch, detail)
+}
+
+fn unlike(kind: &ColumnKind, data_type: &DataType) -> Fault {
+    mismatch(format!("an array of the type {data_type} for a column of {kind}"))
 }
 
 /// Whether the units of timestamps are the same. Their time zones are for display only.
@@ -185,11 +197,11 @@ fn same_unit(one: &ColumnKind, other: &ColumnKind) -> bool {
 }
 
 /// The codes and the strings of an array of dictionary-encoded strings. Null strings get the code -1.
-fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, String> {
+fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, Fault> {
     let dictionary = array.as_any_dictionary();
     let values = dictionary.values();
     let texts = texts_of(values).ok_or_else(|| {
-        format!("a dictionary of the type {}, expected strings", values.data_type())
+        mismatch(format!("a dictionary of the type {}, expected strings", values.data_type()))
     })?;
     let keys = match texts.is_empty() {
         // Only nulls: there is nothing to which keys could be normalized.
@@ -200,7 +212,8 @@ fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, String> {
         if array.is_null(row) || texts.get(key).is_none_or(Option::is_none) {
             return Ok(-1);
         }
-        i32::try_from(key).map_err(|_| format!("the dictionary has {} strings", texts.len()))
+        i32::try_from(key)
+            .map_err(|_| mismatch(format!("the dictionary has {} strings", texts.len())))
     });
     let codes = codes.collect::<Result<_, _>>()?;
     let texts = texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();

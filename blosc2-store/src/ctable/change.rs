@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::data::Data;
-use super::encode::{Encoded, Form, WRITE, default_of, encode};
+use super::encode::{Encoded, Form, WRITE, default_of, encode, failed, row_size};
 use super::rows::{Picked, Rows};
 use super::schema::named_column;
 use super::spec::{BATCH_ROWS, ColumnSpec, Grid, Part, Schema, check_names, parts};
 use super::{CTable, Leaves, OPEN, json};
-use crate::tag::error;
+use crate::tag::{error, room};
 use crate::{EmbedStore, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
@@ -45,7 +45,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
         if let Some(default) = column.metadata.get("default") {
             let no_null = *default == Value::None && !column.nullable;
             if !no_null {
-                encode(column, default_of(column, 1)?, None)?;
+                encode(column, default_of(column, 1, 0)?, None)?;
             }
         }
         if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind.has_items()) {
@@ -104,6 +104,8 @@ impl CTable {
     ///   - the schema has no columns, two columns of the same name, or an invalid name;
     ///   - an option does not exist for the kind of its column, or has an invalid value;
     ///   - a column cannot store its default or null value;
+    ///   - a row of a column takes more than 2<sup>63</sup> - 1 bytes;
+    /// - [`ErrorKind::TooLarge`]: a default or null value takes more than 1 GiB;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
         let path = path.as_ref();
@@ -219,6 +221,8 @@ impl CTable {
     ///   - a value violates an option of its column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
     ///     range;
     ///   - a cell is null, but its column is not nullable;
+    /// - [`ErrorKind::TooLarge`]: the cells of a column, including null rows and defaults, take more than 1 GiB of memory
+    ///   and more than 256 times the memory of the given cells;
     /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
     /// - [`ErrorKind::Unsupported`]: a column has an unknown kind, or is serialized with Arrow;
@@ -256,6 +260,7 @@ impl CTable {
             encoded.push(Some(ready));
         }
         let Some((_, rows)) = rows.filter(|(_, rows)| *rows > 0) else { return Ok(()) };
+        let given = encoded.iter().flatten().map(Encoded::nbytes).sum();
         let mut stale = Vec::new();
         let mut ready = Vec::new();
         for (index, encoded) in encoded.into_iter().enumerate() {
@@ -263,9 +268,9 @@ impl CTable {
                 Some(encoded) => encoded,
                 None if self.is_materialized(self.columns[index].name()) => {
                     stale.push(self.columns[index].name().to_owned());
-                    self.filler(index, rows)
+                    self.filler(index, rows, given)?
                 }
-                None => self.encode(index, default_of(&self.columns[index], rows)?)?,
+                None => self.encode(index, default_of(&self.columns[index], rows, given)?)?,
             });
         }
         self.append_encoded(ready, &stale)
@@ -316,6 +321,7 @@ impl CTable {
     ///   - a value violates an option of the column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
     ///     range;
     ///   - a cell is null, but the column is not nullable;
+    /// - [`ErrorKind::TooLarge`]: the cells take more than 1 GiB of memory and more than 256 times the memory of `data`;
     /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
     /// - [`ErrorKind::Unsupported`]: the column has an unknown kind, or is serialized with Arrow;
@@ -340,8 +346,7 @@ impl CTable {
                 order.get(place + 1).map(|&next| rows[next]) != Some(rows[order[*place]])
             };
             let order: Vec<usize> = (0..order.len()).filter(last).map(|at| order[at]).collect();
-            let row = self.columns[index].row_size();
-            encoded = encoded.pick(&order, row);
+            encoded = encoded.pick(&order)?;
             let rows = order.iter().map(|&at| rows[at]).collect();
             return self.replace(index, &Picked::At(rows), &encoded);
         }
@@ -410,8 +415,8 @@ impl CTable {
     /// - all valid cells of any other column are in memory at the same time.
     ///
     /// # Errors
-    /// - [`ErrorKind::TooLarge`]: the strings of a column take more than 1 GiB of memory and more than 256 times the
-    ///   stored bytes;
+    /// - [`ErrorKind::TooLarge`]: the valid cells of a column that are in memory at the same time take more than 1 GiB and
+    ///   more than 256 times the stored bytes;
     /// - the errors of [`values`](Self::values) and of [changing a container](crate#changing-a-container).
     pub fn compact(&mut self) -> Result<()> {
         self.check_writable()?;
@@ -464,9 +469,9 @@ impl CTable {
             Some(data) => encode(&column, data, None)?,
             None if rows == 0 => encode(&column, Data::values(Vec::new()), None)?,
             None => {
-                let one = encode(&column, default_of(&column, 1)?, None)?;
+                let one = encode(&column, default_of(&column, 1, 0)?, None)?;
                 self.check_memory(live, one.nbytes() + size_of::<usize>() as u64)?;
-                one.pick(&vec![0; rows], column.row_size())
+                one.pick(&vec![0; rows])?
             }
         };
         if encoded.rows != rows {
@@ -515,7 +520,7 @@ impl CTable {
             true => None,
             false => {
                 self.check_memory(end, size_of::<Value>() as u64)?;
-                Some(self.filler(index, end as usize))
+                Some(self.filler(index, end as usize, end)?)
             }
         };
         let stored = self.stored_mut(index)?;
@@ -964,8 +969,8 @@ impl CTable {
         encode(column, data, words)
     }
 
-    /// Cells for places that are not read.
-    fn filler(&self, index: usize, rows: usize) -> Encoded<'static> {
+    /// Cells for places that are not read, beside `given` bytes of other cells.
+    fn filler(&self, index: usize, rows: usize, given: u64) -> Result<Encoded<'static>> {
         let column = &self.columns[index];
         let values = |value: Value| Form::Values(vec![value; rows]);
         let content = match &column.kind {
@@ -977,9 +982,14 @@ impl CTable {
             ColumnKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
             ColumnKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
             kind if kind.has_batches() => values(Value::None),
-            _ => Form::Items(vec![0; column.row_size().saturating_mul(rows)].into()),
+            _ => {
+                let row = column.items().map_or(Some(0), |(dtype, shape)| row_size(&dtype, shape));
+                let mut bytes = room(rows, row, given).map_err(|fault| failed(column, fault))?;
+                bytes.resize(rows * row.unwrap_or(0), 0);
+                Form::Items(bytes.into())
+            }
         };
-        Encoded { rows, content, valid: None }
+        Ok(Encoded { rows, content, valid: None })
     }
 
     fn batch_rows(&self, index: usize) -> Option<u64> {
@@ -1003,21 +1013,20 @@ impl CTable {
     }
 }
 
-impl Column {
-    /// Bytes of a row of fixed-size items.
-    fn row_size(&self) -> usize {
-        self.items()
-            .map_or(0, |(dtype, shape)| dtype.size() * shape.iter().product::<u64>() as usize)
-    }
-}
-
 impl<'a> Encoded<'a> {
     /// Some of the rows. A row can be picked several times.
-    fn pick(&self, rows: &[usize], row_size: usize) -> Encoded<'a> {
+    fn pick(&self, rows: &[usize]) -> Result<Encoded<'a>> {
         let content = match &self.content {
             Form::Items(bytes) => {
-                let rows = rows.iter().flat_map(|row| &bytes[row * row_size..(row + 1) * row_size]);
-                Form::Items(rows.copied().collect::<Vec<u8>>().into())
+                let size = bytes.len().checked_div(self.rows).unwrap_or(0);
+                // The caller has checked the memory.
+                let picked = room(rows.len(), Some(size), u64::MAX);
+                let mut picked =
+                    picked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))?;
+                for row in rows {
+                    picked.extend_from_slice(&bytes[row * size..(row + 1) * size]);
+                }
+                Form::Items(picked.into())
             }
             Form::Texts { lengths, bytes } => {
                 let starts: Vec<usize> = std::iter::once(0)
@@ -1042,7 +1051,7 @@ impl<'a> Encoded<'a> {
         };
         let valid = self.valid.as_ref();
         let valid = valid.map(|valid| rows.iter().map(|&row| valid[row]).collect());
-        Encoded { rows: rows.len(), content, valid }
+        Ok(Encoded { rows: rows.len(), content, valid })
     }
 }
 

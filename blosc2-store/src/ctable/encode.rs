@@ -11,7 +11,7 @@ use super::column::{Column, ColumnKind, Nulls};
 use super::data::{Cells, Data};
 use super::read::scalar;
 use crate::ItemType;
-use crate::tag::{weight, what};
+use crate::tag::{Fault, made, room, weight, what};
 
 pub(super) const WRITE: &str = "write to a table";
 
@@ -53,8 +53,6 @@ impl Encoded<'_> {
     }
 }
 
-type Fault = (ErrorKind, String);
-
 fn invalid(detail: impl Into<String>) -> Fault {
     (ErrorKind::InvalidArgument, detail.into())
 }
@@ -69,13 +67,12 @@ pub(super) fn encode<'a>(
     data: Data<'a>,
     words: Option<&[String]>,
 ) -> Result<Encoded<'a>> {
-    encoded(column, data, words).map_err(|(kind, detail)| {
-        Error::new(kind, WRITE, format!("the column `{}`: {detail}", column.name()))
-    })
+    encoded(column, data, words).map_err(|fault| failed(column, fault))
 }
 
-/// The default of a column for `rows` rows: its option `default`, or null. The error states that it has none.
-pub(super) fn default_of(column: &Column, rows: usize) -> Result<Data<'static>> {
+/// The default of a column for `rows` rows: its option `default`, or null. The error states that it has none, or that the
+/// rows take too much memory, compared with the `given` bytes of the other columns.
+pub(super) fn default_of(column: &Column, rows: usize, given: u64) -> Result<Data<'static>> {
     let value = match column.metadata.get("default") {
         Some(value) if *value != Value::None || column.nullable => value.clone(),
         _ if column.nullable => Value::None,
@@ -87,7 +84,13 @@ pub(super) fn default_of(column: &Column, rows: usize) -> Result<Data<'static>> 
             return Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
         }
     };
+    made(rows, usize::try_from(weight(&value)).ok(), given)
+        .map_err(|fault| failed(column, fault))?;
     Ok(Data::values(vec![value; rows]))
+}
+
+pub(super) fn failed(column: &Column, (kind, detail): Fault) -> Error {
+    Error::new(kind, WRITE, format!("the column `{}`: {detail}", column.name()))
 }
 
 fn encoded<'a>(
@@ -152,15 +155,28 @@ fn encoded<'a>(
     Ok(Encoded { rows, content, valid })
 }
 
+impl Cells<'_> {
+    /// The memory that they take, in bytes.
+    fn nbytes(&self) -> u64 {
+        match self {
+            Self::Items { bytes, .. } => bytes.len() as u64,
+            Self::Values(values) => values.iter().map(weight).sum(),
+            Self::Texts { offsets, bytes } => (size_of_val(&offsets[..]) + bytes.len()) as u64,
+            Self::Codes { codes, texts } => {
+                let texts = texts.iter().map(|text| text.len() + size_of::<String>());
+                (size_of_val(&codes[..]) + texts.sum::<usize>()) as u64
+            }
+        }
+    }
+}
+
 impl Data<'_> {
     /// The number of rows for a column.
     fn rows(&self, column: &Column) -> Result<usize, Fault> {
         Ok(match &self.cells {
             Cells::Items { dtype, bytes } => {
                 let shape = column.items().map_or(&[][..], |(_, shape)| shape);
-                let row =
-                    shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
-                let row = row.and_then(|row| usize::try_from(row).ok()).filter(|row| *row > 0);
+                let row = row_size(dtype, shape).filter(|row| *row > 0);
                 match row.filter(|row| bytes.len().is_multiple_of(*row)) {
                     Some(row) => bytes.len() / row,
                     None => {
@@ -298,9 +314,12 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
     let no_items =
         || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind));
     let (dtype, shape) = column.items().ok_or_else(no_items)?;
-    let per_row: usize = shape.iter().product::<u64>() as usize;
-    let row = dtype.size() * per_row;
-    let fill = null_row(column, &dtype, per_row)?;
+    let row = row_size(&dtype, shape);
+    let given = cells.nbytes();
+    let fill = match nulls.contains(&true) {
+        true => null_row(column, &dtype, row, given)?,
+        false => Vec::new(),
+    };
     let item = column.item_type();
     let mut bytes = match cells {
         Cells::Items { dtype: given, bytes } => {
@@ -314,7 +333,7 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
             bytes
         }
         Cells::Values(values) => {
-            let mut bytes = Vec::with_capacity(values.len().saturating_mul(row));
+            let mut bytes = room(values.len(), row, given)?;
             for (number, (value, null)) in values.iter().zip(nulls).enumerate() {
                 if *null {
                     bytes.extend_from_slice(&fill);
@@ -329,7 +348,7 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
             if dtype.kind() != Some(Kind::Unicode) {
                 return Err(mismatch(format!("strings, expected {}", column.kind)));
             }
-            let mut bytes = Vec::with_capacity(nulls.len().saturating_mul(row));
+            let mut bytes = room(nulls.len(), row, given)?;
             for (number, text) in texts(column, &cells, nulls)?.into_iter().enumerate() {
                 match text {
                     Some(text) => push_scalar(&dtype, &text.as_ref().into(), &mut bytes)
@@ -340,8 +359,8 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
             Cow::Owned(bytes)
         }
     };
-    if nulls.contains(&true) {
-        for (place, null) in bytes.to_mut().chunks_exact_mut(row).zip(nulls) {
+    if !fill.is_empty() {
+        for (place, null) in bytes.to_mut().chunks_exact_mut(fill.len()).zip(nulls) {
             if *null {
                 place.copy_from_slice(&fill);
             }
@@ -392,18 +411,36 @@ fn push(
     push_scalar(dtype, &value, bytes).map_err(invalid)
 }
 
-/// The bytes of a null row.
-pub(super) fn null_row(column: &Column, dtype: &Dtype, per_row: usize) -> Result<Vec<u8>, Fault> {
+/// The bytes of a row of fixed-size items of this shape; `None` if the size overflows.
+pub(super) fn row_size(dtype: &Dtype, shape: &[u64]) -> Option<usize> {
+    let row = shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
+    row.and_then(|row| usize::try_from(row).ok())
+}
+
+/// The bytes of a null row of `row` bytes, which is made of `given` bytes.
+fn null_row(
+    column: &Column,
+    dtype: &Dtype,
+    row: Option<usize>,
+    given: u64,
+) -> Result<Vec<u8>, Fault> {
+    let mut bytes = room(1, row, given)?;
+    let len = row.unwrap_or(0);
     let value = match (&column.nulls, dtype.kind()) {
         (Nulls::Sentinel(value), _) => value.clone(),
         (Nulls::Mask, Some(Kind::Float)) => f64::NAN.into(),
         (Nulls::Mask, _) if matches!(column.kind, ColumnKind::Timestamp { .. }) => i64::MIN.into(),
-        _ => return Ok(vec![0; dtype.size().saturating_mul(per_row)]),
+        _ => {
+            bytes.resize(len, 0);
+            return Ok(bytes);
+        }
     };
-    let mut item = Vec::new();
-    push_scalar(dtype, &value, &mut item)
+    push_scalar(dtype, &value, &mut bytes)
         .map_err(|fault| invalid(format!("its null value is {fault}")))?;
-    Ok(item.repeat(per_row))
+    while !bytes.is_empty() && bytes.len() < len {
+        bytes.extend_from_within(..bytes.len().min(len - bytes.len()));
+    }
+    Ok(bytes)
 }
 
 /// Appends the bytes of an item. The error describes the value and what was expected.

@@ -10,6 +10,7 @@ use blosc2::{
 };
 
 use super::column::{Column, ColumnKind, Nulls};
+use super::encode::row_size;
 use super::json;
 use super::schema::named_column;
 use crate::{BatchArray, ItemKind, ItemType, ListArray, key};
@@ -305,6 +306,11 @@ impl ColumnSpec {
             ColumnKind::NDArray { shape, dtype } => {
                 if shape.is_empty() || shape.contains(&0) {
                     return Err(format!("arrays of the shape {shape:?}, expected items in each"));
+                }
+                if row_size(dtype, shape).is_none_or(|row| isize::try_from(row).is_err()) {
+                    return Err(format!(
+                        "arrays of the shape {shape:?} and the dtype {dtype}, which take more than 2^63 - 1 bytes each"
+                    ));
                 }
                 if dtype.kind().is_none() {
                     return Err(format!("arrays of {dtype}, expected numbers or strings"));

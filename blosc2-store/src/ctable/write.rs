@@ -13,7 +13,7 @@ use super::read::{Texts, read_texts};
 use super::spec::BATCH_ROWS;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
-use crate::tag::error;
+use crate::tag::{error, weight};
 
 impl Stored {
     /// The arrays with a row for each place of the table, and the mark of new rows.
@@ -213,7 +213,7 @@ impl Stored {
                 append_texts(offsets, bytes, 0, &lengths, &texts.bytes)
             }
             Content::Batches(array) => {
-                let mut values = Vec::new();
+                let (mut values, mut budget) = (Vec::new(), budget);
                 let mut items = array.items().zip(0..);
                 for span in places() {
                     for row in span?.numbers() {
@@ -224,7 +224,9 @@ impl Stored {
                             let array = array.schunk();
                             return Err(error(array, ErrorKind::InvalidData, WRITE, missing()));
                         };
-                        values.push(value?);
+                        let value = value?;
+                        budget.take(weight(&value))?;
+                        values.push(value);
                     }
                 }
                 drop(items);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray, Int32Array,
-    Int64Array, LargeStringArray, RecordBatch, RecordBatchReader, StringArray, StringViewArray,
-    TimestampSecondArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray,
+    Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchReader,
+    StringArray, StringViewArray, TimestampSecondArray,
 };
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, TimeUnit as ArrowUnit};
 use arrow_select::concat::concat_batches;
-use blosc2::{Dtype, ErrorKind, Value};
+use blosc2::{Dtype, ErrorKind, NDArray, Value};
 use blosc2_store::arrow::ReadOptions;
 use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, ItemKind, ItemType, Schema, TimeUnit};
 use blosc2_testing::{Rng, repeats};
@@ -363,4 +363,32 @@ fn batches_that_do_not_fit_are_refused_as_a_whole() {
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("`name`"), "{error}");
     }
+}
+
+/// Each fixed-length string takes as much memory as the longest one.
+#[test]
+fn arrays_that_take_much_more_memory_as_items_are_refused() {
+    let texts: Vec<String> =
+        (0..3000).map(|at| "x".repeat(if at == 0 { 1 << 20 } else { 1 })).collect();
+    let parts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    let arrays: [ArrayRef; 2] =
+        [Arc::new(StringArray::from_iter_values(&texts)), Arc::new(BinaryArray::from_vec(parts))];
+    let mut table = CTable::in_memory(&Schema::new().column("a", ColumnKind::Int64)).unwrap();
+    for array in arrays {
+        let field = Field::new("a", array.data_type().clone(), false);
+        let error =
+            blosc2_store::arrow::from_arrow(NDArray::builder(), &field, &array).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+        let batch = RecordBatch::try_from_iter([("a", array)]).unwrap();
+        let error = table.append_record_batch(&batch).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::TooLarge | ErrorKind::TypeMismatch), "{error}");
+    }
+
+    // An array of nulls takes no memory for them.
+    let mut table = CTable::in_memory(&Schema::new().column("a", ColumnKind::Object)).unwrap();
+    let nulls = Arc::new(NullArray::new(1 << 40)) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("a", nulls)]).unwrap();
+    let error = table.append_record_batch(&batch).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert_eq!(table.nrows(), 0);
 }
