@@ -157,6 +157,73 @@ print(json.dumps([dict(
     assert!(lossy < 100 && with_descr > 300, "{lossy} {with_descr}");
 }
 
+/// The texts that NumPy accepts of those in the script below, and the standard form of each.
+const NUMPY_TEXTS: &str = include_str!("../../blosc2-format/src/dtype/numpy_texts.txt");
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn names_and_codes_are_those_of_numpy() {
+    let script = r#"
+import string, warnings
+
+warnings.simplefilter("ignore")
+names = {name for name in np.sctypeDict if isinstance(name, str)} | set(string.ascii_letters) | {"?"}
+names |= {"datetime64", "timedelta64", "double", "int0", "bool8", "float96"}
+ends = ["", "0", "1", "2", "3", "4", "8", "08", "10", "16", "32", "[s]", "[25ns]", "[μs]", "[generic]"]
+texts = {}
+for begin, name, end in itertools.product(["", "<", ">", "=", "|", "!"], sorted(names), ends):
+    text = begin + name + end
+    try:
+        dtype = np.dtype(text)
+    except TypeError:
+        texts[text] = None
+    else:
+        # The characters of `StringDType` are not in the items.
+        texts[text] = None if dtype.kind == "T" else dtype.str
+print(json.dumps(texts))
+"#;
+    let found = python(script, &[]);
+    let found: std::collections::BTreeMap<String, Option<String>> =
+        serde_json::from_value(found).unwrap();
+    assert!(found.len() > 5000, "{}", found.len());
+    let mut accepted = String::new();
+    for (text, standard) in &found {
+        let parsed = Dtype::parse(text).ok().map(|dtype| dtype.to_string());
+        assert_eq!(&parsed, standard, "{text}");
+        if let Some(standard) = standard {
+            accepted += &format!("{text} {standard}\n");
+        }
+    }
+    assert_eq!(accepted, NUMPY_TEXTS, "blosc2-format/src/dtype/numpy_texts.txt is the first text");
+}
+
+/// The names in the dtypes of files that Python opens.
+const FILES: &str = r#"
+import blosc2, sys
+import numpy as np
+
+for path in sys.argv[1:]:
+    array = blosc2.open(path, mode="r")
+    print(array.dtype.str, array[:].astype("f8").sum())
+"#;
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn python_opens_files_whose_dtype_is_a_name() {
+    let folder = TempDir::new().unwrap();
+    let texts = ["float64", "double", "int64", "uint64", "d", "l", "Q", "<q", ">f8"];
+    for (number, text) in texts.iter().enumerate() {
+        let builder = NDArray::builder().file(folder.path().join(number.to_string()));
+        let array = builder.from_bytes(&[0; 24], [3], text, 8).unwrap();
+        assert_eq!(array.dtype_str(), Some(*text));
+    }
+    let names: Vec<String> = (0..texts.len()).map(|number| number.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let printed = run_python(FILES, folder.path(), &names);
+    let expected = texts.map(|text| format!("{} 0.0\n", parse(text))).concat();
+    assert_eq!(printed, expected);
+}
+
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn what_is_written_is_read_by_numpy() {

@@ -265,6 +265,18 @@ impl Dtype {
 
     /// Parses NumPy's notation, such as `<f4` or `[('a', '<i4'), ('b', '<f8', (3,))]`.
     ///
+    /// The names of NumPy's types, such as `float64` or `bool`, and the one-letter codes, such as
+    /// `d`, are accepted too. For types of C, such as `long` or `l`, their sizes on 64-bit Linux
+    /// are used on all platforms. The texts of this crate contain neither names nor codes.
+    ///
+    /// ```
+    /// use blosc2_format::Dtype;
+    ///
+    /// assert_eq!(Dtype::parse("float32")?, Dtype::parse("=f4")?);
+    /// assert_eq!(Dtype::parse(">H")?.to_string(), ">u2");
+    /// # Ok::<(), blosc2_format::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Format`]: the text is not in this notation, or exceeds the limits [`MAX_TEXT_LEN`],
     /// [`MAX_SIZE`], [`MAX_NESTING`] or [`MAX_SUBARRAY_NDIM`].

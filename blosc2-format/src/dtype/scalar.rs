@@ -17,6 +17,60 @@ pub(super) struct Scalar {
 /// The units of dates.
 const UNITS: [&str; 13] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
 
+/// The names of types that NumPy accepts, with their kinds and their sizes in bytes. A byte order
+/// cannot precede them. The sizes of C's types are those of 64-bit Linux.
+const NAMES: [(&[&str], Kind, usize); 20] = [
+    (&["bool", "bool_"], Kind::Bool, 1),
+    (&["int8", "byte"], Kind::Int, 1),
+    (&["int16", "short"], Kind::Int, 2),
+    (&["int32", "intc"], Kind::Int, 4),
+    (&["int64", "int", "int_", "intp", "long", "longlong"], Kind::Int, 8),
+    (&["uint8", "ubyte"], Kind::UInt, 1),
+    (&["uint16", "ushort"], Kind::UInt, 2),
+    (&["uint32", "uintc"], Kind::UInt, 4),
+    (&["uint64", "uint", "uintp", "ulong", "ulonglong"], Kind::UInt, 8),
+    (&["float16", "half"], Kind::Float, 2),
+    (&["float32", "single"], Kind::Float, 4),
+    (&["float64", "float", "double"], Kind::Float, 8),
+    (&["float128", "longdouble"], Kind::Float, 16),
+    (&["complex64", "csingle"], Kind::Complex, 8),
+    (&["complex128", "complex", "cdouble"], Kind::Complex, 16),
+    (&["complex256", "clongdouble"], Kind::Complex, 32),
+    (&["bytes", "bytes_", "a"], Kind::Bytes, 0),
+    (&["str", "str_", "unicode"], Kind::Unicode, 0),
+    (&["void"], Kind::Void, 0),
+    (&["object", "object_"], Kind::Object, 8),
+];
+
+/// The one-letter codes of types, NumPy's `dtype.char`. The sizes of C's types are those of 64-bit
+/// Linux. The length of texts and raw bytes is flexible; a length of 0 has the same meaning.
+const CODES: [(&str, Kind, usize); 23] = [
+    ("?", Kind::Bool, 1),
+    ("b", Kind::Int, 1),
+    ("h", Kind::Int, 2),
+    ("i", Kind::Int, 4),
+    ("lqpn", Kind::Int, 8),
+    ("B", Kind::UInt, 1),
+    ("H", Kind::UInt, 2),
+    ("I", Kind::UInt, 4),
+    ("LQPN", Kind::UInt, 8),
+    ("e", Kind::Float, 2),
+    ("f", Kind::Float, 4),
+    ("d", Kind::Float, 8),
+    ("g", Kind::Float, 16),
+    ("F", Kind::Complex, 8),
+    ("D", Kind::Complex, 16),
+    ("G", Kind::Complex, 32),
+    ("M", Kind::DateTime, 8),
+    ("m", Kind::TimeDelta, 8),
+    ("S", Kind::Bytes, 0),
+    ("V", Kind::Void, 0),
+    // A text of one character, in older versions of NumPy.
+    ("c", Kind::Bytes, 1),
+    ("U", Kind::Unicode, 0),
+    ("O", Kind::Object, 8),
+];
+
 impl Kind {
     const ALL: [Self; 11] = [
         Self::Bool,
@@ -84,6 +138,9 @@ impl Scalar {
     }
 
     fn read(text: &str) -> Option<Self> {
+        if let Some(&(_, kind, size)) = NAMES.iter().find(|(names, ..)| names.contains(&text)) {
+            return Self::new(kind, size, ByteOrder::NATIVE);
+        }
         let (order, rest) = match text.split_at_checked(1)? {
             ("<", rest) => (ByteOrder::Little, rest),
             (">", rest) => (ByteOrder::Big, rest),
@@ -91,31 +148,36 @@ impl Scalar {
             _ => (ByteOrder::NATIVE, text),
         };
         let (rest, unit) = rest.split_at(rest.find('[').unwrap_or(rest.len()));
+        let time = match rest {
+            "M8" | "datetime64" => Some(Kind::DateTime),
+            "m8" | "timedelta64" => Some(Kind::TimeDelta),
+            _ => None,
+        };
+        if let Some(kind) = time {
+            return Some(Self { unit: read_unit(unit)?, ..Self::new(kind, 8, order)? });
+        }
+        if !unit.is_empty() {
+            return None;
+        }
         let mut chars = rest.chars();
         let (letter, digits) = (chars.next()?, chars.as_str());
+        if digits.is_empty() {
+            let &(_, kind, size) = CODES.iter().find(|(letters, ..)| letters.contains(letter))?;
+            return Self::new(kind, size, order);
+        }
         let kind = match letter {
             // The name of `S` in older versions of NumPy.
             'a' => Kind::Bytes,
-            '?' if digits.is_empty() => return Self::new(Kind::Bool, 1, order),
             letter => Kind::ALL.into_iter().find(|kind| kind.letter() == letter)?,
         };
-        let count: Option<usize> = number(digits);
+        let count: usize = number(digits)?;
         let size = match kind {
             // NumPy accepts both; the size of a pointer depends on the machine that wrote it.
-            Kind::Object => matches!(digits, "" | "4" | "8").then_some(8),
-            // Without a number the length is flexible. A length of 0 has the same meaning.
-            Kind::Bytes | Kind::Void if digits.is_empty() => Some(0),
-            Kind::Unicode if digits.is_empty() => Some(0),
-            Kind::Unicode => count?.checked_mul(4),
+            Kind::Object => matches!(count, 4 | 8).then_some(8)?,
+            Kind::Unicode => count.checked_mul(4)?,
             _ => count,
         };
-        let mut scalar = Self::new(kind, size?, order)?;
-        if matches!(kind, Kind::DateTime | Kind::TimeDelta) {
-            scalar.unit = read_unit(unit)?;
-        } else if !unit.is_empty() {
-            return None;
-        }
-        Some(scalar)
+        Self::new(kind, size, order)
     }
 
     /// Returns NumPy's `dtype.str`.
@@ -160,8 +222,10 @@ fn read_unit(text: &str) -> Option<Option<(u32, &'static str)>> {
     }
     let inner = text.strip_prefix('[')?.strip_suffix(']')?;
     let name = inner.trim_start_matches(|each: char| each.is_ascii_digit());
+    let digits = &inner[..inner.len() - name.len()];
+    let name = if name == "μs" { "us" } else { name };
     let name = UNITS.into_iter().find(|&unit| unit == name)?;
-    let count = match &inner[..inner.len() - name.len()] {
+    let count = match digits {
         "" => 1,
         digits => number(digits).filter(|&count| count <= i32::MAX.unsigned_abs())?,
     };

@@ -97,6 +97,27 @@ fn other_ways_to_say_the_same() {
     }
 }
 
+/// The texts that NumPy accepts, and the standard form of each on 64-bit Linux. `tests/python`
+/// compares the list with NumPy.
+const NUMPY_TEXTS: &str = include_str!("numpy_texts.txt");
+
+#[test]
+fn numpys_names_and_codes_are_read() {
+    let mut count = 0;
+    for line in NUMPY_TEXTS.lines() {
+        let (text, standard) = line.split_once(' ').unwrap();
+        // In the list, the native byte order is little-endian, and it is the default.
+        let standard = match text.starts_with('<') {
+            true => standard.to_owned(),
+            false => standard.replace('<', NATIVE_ORDER),
+        };
+        assert_eq!(parse(text).to_string(), standard, "{text}");
+        assert_eq!(parse(&format!("[('a', '{text}')]")).fields().unwrap()[0].dtype(), &parse(text));
+        count += 1;
+    }
+    assert!(count > 500, "{count}");
+}
+
 #[test]
 fn what_differs_is_not_equal() {
     let texts = [
@@ -137,9 +158,8 @@ fn what_is_no_dtype_is_refused() {
     for text in [
         "",
         "<",
-        "i",
-        "b",
-        "<i",
+        "u",
+        "<x",
         "i3",
         "<i3",
         "<i4x",
@@ -147,7 +167,15 @@ fn what_is_no_dtype_is_refused() {
         "<q8",
         "<f10",
         "b2",
-        "int32",
+        "Int32",
+        "int32 ",
+        "<int32",
+        "<a",
+        "int0",
+        "T",
+        "M[s]",
+        "M08[s]",
+        "<i[s]",
         "f4, i2",
         "é",
         "<>i4",
