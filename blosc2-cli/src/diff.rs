@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::dtype::SwapPlan;
-use blosc2::{Dtype, Special, Value};
+use blosc2::{Dtype, Special};
 use serde_json::{Map, Value as Json, json};
 
 use crate::file::{Content, NoStore, Node, Source};
 use crate::info::{self, plain};
-use crate::meta::{brief, shorten};
+use crate::meta::{brief, brief_bytes, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
 use crate::stream::{self, Items};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if !args.no_meta {
         for what in ["meta", "vlmeta"] {
-            compare_layers(what, &a, &b, &mut found)?;
+            compare_layers(what, &a, &b, args.json, &mut found)?;
         }
     }
     match comparison(&a, &b) {
@@ -130,17 +130,17 @@ impl Difference {
     }
 
     /// Different metalayers, or one that only one file has.
-    fn of_layer(what: &str, name: &str, a: Option<&[u8]>, b: Option<&[u8]>) -> Self {
-        let show = |content: &[u8]| brief(Value::from_msgpack(content).ok().as_ref(), content);
+    fn of_layer(what: &str, name: &str, a: Option<&[u8]>, b: Option<&[u8]>, as_json: bool) -> Self {
         let (of_a, of_b) = match (a, b) {
             (Some(a), Some(b)) => {
-                let [of_a, of_b] = texts(a, b, &show);
+                let [of_a, of_b] = texts(a, b, &brief);
                 (Some(of_a), Some(of_b))
             }
-            _ => (a.map(show), b.map(show)),
+            _ => (a.map(brief), b.map(brief)),
         };
         let text = |value: Option<String>| value.unwrap_or("(none)".to_owned());
-        let fact = |content: Option<&[u8]>| content.map(meta::content);
+        // Only JSON contains the values, which can be large.
+        let fact = |content: Option<&[u8]>| content.filter(|_| as_json).map(meta::content);
         Self {
             json: json!({ "what": what, "name": name, "a": fact(a), "b": fact(b) }),
             text: format!("`{}`: {} != {}", printable(name), text(of_a), text(of_b)),
@@ -162,7 +162,7 @@ fn texts(a: &[u8], b: &[u8], show: &dyn Fn(&[u8]) -> String) -> [String; 2] {
         return texts;
     }
     let at = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    [a, b].map(|content| format!("byte {at}: {}", brief(None, &content[at..])))
+    [a, b].map(|content| format!("byte {at}: {}", brief_bytes(&content[at..])))
 }
 
 /// An open file.
@@ -290,13 +290,15 @@ fn compare_layers(
     what: &str,
     a: &Side<'_>,
     b: &Side<'_>,
+    as_json: bool,
     found: &mut Vec<Difference>,
 ) -> Result<()> {
     let names: BTreeSet<&str> = a.layer_names(what).chain(b.layer_names(what)).collect();
     for name in names {
         let (of_a, of_b) = (a.layer(what, name)?, b.layer(what, name)?);
         if of_a != of_b {
-            found.push(Difference::of_layer(what, name, of_a.as_deref(), of_b.as_deref()));
+            let (of_a, of_b) = (of_a.as_deref(), of_b.as_deref());
+            found.push(Difference::of_layer(what, name, of_a, of_b, as_json));
         }
     }
     Ok(())

@@ -162,15 +162,15 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
                 Err(error) if error.kind() == ErrorKind::TooLarge => None,
                 bytes => bytes?,
             };
-            let value = layers.value(&name).ok().flatten();
             let length = bytes.as_ref().map(Vec::len);
             if as_json {
+                let value = bytes.and_then(|bytes| Value::from_msgpack(&bytes).ok());
                 let value = value.filter(|value| check(value).is_ok());
                 rows.push(Row { kind, name, length, value });
                 continue;
             }
             let value = match &bytes {
-                Some(bytes) => brief(value.as_ref(), bytes),
+                Some(bytes) => brief(bytes),
                 None => "(too large to list; `get` reads it)".to_owned(),
             };
             let name = printable(&name);
@@ -184,13 +184,18 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The start of the value of a metalayer, or of its bytes if they are not msgpack.
-pub(crate) fn brief(value: Option<&Value>, bytes: &[u8]) -> String {
-    let text = match value {
-        Some(value) => start(value),
-        None => format!("b\"{}\"", bytes[..bytes.len().min(SHORT)].escape_ascii()),
-    };
-    shorten(&printable(&text))
+/// The start of the value of a metalayer, or of its bytes if the start is not msgpack. The rest is not converted.
+pub(crate) fn brief(bytes: &[u8]) -> String {
+    // A character has up to 4 bytes; one character more than `SHORT` shows that the value is longer.
+    match Value::start_of_msgpack(bytes, 4 * (SHORT + 1)) {
+        Ok(value) => shorten(&printable(&start(&value))),
+        Err(_) => brief_bytes(bytes),
+    }
+}
+
+/// The start of bytes.
+pub(crate) fn brief_bytes(bytes: &[u8]) -> String {
+    shorten(&format!("b\"{}\"", bytes[..bytes.len().min(SHORT)].escape_ascii()))
 }
 
 /// The first characters of a text.

@@ -84,19 +84,54 @@ fn large_values_are_listed_without_them() {
     let folder = Folder::new();
     folder.schunk("a.b2frame", &CParams::new());
     let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();
-    // Bytes of 100 MiB of zeros, and a million values that take more memory than their bytes.
+    // Bytes of 100 MiB of zeros, and a million values that take more memory than their bytes. The list ends early, which
+    // is not noticed, because only its start is decoded.
     schunk.vlmeta_mut().set("zeros", &vec![0; 100 << 20]).unwrap();
-    let many = [&b"\xdd\x00\x10\xc8\xe0"[..], &vec![0; 1_100_000]].concat();
+    let many = [&b"\xdd\x00\x10\xc8\xe0"[..], &vec![0; 1_099_999]].concat();
     schunk.vlmeta_mut().set("many", &many).unwrap();
     schunk.vlmeta_mut().set("small", b"\x07").unwrap();
     drop(schunk);
     let list = text(folder.good(&["meta", "a.b2frame"]));
     let lines: Vec<&str> = list.lines().collect();
     assert!(lines[0].ends_with(" - (too large to list; `get` reads it)"), "{list}");
-    assert!(lines[1].contains(r#" 1100005 b"\xdd\x00\x10\xc8\xe0\x00"#), "{list}");
+    assert!(lines[1].ends_with(&format!(" 1100004 [{}...", "0,".repeat(30)[..59].to_owned())), "{list}");
     assert!(lines[2].ends_with(" 1 7") && lines.len() == 3, "{list}");
     let zeros = folder.good(&["meta", "a.b2frame", "get", "zeros", "--raw"]);
     assert!(zeros.len() == 100 << 20 && zeros.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn the_list_shows_the_start_of_each_value() {
+    let folder = Folder::new();
+    folder.schunk("a.b2frame", &CParams::new());
+    let long = json!([1, "é".repeat(200), 2.5]);
+    let values = [
+        json!((0..1000).collect::<Vec<_>>()),
+        json!("é".repeat(500)),
+        json!("日本語".repeat(100)),
+        json!({ "k".repeat(300): [1, 2] }),
+        json!([[[[1, [2, [3]]]], "x"], { "a": { "b": [null, true, -1] } }]),
+        json!({ "first": (0..10).map(|n| json!([n, { "n": n }])).collect::<Vec<_>>() }),
+        json!(vec![long; 100]),
+    ];
+    for value in values {
+        folder.good(&["meta", "a.b2frame", "set", "v", &value.to_string()]);
+        let all = text(folder.good(&["meta", "a.b2frame", "get", "v"]));
+        let all = all.trim_end();
+        let expected = match all.char_indices().nth(60) {
+            Some((end, _)) => format!("{}...", &all[..end]),
+            None => all.to_owned(),
+        };
+        let list = text(folder.good(&["meta", "a.b2frame"]));
+        assert!(list.ends_with(&format!(" {expected}\n")), "{list} {expected}");
+    }
+    // Frames and unknown extensions are cut as well.
+    let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();
+    let frame = blosc2::Value::Frame(vec![7; 1 << 20]).to_msgpack().unwrap();
+    schunk.vlmeta_mut().set("v", &frame).unwrap();
+    drop(schunk);
+    let list = text(folder.good(&["meta", "a.b2frame"]));
+    assert!(list.contains("070707") && list.ends_with("...\n"), "{list}");
 }
 
 #[test]

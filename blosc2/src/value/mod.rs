@@ -134,6 +134,28 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
+    /// Decodes the start of one value from msgpack, for a preview of a large value.
+    ///
+    /// The result has at most `most` values, including the values in lists and maps, and at most `most` bytes of each
+    /// string. What follows is neither decoded nor checked. Arrays, sets and references are decoded completely.
+    ///
+    /// ```
+    /// use blosc2::Value;
+    ///
+    /// let large = Value::List(vec![7u64.into(); 1_000_000]).to_msgpack()?;
+    /// assert_eq!(Value::start_of_msgpack(&large, 4)?, Value::List(vec![7u64.into(); 3]));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`from_msgpack`](Self::from_msgpack) that the decoded bytes cause.
+    pub fn start_of_msgpack(bytes: &[u8], most: usize) -> Result<Self> {
+        let failed = |fault: Fault| {
+            Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
+        };
+        read::read_start(bytes, most).map_err(failed)
+    }
+
     /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
     /// integers become 16 bytes in big-endian byte order.
     ///

@@ -49,6 +49,19 @@ pub(crate) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
     read_next(bytes, &mut left)
 }
 
+/// Reads the start of one value: at most `most` values, and `most` bytes of the last string. What follows is neither read
+/// nor checked.
+pub(super) fn read_start(bytes: &[u8], most: usize) -> Result<Value, Fault> {
+    let mut left = bytes.len() as u64;
+    let mut reader =
+        Reader { rest: bytes, left: &mut left, start: Some(Start { most, room: most }) };
+    let value = reader.value(MAX_DEPTH)?;
+    match (reader.rest, reader.is_cut()) {
+        ([], _) | (_, true) => Ok(value),
+        _ => Err(follows()),
+    }
+}
+
 /// Reads the next of several values, and subtracts the values that it contains from `left`.
 pub(crate) fn read_next(bytes: &[u8], left: &mut u64) -> Result<Value, Fault> {
     // Each value takes at least one byte, so that a false length does not cause an allocation.
@@ -73,14 +86,18 @@ fn cut() -> Fault {
     Fault::wrong("not msgpack: it is truncated")
 }
 
+fn follows() -> Fault {
+    Fault::wrong("not msgpack: bytes follow the value")
+}
+
 /// Reads one value. No bytes may follow it.
 fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
-    let mut reader = Reader { rest: bytes, left };
+    let mut reader = Reader { rest: bytes, left, start: None };
     reader.claim(1)?;
     let value = reader.value(depth)?;
     match reader.rest {
         [] => Ok(value),
-        _ => Err(Fault::wrong("not msgpack: bytes follow the value")),
+        _ => Err(follows()),
     }
 }
 
@@ -88,10 +105,39 @@ struct Reader<'a, 'n> {
     rest: &'a [u8],
     /// The number of values that may still be claimed. A list claims all its items before they are read.
     left: &'n mut u64,
+    /// If only the start of the value is read.
+    start: Option<Start>,
+}
+
+/// The limits of the start of a value.
+struct Start {
+    /// The maximum number of bytes of a string.
+    most: usize,
+    /// The number of values that are still read. If it is 0, the value ends here.
+    room: usize,
 }
 
 impl<'a> Reader<'a, '_> {
+    /// Whether the start of the value is read, and the rest is left out.
+    fn is_cut(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.room == 0)
+    }
+
+    /// Returns the length of a string or of bytes that is read.
+    fn cut_len(&mut self, len: usize) -> usize {
+        match &mut self.start {
+            Some(start) if len > start.most => {
+                start.room = 0;
+                start.most
+            }
+            _ => len,
+        }
+    }
+
     fn value(&mut self, depth: usize) -> Result<Value, Fault> {
+        if let Some(start) = &mut self.start {
+            start.room = start.room.saturating_sub(1);
+        }
         Ok(match Marker::from_u8(self.number::<1>()?[0]) {
             Marker::Null => Value::None,
             Marker::True => Value::Bool(true),
@@ -144,6 +190,11 @@ impl<'a> Reader<'a, '_> {
         Ok(taken)
     }
 
+    /// Returns the maximum number of the next `len` values that are read.
+    fn room(&self, len: usize) -> usize {
+        self.start.as_ref().map_or(len, |start| len.min(start.room))
+    }
+
     fn number<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut number = [0; N];
         number.copy_from_slice(self.take(N)?);
@@ -163,20 +214,32 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn text(&mut self, len: usize) -> Result<Value, Fault> {
-        let text = str::from_utf8(self.take(len)?);
+        let taken = self.cut_len(len);
+        let bytes = self.take(taken)?;
+        let text = match str::from_utf8(bytes) {
+            // The last character is incomplete.
+            Err(error) if taken < len && error.error_len().is_none() => {
+                str::from_utf8(&bytes[..error.valid_up_to()])
+            }
+            text => text,
+        };
         let text = text.map_err(|_| Fault::wrong("not msgpack: a string in it is not UTF-8"))?;
         Ok(Value::Str(text.to_owned()))
     }
 
     fn bytes(&mut self, len: usize) -> Result<Value, Fault> {
+        let len = self.cut_len(len);
         Ok(Value::Bytes(self.take(len)?.to_vec()))
     }
 
     fn list(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
         let below = below(depth)?;
         self.claim(len)?;
-        let mut items = Vec::with_capacity(len);
+        let mut items = Vec::with_capacity(self.room(len));
         for _ in 0..len {
+            if self.is_cut() {
+                break;
+            }
             items.push(self.value(below)?);
         }
         if items.first().and_then(Value::as_str) == Some(TUPLE) {
@@ -189,15 +252,23 @@ impl<'a> Reader<'a, '_> {
     fn map(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
         let below = below(depth)?;
         self.claim(len.saturating_mul(2))?;
-        let mut pairs = Vec::with_capacity(len);
+        let mut pairs = Vec::with_capacity(self.room(len));
         for _ in 0..len {
-            pairs.push((self.value(below)?, self.value(below)?));
+            if self.is_cut() {
+                break;
+            }
+            let key = self.value(below)?;
+            pairs.push((key, if self.is_cut() { Value::None } else { self.value(below)? }));
         }
         Ok(Value::Map(pairs))
     }
 
     fn ext(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
         let kind = i8::from_be_bytes(self.number()?);
+        let len = match kind {
+            ext::REFERENCE | ext::COMPLEX | ext::SET | ext::ARRAY => len,
+            _ => self.cut_len(len),
+        };
         extension(kind, self.take(len)?, self.left, depth)
     }
 }
