@@ -10,9 +10,14 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
 
 /// The maximum number of threads that process responses.
 const MOST_THREADS: usize = 4;
+/// The maximum number of closures of [`unblock`] that run at the same time. The runtime has 512 threads for work that
+/// blocks. The others resolve the names of hosts and read local files: reads wait for them.
+const MOST_UNBLOCKED: usize = 64;
+static UNBLOCKED: Semaphore = Semaphore::const_new(MOST_UNBLOCKED);
 
 /// Returns the runtime of this crate, which is started by the first call.
 pub(crate) fn handle() -> io::Result<&'static Handle> {
@@ -47,8 +52,11 @@ pub(crate) fn wait<T: Send + 'static>(
 
 /// Runs a closure that blocks or computes on another thread. Returns a future for the result of the closure.
 ///
-/// The future works in every asynchronous runtime. If the future is dropped, the closure still runs to its end.
-/// [`ReadAsync`](crate::ReadAsync) uses this function.
+/// The future works in every asynchronous runtime. [`ReadAsync`](crate::ReadAsync) uses this function.
+///
+/// At most 64 closures run at the same time; the others wait without a thread. A closure must therefore not wait for
+/// another call of this function. If the future is dropped, a running closure still runs to its end, and a waiting
+/// closure does not run.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -66,6 +74,12 @@ pub async fn unblock<T: Send + 'static>(
 ) -> blosc2::Result<T> {
     const DOING: &str = "run blocking work";
     let handle = handle().map_err(|error| blosc2::Error::of_io(DOING, error))?;
-    let done = handle.spawn_blocking(work).await;
+    // It is never closed.
+    let permit = UNBLOCKED.acquire().await.ok();
+    let done = handle.spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    let done = done.await;
     done.map_err(|error| blosc2::Error::new(blosc2::ErrorKind::Callback, DOING, error))
 }

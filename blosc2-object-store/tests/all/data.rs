@@ -31,13 +31,18 @@ pub(crate) fn array(shape: [u64; 2], chunks: [u64; 2], blocks: [u64; 2]) -> (Vec
 
 /// Runs a test that fails if it takes longer than a minute.
 pub(crate) fn within_a_minute(test: impl FnOnce() + Send + 'static) {
+    within_minutes(1, test);
+}
+
+/// Runs a test that fails if it takes longer.
+pub(crate) fn within_minutes(minutes: u64, test: impl FnOnce() + Send + 'static) {
     let (send, receive) = mpsc::channel();
     let thread = thread::spawn(move || {
         test();
         send.send(()).unwrap();
     });
-    match receive.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it takes longer than a minute"),
+    match receive.recv_timeout(Duration::from_secs(60 * minutes)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it takes longer than {minutes} min"),
         _ => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
     }
 }

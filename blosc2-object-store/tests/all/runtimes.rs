@@ -1,6 +1,8 @@
 //! Synchronous and asynchronous calls inside and outside of a runtime.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use blosc2::NDArray;
@@ -9,7 +11,7 @@ use object_store::ObjectStoreExt;
 use object_store::http::HttpBuilder;
 use object_store::memory::InMemory;
 
-use crate::data::{self, within_a_minute};
+use crate::data::{self, within_a_minute, within_minutes};
 use crate::server::{Faults, Server};
 
 fn start() -> (Server, Vec<f32>) {
@@ -125,5 +127,66 @@ fn asynchronous_calls_return_errors() {
         assert_eq!(error.kind(), blosc2::ErrorKind::OutOfBounds);
         let error = blosc2_object_store::unblock(|| panic!("on purpose")).await.map(|(): ()| ());
         assert_eq!(error.unwrap_err().kind(), blosc2::ErrorKind::Callback);
+    });
+}
+
+/// Each read needs two requests, and the name of the host is resolved for new connections.
+#[test]
+fn ten_thousand_reads_finish() {
+    within_minutes(5, || {
+        let (server, items) = start();
+        let url = server.url("").replace("127.0.0.1", "localhost");
+        let (remote, _) = Remote::from_url(&url, [("pool_idle_timeout", "1ms")]).unwrap();
+        let array = Arc::new(remote.cache(0).gap(0).array("a.b2nd").unwrap());
+        server.taken();
+        let reads = (0..10_000u64).map(|number| {
+            let array = Arc::clone(&array);
+            async move {
+                let (row, column) = (number * 7 % 512, number * 13 % 1024);
+                let found = array.read_async::<f32>((row..row + 1, column..column + 1)).await;
+                (row * 1024 + column, found.unwrap())
+            }
+        });
+        for (at, found) in futures::executor::block_on(futures::future::join_all(reads)) {
+            assert_eq!(found, [items[at as usize]]);
+        }
+        let (log, most) = server.taken();
+        assert!(log.len() >= 10_000 && most <= 16, "{} requests, {most} at once", log.len());
+    });
+}
+
+/// The memory of reads that run at the same time is bounded by their number.
+#[test]
+fn unblocked_closures_are_limited() {
+    within_a_minute(|| {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        static MOST: AtomicUsize = AtomicUsize::new(0);
+        let work = |number: usize| {
+            MOST.fetch_max(RUNNING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_micros(100));
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+            assert!(number % 100 != 0, "on purpose");
+            number
+        };
+        let calls = (0..10_000).map(|number| blosc2_object_store::unblock(move || work(number)));
+        // Those that are dropped while they wait leave their place to others.
+        let mut dropped: Vec<_> = (0..1000)
+            .map(|_| {
+                Box::pin(blosc2_object_store::unblock(|| {
+                    std::thread::sleep(Duration::from_millis(1))
+                }))
+            })
+            .collect();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        for call in &mut dropped {
+            assert!(call.as_mut().poll(&mut context).is_pending());
+        }
+        drop(dropped);
+        let found = futures::executor::block_on(futures::future::join_all(calls));
+        for (number, found) in found.into_iter().enumerate() {
+            assert_eq!(found.ok(), (number % 100 != 0).then_some(number));
+        }
+        let most = MOST.load(Ordering::SeqCst);
+        assert!((1..=64).contains(&most), "{most} at the same time");
     });
 }
