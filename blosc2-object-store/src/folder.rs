@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 
-use crate::object::failed;
+use crate::fault::failed;
 use crate::{Object, Remote, runtime};
 
 /// A directory (sparse frame) in an object store, as a [custom directory](blosc2::storage::FolderMut). The objects with

@@ -73,7 +73,10 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod fault;
 mod folder;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
+mod http;
 mod object;
 mod read_async;
 mod remote;
@@ -85,6 +88,7 @@ pub use object::Object;
 pub use read_async::ReadAsync;
 pub use remote::Remote;
 pub use runtime::unblock;
+pub use url::without_secrets;
 
 use blosc2::{NDArray, Result, SChunk};
 

@@ -5,10 +5,9 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 use blosc2::storage::ReadAt;
-use blosc2::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
@@ -16,9 +15,9 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
 use tokio::task::JoinSet;
 
 use crate::cache::PAGE;
+use crate::fault::{Fault, failed, may_be_empty};
 use crate::{Remote, runtime};
 
-const READ: &str = "read an object";
 /// The number of bytes at the start and at the end that opening an object reads. They include the header, the index and
 /// the trailer of most files.
 const END: u64 = 64 << 10;
@@ -67,6 +66,8 @@ struct Inner {
     head: Bytes,
     /// The last bytes.
     tail: Bytes,
+    /// All bytes, if the server has sent them in response to the request of a range.
+    whole: OnceLock<Bytes>,
 }
 
 /// The version of an object that was opened.
@@ -82,18 +83,16 @@ pub(crate) struct Version {
 
 impl Version {
     fn of(path: &Path, meta: &ObjectMeta) -> Self {
+        Self::new(path, meta.e_tag.clone(), meta.size, meta.last_modified.timestamp_millis())
+    }
+
+    fn new(path: &Path, e_tag: Option<String>, size: u64, modified: i64) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let number = match meta.e_tag {
+        let number = match e_tag {
             Some(_) => 0,
             None => NUMBER.fetch_add(1, Ordering::Relaxed),
         };
-        Self {
-            path: path.clone(),
-            e_tag: meta.e_tag.clone(),
-            size: meta.size,
-            modified: meta.last_modified.timestamp_millis(),
-            number,
-        }
+        Self { path: path.clone(), e_tag, size, modified, number }
     }
 
     /// Whether a response is about this version.
@@ -113,6 +112,10 @@ impl Version {
     }
 }
 
+/// All bytes of an object, in the extensions of a response: the server has ignored the requested range.
+#[derive(Debug, Clone)]
+pub(crate) struct Whole(pub(crate) Bytes);
+
 /// What a request sends to the reading thread.
 enum Message {
     /// The bytes at an offset of the object.
@@ -128,19 +131,26 @@ impl Object {
         let options = GetOptions { range: Some(GetRange::Bounded(0..END)), ..Default::default() };
         let first = match remote.store.get_opts(&path, options).await {
             Ok(first) => first,
-            Err(error) if may_be_empty(&error) => {
-                let meta = remote.store.head(&path).await.ok().filter(|meta| meta.size == 0);
-                let Some(meta) = meta else { return Err(error) };
-                let version = Arc::new(Version::of(&path, &meta));
-                let (head, tail) = (Bytes::new(), Bytes::new());
-                return Ok(Self(Arc::new(Inner { remote, path, size: 0, version, head, tail })));
+            Err(error) => {
+                let e_tag = match Fault::of(&error) {
+                    Some(Fault::Empty(e_tag)) => e_tag.clone(),
+                    _ if may_be_empty(&error) => match remote.store.head(&path).await {
+                        Ok(meta) if meta.size == 0 => meta.e_tag,
+                        _ => return Err(error),
+                    },
+                    _ => return Err(error),
+                };
+                let version = Version::new(&path, e_tag, 0, 0);
+                return Ok(Self(Arc::new(Inner::new(remote, path, version, Bytes::new()))));
             }
-            Err(error) => return Err(error),
         };
-        let (size, version) = (first.meta.size, Arc::new(Version::of(&path, &first.meta)));
+        let (size, version) = (first.meta.size, Version::of(&path, &first.meta));
+        let whole = first.extensions.get::<Whole>().cloned();
         let head = collect(first, 0..size.min(END)).await?;
-        let mut inner = Inner { remote, path, size, version, head, tail: Bytes::new() };
-        if size > END {
+        let mut inner = Inner::new(remote, path, version, head);
+        if let Some(Whole(bytes)) = whole {
+            inner.whole = bytes.into();
+        } else if size > END {
             let range = size.saturating_sub(END).max(END)..size;
             inner.tail = collect(inner.get(range.clone()).await?, range).await?;
         }
@@ -159,6 +169,11 @@ impl Object {
 }
 
 impl Inner {
+    fn new(remote: Remote, path: Path, version: Version, head: Bytes) -> Self {
+        let (size, version) = (version.size, Arc::new(version));
+        Self { remote, path, size, version, head, tail: Bytes::new(), whole: OnceLock::new() }
+    }
+
     /// Requests a range of the version that was opened.
     async fn get(&self, range: Range<u64>) -> Result<GetResult, object_store::Error> {
         let options = GetOptions {
@@ -168,6 +183,10 @@ impl Inner {
         };
         let response = self.remote.store.get_opts(&self.path, options).await?;
         if self.version.is(&response.meta) {
+            if let Some(Whole(bytes)) = response.extensions.get() {
+                // Another request can have set it.
+                let _ = self.whole.set(bytes.clone());
+            }
             return Ok(response);
         }
         let path = self.path.to_string();
@@ -175,18 +194,15 @@ impl Inner {
         Err(object_store::Error::Precondition { path, source })
     }
 
-    /// Returns the bytes of a range that opening has read.
-    fn at_ends(&self, start: u64, len: usize) -> Option<&[u8]> {
-        let part = |bytes: &Bytes, from: u64| -> Option<Range<usize>> {
-            let from = usize::try_from(from).ok()?;
-            let end = from.checked_add(len)?;
-            (end <= bytes.len()).then_some(from..end)
-        };
-        if let Some(range) = part(&self.head, start) {
-            return Some(&self.head[range]);
-        }
-        let from = start.checked_sub(self.size - self.tail.len() as u64)?;
-        part(&self.tail, from).map(|range| &self.tail[range])
+    /// Returns the bytes of a range that are in memory, outside of the cache.
+    fn in_memory(&self, start: u64, len: usize) -> Option<&[u8]> {
+        let tail_start = self.size.saturating_sub(self.tail.len() as u64);
+        let parts = [(0, &self.head), (tail_start, &self.tail)];
+        let whole = self.whole.get().map(|bytes| (0, bytes));
+        parts.into_iter().chain(whole).find_map(|(from, bytes)| {
+            let from = usize::try_from(start.checked_sub(from)?).ok()?;
+            bytes.get(from..from.checked_add(len)?)
+        })
     }
 
     /// Sends the requests for ascending ranges, and calls `take` with the bytes of each response, in parts.
@@ -209,7 +225,7 @@ impl Inner {
             let part = len.div_ceil(len.div_ceil(each));
             let mut start = range.start;
             while start < range.end {
-                let end = range.end.min(start + part);
+                let end = range.end.min(start.saturating_add(part));
                 let (inner, send) = (Arc::clone(self), send.clone());
                 tasks.spawn_on(async move { inner.send(start..end, &send).await }, handle);
                 start = end;
@@ -272,7 +288,8 @@ impl Inner {
         self.fetch(&spans, |offset, bytes| {
             let end = offset + bytes.len() as u64;
             // Ranges can overlap.
-            let first = ranges.partition_point(|(start, _)| start + longest <= offset);
+            let first =
+                ranges.partition_point(|(start, _)| start.saturating_add(longest) <= offset);
             for (start, buffer) in &mut ranges[first..] {
                 if *start >= end {
                     break;
@@ -299,7 +316,7 @@ impl Inner {
         for page in wanted {
             match self.remote.cache.get(&self.version, page) {
                 Some(bytes) => drop(found.insert(page, bytes)),
-                None => missing.push(page * PAGE..self.size.min((page + 1) * PAGE)),
+                None => missing.push(page * PAGE..self.size.min((page + 1).saturating_mul(PAGE))),
             }
         }
         // Whole pages only.
@@ -376,41 +393,9 @@ async fn collect(response: GetResult, range: Range<u64>) -> Result<Bytes, object
     Ok(all.into())
 }
 
-/// Whether an error can be that of an empty object, which has no first byte. The stores report it in different ways.
-fn may_be_empty(error: &object_store::Error) -> bool {
-    let object_store::Error::Generic { source, .. } = error else { return false };
-    let mut source: Option<&dyn std::error::Error> = Some(&**source);
-    while let Some(error) = source {
-        let text = error.to_string();
-        if text.contains("416") || text.contains("0 bytes long") {
-            return true;
-        }
-        source = error.source();
-    }
-    false
-}
-
 /// Returns the pages of a range of bytes.
 fn pages(start: u64, len: u64) -> Range<u64> {
     start / PAGE..(start + len).div_ceil(PAGE)
-}
-
-/// Converts the error of a request.
-pub(crate) fn failed(error: object_store::Error) -> io::Error {
-    use object_store::Error as E;
-    match error {
-        E::NotFound { .. } => io::Error::new(io::ErrorKind::NotFound, error),
-        E::AlreadyExists { .. } => io::Error::new(io::ErrorKind::AlreadyExists, error),
-        E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
-            io::Error::new(io::ErrorKind::PermissionDenied, error)
-        }
-        E::Precondition { path, .. } => {
-            let detail =
-                format!("the object `{path}` has changed since it was opened: open it again");
-            Error::new(ErrorKind::Busy, READ, detail).into()
-        }
-        error => io::Error::other(error),
-    }
 }
 
 impl ReadAt for Object {
@@ -430,7 +415,7 @@ impl ReadAt for Object {
             if end.is_none_or(|end| end > self.0.size) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            match self.0.at_ends(*start, buffer.len()) {
+            match self.0.in_memory(*start, buffer.len()) {
                 Some(bytes) => buffer.copy_from_slice(bytes),
                 None => rest.push((*start, &mut **buffer)),
             }

@@ -15,7 +15,7 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultip
 use tokio::sync::Semaphore;
 
 use crate::cache::Cache;
-use crate::object::failed;
+use crate::fault::failed;
 use crate::{Object, RemoteFolder, runtime, unblock, url};
 
 const OPEN: &str = "open an object";
@@ -46,7 +46,7 @@ const UPLOADS: usize = 4;
 /// assert_eq!(remote.array(&path)?.read::<u16>(100..103)?, [100, 101, 102]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Remote {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) gap: u64,
@@ -331,4 +331,14 @@ impl Remote {
 fn key(path: &str, doing: &str) -> Result<Path> {
     let parsed = Path::parse(path);
     parsed.map_err(|error| Error::new(ErrorKind::InvalidArgument, doing, error).at(path))
+}
+
+impl std::fmt::Debug for Remote {
+    /// Omits the settings of the store, which can contain secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Remote");
+        debug.field("store", &format_args!("{}", self.store)).field("gap", &self.gap);
+        debug.field("request_size", &self.request_size).field("concurrency", &self.concurrency);
+        debug.field("cache", &self.cache).finish()
+    }
 }

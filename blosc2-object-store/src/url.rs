@@ -8,27 +8,53 @@ use blosc2::{Error, ErrorKind, Result};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::Url;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
+use {
+    crate::http::{Connector, Site},
+    base64::{Engine, prelude::BASE64_STANDARD},
+    http::HeaderValue,
+    percent_encoding::percent_decode_str,
+};
 
 const OPEN: &str = "open a URL";
 /// The defaults of the options `max_retries` and `retry_timeout`.
 const RETRIES: usize = 6;
 const RETRY: Duration = Duration::from_secs(60);
+/// The default of the option `download_limit`.
+const DOWNLOAD_LIMIT: u64 = 64 << 20;
 
 /// Creates the object store of a URL, and returns it with the path of the object.
 pub(crate) fn parse(
     text: &str,
     options: Vec<(String, String)>,
 ) -> Result<(Arc<dyn ObjectStore>, Path)> {
-    let failed = |kind, detail: &dyn ToString| Error::new(kind, OPEN, detail.to_string()).at(text);
-    let invalid = |detail: &dyn ToString| failed(ErrorKind::InvalidArgument, detail);
-    let url = Url::parse(text).map_err(|error| invalid(&error))?;
-    if url.query().is_some() {
-        return Err(invalid(&"URLs with a query, such as signed URLs, are not supported"));
-    }
+    let invalid = |detail: &dyn ToString| {
+        let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail.to_string());
+        error.at(without_secrets(text))
+    };
+    let mut url = Url::parse(text).map_err(|error| invalid(&error))?;
     if url.fragment().is_some() {
         return Err(invalid(&"URLs with a fragment are not supported: write `%23` instead of `#`"));
     }
-    let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|error| invalid(&error))?;
+    let is_web = matches!(url.scheme(), "http" | "https");
+    let is_private = url.query().is_some() || has_user(&url);
+    if url.query().is_some() && !is_web {
+        return Err(invalid(&"only `http://` and `https://` URLs can have a query"));
+    }
+    let given = url.clone();
+    if is_web {
+        // They are secrets: the object store shows its URL in messages.
+        url.set_query(None);
+        let removed = url.set_password(None).and_then(|()| url.set_username(""));
+        removed.map_err(|()| invalid(&"it has no host"))?;
+    }
+    let path = Path::from_url_path(url.path()).map_err(|error| invalid(&error))?;
+    let (scheme, path) = match is_web && is_private {
+        // It is complete: no service has to sign it.
+        true => (ObjectStoreScheme::Http, path),
+        false => ObjectStoreScheme::parse(&url)
+            .map_err(|_| invalid(&format!("`{}:` URLs are not supported", url.scheme())))?,
+    };
     let options: Vec<(String, String)> =
         options.into_iter().map(|(key, value)| (key.to_ascii_lowercase(), value)).collect();
     if let Some((key, _)) = options.iter().find(|(key, _)| !is_known(&scheme, key)) {
@@ -51,9 +77,11 @@ pub(crate) fn parse(
     }
     let mut retry =
         RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..Default::default() };
+    let mut download_limit = DOWNLOAD_LIMIT;
     for (key, value) in options {
         let wrong = || invalid(&format!("the storage option `{key}` has the value `{value}`"));
         match key.as_str() {
+            "download_limit" => download_limit = size(&value).ok_or_else(wrong)?,
             "max_retries" => retry.max_retries = value.parse().map_err(|_| wrong())?,
             "retry_timeout" => {
                 let seconds = value.strip_suffix('s').and_then(|seconds| seconds.parse().ok());
@@ -62,54 +90,134 @@ pub(crate) fn parse(
             _ => all.push((key, value)),
         }
     }
-    let store = store(&scheme, &url, all, retry).map_err(|error| invalid(&error))?;
-    Ok((store, path))
+    let place = Place { scheme, url, given, path, download_limit };
+    let store = store(&place, all, retry).map_err(|error| invalid(&error))?;
+    Ok((store, place.path))
+}
+
+/// Returns a URL for messages, without its secrets: the query, the fragment, and the user name with the password are
+/// replaced by `...`.
+///
+/// ```
+/// let url = "https://me:password@host/a.b2nd?token=1234";
+/// assert_eq!(blosc2_object_store::without_secrets(url), "https://...@host/a.b2nd?...");
+/// ```
+pub fn without_secrets(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (mut shown, rest) = (url[..end].to_owned(), &url[end..]);
+    let start = shown.find("//").map_or(0, |at| at + 2);
+    let host = shown[start..].find(['/', '\\']).map_or(shown.len(), |at| start + at);
+    if let Some(user) = shown[start..host].rfind('@')
+        && (shown.starts_with("http") || shown[start..start + user].contains(':'))
+    {
+        // In `abfs://container@account`, the container is not a secret.
+        shown.replace_range(start..start + user, "...");
+    }
+    match rest.get(..1) {
+        Some(mark) if rest.len() > 1 => shown + mark + "...",
+        _ => shown + rest,
+    }
+}
+
+fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// Parses a number of bytes, such as `1000`, `64MiB` or `2GiB`.
+fn size(text: &str) -> Option<u64> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("", 0)];
+    let (number, shift) =
+        units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
+    number.trim_end().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A parsed URL.
+struct Place {
+    scheme: ObjectStoreScheme,
+    /// Without secrets.
+    url: Url,
+    /// As it was given.
+    given: Url,
+    path: Path,
+    /// The value of the option `download_limit`.
+    download_limit: u64,
+}
+
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
+impl Place {
+    fn connector(&self) -> Connector {
+        let site = (self.scheme == ObjectStoreScheme::Http).then(|| self.site());
+        Connector { site, download_limit: self.download_limit }
+    }
+
+    fn site(&self) -> Site {
+        // As the object store builds it.
+        let mut built = self.url.clone();
+        built.set_path("");
+        if let Ok(mut segments) = built.path_segments_mut() {
+            segments.extend(self.path.parts());
+        }
+        let mut given = self.given.clone();
+        // A URL with a host can be without both.
+        let _ = given.set_password(None).and_then(|()| given.set_username(""));
+        let object = built.as_str().parse().ok().zip(given.as_str().parse().ok());
+        let authorization = has_user(&self.given).then(|| {
+            let part = |text| percent_decode_str(text).collect::<Vec<u8>>();
+            let (name, password) = (self.given.username(), self.given.password());
+            let pair = [&part(name)[..], b":", &part(password.unwrap_or_default())].concat();
+            let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
+            // Base64 is valid in a header.
+            HeaderValue::try_from(value).ok()
+        });
+        let query = self.given.query().map(str::to_owned);
+        Site { object, query, authorization: authorization.flatten() }
+    }
 }
 
 /// Configures a builder of an object store, and builds the store. Unknown keys are those of the environment.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
 macro_rules! build {
-    ($builder:expr, $options:expr, $retry:expr) => {{
+    ($builder:expr, $place:expr, $options:expr, $retry:expr) => {{
         let known =
             $options.into_iter().filter_map(|(key, value)| Some((key.parse().ok()?, value)));
+        let builder = $builder.with_retry($retry).with_http_connector($place.connector());
         let builder = known
-            .fold($builder.with_retry($retry), |builder, (key, value): (_, String)| {
-                builder.with_config(key, value)
-            });
+            .fold(builder, |builder, (key, value): (_, String)| builder.with_config(key, value));
         Ok(Arc::new(builder.build()?))
     }};
 }
 
 /// Creates the object store of a URL.
 fn store(
-    scheme: &ObjectStoreScheme,
-    url: &Url,
+    place: &Place,
     options: Vec<(String, String)>,
     retry: RetryConfig,
 ) -> object_store::Result<Arc<dyn ObjectStore>> {
     // Without features for servers, no store has options.
-    let _ = (&options, &retry);
-    match scheme {
+    let _ = (&options, &retry, &place.given, &place.download_limit);
+    let url = &place.url;
+    match &place.scheme {
         #[cfg(feature = "fs")]
         ObjectStoreScheme::Local => Ok(Arc::new(object_store::local::LocalFileSystem::new())),
         #[cfg(feature = "aws")]
         ObjectStoreScheme::AmazonS3 => {
-            build!(object_store::aws::AmazonS3Builder::new().with_url(url.as_str()), options, retry)
+            let builder = object_store::aws::AmazonS3Builder::new();
+            build!(builder.with_url(url.as_str()), place, options, retry)
         }
         #[cfg(feature = "azure")]
         ObjectStoreScheme::MicrosoftAzure => {
             let builder = object_store::azure::MicrosoftAzureBuilder::new();
-            build!(builder.with_url(url.as_str()), options, retry)
+            build!(builder.with_url(url.as_str()), place, options, retry)
         }
         #[cfg(feature = "gcp")]
         ObjectStoreScheme::GoogleCloudStorage => {
             let builder = object_store::gcp::GoogleCloudStorageBuilder::new();
-            build!(builder.with_url(url.as_str()), options, retry)
+            build!(builder.with_url(url.as_str()), place, options, retry)
         }
         #[cfg(feature = "http")]
         ObjectStoreScheme::Http => {
             let builder = object_store::http::HttpBuilder::new();
-            build!(builder.with_url(&url[..url::Position::BeforePath]), options, retry)
+            build!(builder.with_url(&url[..url::Position::BeforePath]), place, options, retry)
         }
         _ => {
             let detail = format!("this build does not support `{}:`", url.scheme());
@@ -134,5 +242,5 @@ fn is_known(scheme: &ObjectStoreScheme, key: &str) -> bool {
         ObjectStoreScheme::Http => object_store::ClientConfigKey::from_str(key).is_ok(),
         _ => return false,
     };
-    is_of_store || matches!(key, "max_retries" | "retry_timeout")
+    is_of_store || matches!(key, "download_limit" | "max_retries" | "retry_timeout")
 }

@@ -17,4 +17,6 @@ mod server;
 #[cfg(feature = "aws")]
 mod servers;
 mod stores;
+#[cfg(feature = "http")]
+mod web;
 mod wrapped;

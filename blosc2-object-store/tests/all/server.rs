@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 /// The path and the range of a request.
 pub(crate) type Request = (String, Option<Range<u64>>);
 
@@ -33,6 +36,24 @@ pub(crate) struct Faults {
     pub(crate) changes_after: Option<usize>,
     /// Sends nothing after the header.
     pub(crate) stalls: bool,
+    /// Sends whole objects, if the range contains all bytes.
+    pub(crate) ignores_whole_ranges: bool,
+    /// Answers requests with a range with the status 416.
+    pub(crate) refuses_ranges: bool,
+    /// Sends no sizes: the end of the connection is the end of the body.
+    pub(crate) no_sizes: bool,
+    /// Answers `HEAD` with the status 403, as for a signed URL.
+    pub(crate) refuses_head: bool,
+    /// Sends whole objects with this header `Content-Encoding`.
+    pub(crate) encoding: Option<&'static str>,
+    /// Sends ranges of the encoded object, if the request has one.
+    pub(crate) encodes_ranges: bool,
+    /// Sends this header `Content-Range`.
+    pub(crate) content_range: Option<String>,
+    /// The query that requests need. Without it, a page repeats the query.
+    pub(crate) query: Option<&'static str>,
+    /// The header `Authorization` that requests need.
+    pub(crate) authorization: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +138,7 @@ fn serve(stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         let running = state.running.fetch_add(1, Ordering::SeqCst) + 1;
         state.most.fetch_max(running, Ordering::SeqCst);
-        let kept = respond(&stream, state, &method, &path, header("range"), header("if-match"));
+        let kept = respond(&stream, state, &method, &path, header);
         state.running.fetch_sub(1, Ordering::SeqCst);
         if !kept? {
             return Ok(());
@@ -130,10 +151,14 @@ fn respond(
     mut stream: &TcpStream,
     state: &State,
     method: &str,
-    path: &str,
-    range: Option<String>,
-    condition: Option<String>,
+    url: &str,
+    header: impl Fn(&str) -> Option<String>,
 ) -> std::io::Result<bool> {
+    let (range, condition) = (header("range"), header("if-match"));
+    let (path, query) = match url.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (url, None),
+    };
     let mut send = |status: &str, headers: &str, body: &[u8], len: usize| {
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\n{headers}\r\n");
         stream.write_all(&[head.as_bytes(), body].concat())
@@ -152,14 +177,25 @@ fn respond(
         let (start, end) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
         start.parse::<u64>().unwrap()..end.parse::<u64>().unwrap() + 1
     });
-    state.log.lock().unwrap().push((path.to_owned(), range.clone()));
+    state.log.lock().unwrap().push((url.to_owned(), range.clone()));
     thread::sleep(faults.delay);
     if faults.fail > 0 {
         send("500 Internal Server Error", "", b"", 0)?;
         return Ok(true);
     }
+    let is_allowed = faults.query.is_none_or(|needed| query == Some(needed))
+        && faults
+            .authorization
+            .is_none_or(|needed| header("authorization").as_deref() == Some(needed))
+        && !(faults.refuses_head && method == "HEAD");
+    if !is_allowed {
+        let page = format!("<html>\n<p>{url} is not allowed</p>\n</html>");
+        send("403 Forbidden", "", page.as_bytes(), page.len())?;
+        return Ok(method != "HEAD");
+    }
     let Some(mut object) = state.objects.lock().unwrap().get(path).cloned() else {
-        send("404 Not Found", "", b"", 0)?;
+        let page = format!("<html>\n<p>{url} is missing</p>\n</html>");
+        send("404 Not Found", "", page.as_bytes(), page.len())?;
         return Ok(true);
     };
     let has_changed = faults.changes_after == Some(0);
@@ -180,8 +216,25 @@ fn respond(
         send("200 OK", &headers, b"", object.len())?;
         return Ok(true);
     }
+    let len = object.len() as u64;
+    let is_whole = |range: &Range<u64>| range.start == 0 && range.end >= len;
+    let ignores = |range: &Range<u64>| {
+        faults.ignores_ranges
+            || faults.ignores_whole_ranges && is_whole(range)
+            || faults.encoding.is_some() && !faults.encodes_ranges
+    };
+    if range.is_some() && faults.refuses_ranges {
+        send("416 Range Not Satisfiable", "", b"", 0)?;
+        return Ok(true);
+    }
+    if let Some(encoding) = faults.encoding {
+        headers += &format!("content-encoding: {encoding}\r\n");
+        if encoding == "gzip" {
+            object = Arc::new(gzip(&object));
+        }
+    }
     let size = object.len() as u64;
-    let (status, body) = match range.filter(|_| !faults.ignores_ranges) {
+    let (status, body) = match range.filter(|range| !ignores(range)) {
         None => ("200 OK", &object[..]),
         Some(range) if range.start >= size => {
             send("416 Range Not Satisfiable", "", b"", 0)?;
@@ -190,10 +243,17 @@ fn respond(
         Some(range) => {
             let shift = u64::from(faults.wrong_range && range.end + 10 < size) * 10;
             let (start, end) = (range.start + shift, (range.end + shift).min(size));
-            headers += &format!("content-range: bytes {start}-{}/{size}\r\n", end - 1);
+            let stated = format!("bytes {start}-{}/{size}", end - 1);
+            let stated = faults.content_range.as_ref().unwrap_or(&stated);
+            headers += &format!("content-range: {stated}\r\n");
             ("206 Partial Content", &object[start as usize..end as usize])
         }
     };
+    if faults.no_sizes {
+        let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n");
+        stream.write_all(&[head.as_bytes(), body].concat())?;
+        return Ok(false);
+    }
     if faults.stalls {
         send(status, &headers, b"", body.len())?;
         thread::sleep(Duration::from_secs(20));
@@ -203,4 +263,10 @@ fn respond(
     let sent = if is_dropped { &body[..body.len() / 2] } else { body };
     send(status, &headers, sent, body.len())?;
     Ok(!is_dropped)
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
