@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use blosc2::{CParams, Dtype, ErrorKind, NDArray};
+use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
 use crate::file::{Content, Node};
@@ -15,13 +17,13 @@ use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
 use crate::slice::Slices;
-use crate::{progress, stdin, stream};
+use crate::{progress, remote, stdin, stream};
 
 /// Create an array from an npy file, or from raw items.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
-    memory. If IN is a pipe, the command also holds a row of chunks: all items with the same range of the first axis. \
+    memory. If IN is a pipe or a URL, the command also holds a row of chunks: all items with the same range of the first axis. \
     It copies all items to a temporary file instead if a row of chunks exceeds 64 MiB, if raw items have no --shape, \
     or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
@@ -29,6 +31,8 @@ use crate::{progress, stdin, stream};
 pub(crate) struct ImportArgs {
     /// npy file, or raw items with --dtype; `-` is stdin.
     r#in: PathBuf,
+    #[command(flatten)]
+    url: remote::UrlOptions,
     /// File to create; `-` is stdout.
     out: PathBuf,
     /// IN contains raw items of this dtype in C order. NumPy's notation: `f4`, `>i2`, `S10`.
@@ -66,7 +70,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     output.check_apart(&args.r#in)?;
     let failed =
         |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
-    let (dtype, items) = open_items(args).map_err(failed)?;
+    let object = match remote::is_url(&args.r#in) {
+        true => Some(remote::open(&args.r#in, &args.url)?),
+        false => None,
+    };
+    let (dtype, items) = open_items(args, object).map_err(failed)?;
     let layout = items.layout();
     let nbytes = layout.nbytes().map_err(failed)?;
     let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
@@ -85,10 +93,14 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
 }
 
 /// Opens the items to import, and reads their header.
-fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
+fn open_items(args: &ImportArgs, object: Option<remote::Object>) -> Result<(Dtype, RawItems)> {
     let path = &args.r#in;
-    // A pipe is read once, from its beginning to its end.
-    let file = match stdin::is_pipe(path) {
+    let open = || match &object {
+        Some(object) => Ok(remote::reader(Arc::clone(object))),
+        None => stdin::open(path),
+    };
+    // A pipe and an object are read once, from the beginning to the end.
+    let file = match object.is_some() || stdin::is_pipe(path) {
         true => None,
         false => {
             Some(File::open(path)?).filter(|file| file.metadata().is_ok_and(|it| it.is_file()))
@@ -98,13 +110,14 @@ fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
         (Some(dtype), Some(file)) => {
             (raw_header(args, dtype, Some(file.metadata()?.len()))?, Ok(file))
         }
-        (Some(dtype), None) if args.shape.is_some() => {
-            (raw_header(args, dtype, None)?, Err(stdin::open(path)?))
+        (Some(dtype), None) if args.shape.is_some() || object.is_some() => {
+            let len = object.as_ref().map(ReadAt::size).transpose()?;
+            (raw_header(args, dtype, len)?, Err(open()?))
         }
         (Some(dtype), None) => {
             // The number of items is known at the end.
             let mut copy = tempfile::tempfile()?;
-            let len = io::copy(&mut stdin::open(path)?, &mut copy)?;
+            let len = io::copy(&mut open()?, &mut copy)?;
             copy.rewind()?;
             (raw_header(args, dtype, Some(len))?, Ok(copy))
         }
@@ -113,7 +126,7 @@ fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
             (Header::read(&mut file)?, Ok(file))
         }
         (None, None) => {
-            let mut stream = stdin::open(path)?;
+            let mut stream = open()?;
             let mut start = Vec::new();
             stream.by_ref().take(foreign::START).read_to_end(&mut start)?;
             let found = foreign::other_bytes(start.as_slice());

@@ -33,10 +33,8 @@ pub(crate) struct Place {
     /// Lock the file, as with `locking=True` in Python.
     #[arg(long, global = true)]
     locking: bool,
-    /// Option for a URL, such as `region=eu-west-1` or `endpoint=http://localhost:9000`. Can be repeated.
-    #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true)]
-    #[cfg_attr(not(feature = "remote"), arg(hide = true))]
-    storage_options: Vec<String>,
+    #[command(flatten)]
+    url: remote::UrlOptions,
 }
 
 impl Place {
@@ -46,7 +44,7 @@ impl Place {
             Source { path, offset: self.offset, key: None, locking: self.locking, object: None };
         // The program reads few files, and needs them until it ends.
         if remote::is_url(path) {
-            source.object = Some(Box::leak(Box::new(remote::open(path, &self.storage_options)?)));
+            source.object = Some(Box::leak(Box::new(remote::open(path, &self.url)?)));
         } else if stdin::is_pipe(path) {
             source.path = Box::leak(stdin::file(path)?.into_boxed_path());
         }

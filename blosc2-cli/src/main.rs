@@ -72,8 +72,9 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use blosc2_format::file::{Kind, recognise_path};
+use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind as ClapKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::style::styled;
 
@@ -123,7 +124,8 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let matches = hiding_secrets(Cli::command()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -152,6 +154,18 @@ fn main() -> ExitCode {
     };
     interrupt::remove_temporary();
     status
+}
+
+/// Hides the secrets of URLs in all arguments that are paths.
+fn hiding_secrets(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let parser = argument.get_value_parser().type_id();
+        match parser == ValueParser::path_buf().type_id() {
+            true => argument.value_parser(OsStringValueParser::new().map(remote::hide)),
+            false => argument,
+        }
+    });
+    command.mut_subcommands(hiding_secrets)
 }
 
 /// Writes the error to stderr and returns the exit status.
@@ -194,7 +208,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         }
         return ExitCode::from(if asked { 0 } else { 2 });
     }
-    let text = error.to_string();
+    let text = remote::hide_arguments(error.to_string());
     let lines = text.lines().map(str::trim);
     let wanted = lines
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))

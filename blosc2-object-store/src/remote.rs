@@ -54,6 +54,8 @@ pub struct Remote {
     pub(crate) concurrency: usize,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) cache: Arc<Cache>,
+    /// The object of the URL, and the URL without its secrets.
+    given: Option<Arc<(Path, String)>>,
 }
 
 impl Remote {
@@ -68,24 +70,32 @@ impl Remote {
             concurrency: CONCURRENCY,
             permits: Arc::new(Semaphore::new(CONCURRENCY)),
             cache: Arc::new(Cache::new(32 << 20)),
+            given: None,
         }
     }
 
     /// Creates a `Remote` for the object store of a URL. Returns the `Remote` and the path of the object in the store.
     ///
     /// A URL consists of a scheme, the bucket or host, and the path. The schemes are `s3://`, `gs://`, `az://`,
-    /// `abfs://`, `http://`, `https://` and `file://`. For `https://` URLs of Amazon S3, Cloudflare R2 and Azure, the
-    /// protocol of that service is used.
+    /// `abfs://`, `http://`, `https://` and `file://`. For `https://` URLs of Amazon S3, Cloudflare R2 and Azure without
+    /// a query, the protocol of that service is used.
+    ///
+    /// An `http://` or `https://` URL can have a query, such as the signature of a presigned URL, and a user name with a
+    /// password. They are sent with each request, and do not appear in messages.
     ///
     /// `options` are the options of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
     /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or
     /// `GOOGLE_` are options, too. If the URL or the option `endpoint` starts with `http://`, `allow_http` is set. This
-    /// crate adds two options, which limit the repetition of failed requests: `max_retries` (default: `6`) and
-    /// `retry_timeout` (default: `60s`).
+    /// crate adds three options:
+    /// - `max_retries` (default: `6`) and `retry_timeout` (default: `60s`) limit the repetition of failed requests.
+    /// - `download_limit` (default: `64MiB`): some HTTP servers send complete objects instead of the requested ranges,
+    ///   or encoded objects (`Content-Encoding: gzip`), which have no ranges. The `Remote` then downloads an object of
+    ///   up to this number of bytes once, and holds it in memory as long as it is open. A larger object cannot be
+    ///   opened. The units `KiB`, `MiB` and `GiB` are allowed.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`], in one of these cases:
-    /// - the URL is invalid or has a query;
+    /// - the URL is invalid, or has a query or a fragment that is not supported;
     /// - an option is unknown or has an invalid value;
     /// - a required option is missing.
     pub fn from_url<K: AsRef<str>, V: AsRef<str>>(
@@ -96,7 +106,8 @@ impl Remote {
         let options =
             options.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()));
         let (store, path) = url::parse(url, options.collect())?;
-        Ok((Self::new(store), path))
+        let given = Some(Arc::new((path.clone(), url::without_secrets(url))));
+        Ok((Self { given, ..Self::new(store) }, path))
     }
 
     /// Sets the maximum gap between two byte ranges that share a request, in bytes. Default: 256 KiB.
@@ -136,6 +147,14 @@ impl Remote {
         self.gap.max(DEFAULT_REQUEST_COST + 1)
     }
 
+    /// Returns the name of an object for messages: its URL if it is known.
+    fn name<'a>(&'a self, path: &'a str) -> &'a str {
+        match self.given.as_deref() {
+            Some((given, url)) if given.as_ref() == path => url,
+            _ => path,
+        }
+    }
+
     /// Returns the object store.
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
@@ -154,7 +173,7 @@ impl Remote {
         let path = key(path.as_ref(), OPEN)?;
         let opened = runtime::wait(Object::open(self.clone(), path.clone()));
         let opened = opened.and_then(|opened| opened.map_err(failed));
-        opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
+        opened.map_err(|error| Error::of_io(OPEN, error).at(self.name(path.as_ref())))
     }
 
     /// Returns the directory (sparse frame) whose files are the objects under a prefix. This method sends no request.
@@ -188,7 +207,7 @@ impl Remote {
             }
             Err(error) => Err(error),
         };
-        opened.map_err(|error| error.at(path))
+        opened.map_err(|error| error.at(self.name(path)))
     }
 
     /// Opens an array for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
@@ -197,7 +216,7 @@ impl Remote {
     /// Fails with the errors of [`schunk`](Self::schunk) and of [`NDArray::from_schunk`].
     pub fn array(&self, path: impl AsRef<str>) -> Result<NDArray> {
         let path = path.as_ref();
-        NDArray::from_schunk(self.schunk(path)?).map_err(|error| error.at(path))
+        NDArray::from_schunk(self.schunk(path)?).map_err(|error| error.at(self.name(path)))
     }
 
     /// Opens an array like [`array`](Self::array), without blocking the calling thread.
@@ -216,7 +235,7 @@ impl Remote {
     /// Fails with the errors of [`object`](Self::object) and of [`TreeStore::open_source`].
     pub fn tree_store(&self, path: impl AsRef<str>) -> Result<TreeStore> {
         let object = self.object(&path)?;
-        TreeStore::open_source(object).map_err(|error| error.at(path.as_ref()))
+        TreeStore::open_source(object).map_err(|error| error.at(self.name(path.as_ref())))
     }
 
     /// Opens the container in an object: an array, a super-chunk, a store, or another container of Python.
@@ -233,7 +252,7 @@ impl Remote {
             }
             Err(error) => Err(error),
         };
-        opened.map_err(|error| error.at(path))
+        opened.map_err(|error| error.at(self.name(path)))
     }
 
     /// Saves a super-chunk as an object with a contiguous frame. For an array, pass its [super-chunk](NDArray::schunk).
@@ -264,7 +283,7 @@ impl Remote {
                 self.put_file(&path, file, replace)
             }
         };
-        saved.map_err(|error| Error::of_io(SAVE, error).at(path.as_ref()))
+        saved.map_err(|error| Error::of_io(SAVE, error).at(self.name(path.as_ref())))
     }
 
     fn put(&self, path: &Path, bytes: Bytes, replace: bool) -> io::Result<()> {
