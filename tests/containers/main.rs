@@ -10,6 +10,7 @@ mod python_table_writes;
 mod python_tables;
 mod store_writers;
 mod stores;
+mod table_appender;
 mod table_costs;
 mod table_damage;
 mod table_model;

@@ -2,7 +2,9 @@
 
 use crate::common::Rng;
 use blosc2::{ArrayValue, Dtype, Value};
-use blosc2_store::{CTable, Column, ColumnKind, ColumnSpec, Data, ItemKind, Schema, TimeUnit};
+use blosc2_store::{
+    CTable, Column, ColumnKind, ColumnSpec, Data, ItemKind, Schema, TableAppender, TimeUnit,
+};
 
 /// A column of a random table: how its cells are made.
 #[derive(Debug, Clone)]
@@ -381,6 +383,17 @@ impl Model {
     }
 
     pub(crate) fn append(&mut self, table: &mut CTable, rng: &mut Rng) {
+        let data = self.new_rows(rng);
+        table.append(data.iter().map(|(name, cells)| (name, Data::values(cells)))).unwrap();
+    }
+
+    pub(crate) fn append_to(&mut self, rows: &mut TableAppender, rng: &mut Rng) {
+        let data = self.new_rows(rng);
+        rows.append(data.iter().map(|(name, cells)| (name, Data::values(cells)))).unwrap();
+    }
+
+    /// Adds random rows. Returns their cells, without those of some columns with a default.
+    fn new_rows(&mut self, rng: &mut Rng) -> Vec<(String, Vec<Value>)> {
         let count = one(rng, &[1, 2, 7, 30, 100]);
         let mut data = Vec::new();
         let mut rows = vec![Vec::new(); count];
@@ -399,9 +412,8 @@ impl Model {
                 row.push(cell);
             }
         }
-        let data = data.iter().map(|(name, cells)| (name, Data::values(cells)));
-        table.append(data).unwrap();
         self.rows.extend(rows);
+        data
     }
 
     /// Checks all rows of a table.

@@ -4,7 +4,7 @@
 //! | conversion | functions |
 //! |---|---|
 //! | a table to record batches | [`CTable::record_batches`](crate::CTable::record_batches), [`ReadOptions`] |
-//! | record batches to a table | [`Schema::try_from`](crate::Schema), [`CTable::append_record_batch`](crate::CTable::append_record_batch) |
+//! | record batches to a table | [`Schema::try_from`](crate::Schema), [`CTable::append_record_batches`](crate::CTable::append_record_batches), [`TableAppender`](crate::TableAppender), [`CTable::append_record_batch`](crate::CTable::append_record_batch) |
 //! | an array with items of any type to or from an Arrow array | [`to_arrow`], [`from_arrow`], [`field`] |
 //! | an array of structures to or from a record batch | [`to_record_batch`], [`from_record_batch`] |
 //! | a batch that is serialized with Arrow to or from an Arrow array | [`BatchArray::new_arrow_in`](crate::BatchArray::new_arrow_in), [`arrow_batch`](crate::BatchArray::arrow_batch), [`append_arrow`](crate::BatchArray::append_arrow), [`arrow_batches`](crate::BatchArray::arrow_batches) |
@@ -30,11 +30,13 @@
 //! ```ignore
 //! let batches = ParquetRecordBatchReaderBuilder::try_new(File::open("events.parquet")?)?.build()?;
 //! let mut table = CTable::create("events.b2d", &Schema::try_from(&*batches.schema())?)?;
-//! for batch in batches {
-//!     table.append_record_batch(&batch?)?;
-//! }
+//! table.append_record_batches(batches)?;
 //! table.finish()?;
 //! ```
+//! The batches can have any size: [`append_record_batches`](crate::CTable::append_record_batches) collects their rows, and
+//! compresses each chunk once. To change batches before they are appended, use a
+//! [`TableAppender`](crate::TableAppender) in a loop.
+//!
 //! The crate `parquet-example` in the directory `integrations` of the repository is a complete program for both
 //! conversions.
 //!

@@ -1,17 +1,17 @@
 //! Record batches as rows of tables.
 
-use std::borrow::Cow;
+use std::borrow::{BorrowMut, Cow};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use blosc2::{Error, ErrorKind, Result, Value};
 
 use super::items::{Items, items_of, texts_of};
 use super::types::column_kind;
 use super::values::{as_type, values_of};
 use crate::tag::{Fault, MAX_MADE, MAX_MADE_RATIO};
-use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema, TableAppender};
 
 const MAKE: &str = "create a table from an Arrow schema";
 const WRITE: &str = "append a record batch to a table";
@@ -47,6 +47,9 @@ impl CTable {
     /// Numbers and the bytes of strings are compressed without a copy. Numbers are not converted to another type.
     /// String columns of every kind accept every Arrow type of strings and dictionary-encoded strings.
     ///
+    /// Each call recompresses the last chunk of each column. For many batches, use
+    /// [`append_record_batches`](Self::append_record_batches) or a [`TableAppender`].
+    ///
     /// # Errors
     /// After an error, the table has the same rows as before.
     ///
@@ -71,33 +74,109 @@ impl CTable {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns());
-        let cells = columns.map(|(field, array)| {
-            let name = field.name();
-            let column = self.column(name).ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
-            })?;
-            cells(column.kind(), field, array).map_err(|(kind, detail)| {
-                Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
-            })
-        });
-        let cells = cells.collect::<Result<Vec<_>>>()?;
-        let data = schema.fields().iter().zip(&cells).zip(batch.columns());
-        let data = data.map(|((field, cells), array)| {
-            let data = cells.data();
-            let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-            let nulls = nulls.map(|nulls| nulls.iter().map(|valid| !valid).collect::<Vec<bool>>());
-            (
-                field.name(),
-                match nulls {
-                    Some(nulls) => data.nulls(nulls),
-                    None => data,
-                },
-            )
-        });
-        self.append(data)
+        let cells = cells_of(self, batch)?;
+        self.append(data_of(batch, &cells))
     }
+
+    /// Appends the rows of Arrow record batches, of any size, with a [`TableAppender`]. Any
+    /// [`arrow_array::RecordBatchReader`] can be passed, such as a reader of a Parquet file; see
+    /// [`append_record_batch`](Self::append_record_batch). Python: `extend`.
+    ///
+    /// # Errors
+    /// After an error, the table contains the rows of all batches before the first one that failed, except if these rows
+    /// cannot be written.
+    ///
+    /// - The error of the reader: [`ErrorKind::Io`] or [`ErrorKind::InvalidData`];
+    /// - the errors of [`append_record_batch`](Self::append_record_batch).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    /// use blosc2_store::{CTable, ColumnKind, Schema};
+    ///
+    /// let mut table = CTable::in_memory(&Schema::new().column("id", ColumnKind::Int64))?;
+    /// let batch = |id| RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![id; 3])) as ArrayRef)]);
+    /// table.append_record_batches((0..1000).map(batch))?;
+    /// assert_eq!(table.nrows(), 3000);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+    pub fn append_record_batches(
+        &mut self,
+        batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+    ) -> Result<()> {
+        let mut rows = self.appender()?;
+        for batch in batches {
+            let batch = batch.map_err(of_reader);
+            if let Err(error) = batch.and_then(|batch| rows.append_record_batch(&batch)) {
+                rows.flush()?;
+                return Err(error);
+            }
+        }
+        rows.finish().map(drop)
+    }
+}
+
+impl<T: BorrowMut<CTable>> TableAppender<T> {
+    /// Appends the rows of an Arrow record batch, as [`CTable::append_record_batch`] does.
+    ///
+    /// # Errors
+    /// After an error, no row of the batch is appended or collected.
+    ///
+    /// - [`ErrorKind::OutOfMemory`]: there is not enough memory for the collected rows;
+    /// - the errors of [`CTable::append_record_batch`].
+    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+    pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let cells = cells_of(self.table(), batch)?;
+        self.append(data_of(batch, &cells))
+    }
+}
+
+/// The error of a reader of batches.
+fn of_reader(error: ArrowError) -> Error {
+    const READ: &str = "read a record batch";
+    match error {
+        ArrowError::IoError(_, error) => Error::of_io(READ, error),
+        ArrowError::ExternalError(error) => match error.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(error) => Error::new(ErrorKind::InvalidData, READ, error),
+        },
+        error => Error::new(ErrorKind::InvalidData, READ, error),
+    }
+}
+
+/// The cells of each column of a batch.
+fn cells_of<'a>(table: &CTable, batch: &'a RecordBatch) -> Result<Vec<Cells<'a>>> {
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns());
+    let cells = columns.map(|(field, array)| {
+        let name = field.name();
+        let column = table.column(name).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
+        })?;
+        cells(column.kind(), field, array).map_err(|(kind, detail)| {
+            Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
+        })
+    });
+    cells.collect()
+}
+
+/// The names and the data of the columns of a batch.
+fn data_of<'a>(batch: &RecordBatch, cells: &'a [Cells<'_>]) -> Vec<(String, Data<'a>)> {
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(cells).zip(batch.columns());
+    let data = columns.map(|((field, cells), array)| {
+        let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        let data = match nulls {
+            Some(nulls) => {
+                cells.data().nulls(nulls.iter().map(|valid| !valid).collect::<Vec<bool>>())
+            }
+            None => cells.data(),
+        };
+        (field.name().clone(), data)
+    });
+    data.collect()
 }
 
 /// The cells of a column, in a form that [`Data`] borrows.

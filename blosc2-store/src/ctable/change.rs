@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::data::Data;
-use super::encode::{Encoded, Form, WRITE, default_of, encode, failed, row_size};
+use super::encode::{Encoded, Form, WRITE, Words, default_of, encode, failed, row_size};
 use super::rows::{Picked, Rows};
 use super::schema::named_column;
 use super::spec::{BATCH_ROWS, ColumnSpec, Grid, Part, Schema, check_names, parts};
@@ -45,11 +45,11 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
         if let Some(default) = column.metadata.get("default") {
             let no_null = *default == Value::None && !column.nullable;
             if !no_null {
-                encode(column, default_of(column, 1, 0)?, None)?;
+                encode(column, default_of(column, 1, 0)?, Words::Known(&[]))?;
             }
         }
         if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind.has_items()) {
-            encode(column, Data::values(vec![Value::None]), None)?;
+            encode(column, Data::values(vec![Value::None]), Words::Known(&[]))?;
         }
         all.extend(parts(column, cparams.as_ref(), grid, schema.capacity())?);
     }
@@ -197,8 +197,9 @@ impl CTable {
     /// remains: if the table has columns in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`), call
     /// [`open_rw`](Self::open_rw) and [`finish`](Self::finish) before you append with Python.
     ///
-    /// Each call recompresses the last chunk of each column, so that it is faster to append many rows by one call. Like
-    /// [`update`](Self::update), a call marks all search indexes of the table as out of date.
+    /// Each call recompresses the last chunk of each column. For many appends, use a
+    /// [`TableAppender`](crate::TableAppender), which compresses each chunk only once. Like [`update`](Self::update), a
+    /// call marks all search indexes of the table as out of date.
     ///
     /// ```
     /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
@@ -232,6 +233,21 @@ impl CTable {
         &mut self,
         columns: impl IntoIterator<Item = (N, Data<'a>)>,
     ) -> Result<()> {
+        match self.new_rows(columns, false)? {
+            Some((rows, stale)) => self.append_encoded(&rows.iter().collect::<Vec<_>>(), &stale),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks and converts the cells of new rows, for all stored columns. If the rows are stored `later`, strings of
+    /// dictionaries have no codes yet. Returns the rows and the names of the columns that become stale; `None` if there
+    /// are no rows.
+    #[expect(clippy::type_complexity, reason = "both callers take it apart at once")]
+    pub(super) fn new_rows<'a, N: AsRef<str>>(
+        &self,
+        columns: impl IntoIterator<Item = (N, Data<'a>)>,
+        later: bool,
+    ) -> Result<Option<(Vec<Encoded<'a>>, Vec<String>)>> {
         self.check_writable()?;
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
         let mut given: HashMap<usize, Data<'a>> = HashMap::new();
@@ -248,7 +264,7 @@ impl CTable {
                 encoded.push(None);
                 continue;
             };
-            let ready = self.encode(index, data)?;
+            let ready = self.encode_for(index, data, later)?;
             let (first, expected) = *rows.get_or_insert((index, ready.rows));
             if ready.rows != expected {
                 let [first, name] = [first, index].map(|index| self.columns[index].name());
@@ -259,7 +275,7 @@ impl CTable {
             }
             encoded.push(Some(ready));
         }
-        let Some((_, rows)) = rows.filter(|(_, rows)| *rows > 0) else { return Ok(()) };
+        let Some((_, rows)) = rows.filter(|(_, rows)| *rows > 0) else { return Ok(None) };
         let given = encoded.iter().flatten().map(Encoded::nbytes).sum();
         let mut stale = Vec::new();
         let mut ready = Vec::new();
@@ -270,13 +286,49 @@ impl CTable {
                     stale.push(self.columns[index].name().to_owned());
                     self.filler(index, rows, given)?
                 }
-                None => self.encode(index, default_of(&self.columns[index], rows, given)?)?,
+                None => {
+                    self.encode_for(index, default_of(&self.columns[index], rows, given)?, later)?
+                }
             });
         }
-        self.append_encoded(ready, &stale)
+        Ok(Some((ready, stale)))
     }
 
-    fn append_encoded(&mut self, rows: Vec<Encoded<'_>>, stale: &[String]) -> Result<()> {
+    /// Appends rows of [`new_rows`](Self::new_rows) that were to be stored later.
+    pub(super) fn append_collected(
+        &mut self,
+        rows: &[Encoded<'_>],
+        stale: &[String],
+    ) -> Result<()> {
+        let coded = rows.iter().enumerate().map(|(index, rows)| {
+            let is_dictionary = matches!(self.columns[index].kind, ColumnKind::Dictionary { .. });
+            let (true, Form::Texts { lengths, bytes }) = (is_dictionary, &rows.content) else {
+                return Ok(None);
+            };
+            let ends = lengths.iter().scan(0, |end, len| {
+                *end += len;
+                Some(*end)
+            });
+            let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
+            let nulls = rows.valid.iter().flatten().map(|valid| !valid).collect::<Vec<_>>();
+            let texts = Data::offsets(offsets, &bytes[..]);
+            let texts = if nulls.is_empty() { texts } else { texts.nulls(nulls) };
+            self.encode(index, texts).map(Some)
+        });
+        let coded = coded.collect::<Result<Vec<_>>>()?;
+        let rows = rows.iter().zip(&coded).map(|(rows, coded)| coded.as_ref().unwrap_or(rows));
+        self.append_encoded(&rows.collect::<Vec<_>>(), stale)
+    }
+
+    /// The number of rows after the last one that fill the chunk in which the row `min` rows later is.
+    pub(super) fn room(&self, min: u64) -> Result<u64> {
+        let end = self.live.end()?;
+        let chunk = self.live.marks().chunks()[0].max(1);
+        let goal = end.saturating_add(min).checked_next_multiple_of(chunk);
+        Ok(goal.unwrap_or(u64::MAX) - end)
+    }
+
+    fn append_encoded(&mut self, rows: &[&Encoded<'_>], stale: &[String]) -> Result<()> {
         let start = self.live.end()?;
         let count = rows.first().map_or(0, |first| first.rows) as u64;
         for index in 0..rows.len() {
@@ -465,11 +517,12 @@ impl CTable {
         check_names(self.columns[..self.stored_len()].iter().chain([&column])).map_err(invalid)?;
         let live = self.nrows();
         let rows = usize::try_from(live).unwrap_or(usize::MAX);
+        let words = Words::Known(&[]);
         let encoded = match data {
-            Some(data) => encode(&column, data, None)?,
-            None if rows == 0 => encode(&column, Data::values(Vec::new()), None)?,
+            Some(data) => encode(&column, data, words)?,
+            None if rows == 0 => encode(&column, Data::values(Vec::new()), words)?,
             None => {
-                let one = encode(&column, default_of(&column, 1, 0)?, None)?;
+                let one = encode(&column, default_of(&column, 1, 0)?, words)?;
                 self.check_memory(live, one.nbytes() + size_of::<usize>() as u64)?;
                 one.pick(&vec![0; rows])?
             }
@@ -901,7 +954,7 @@ impl CTable {
         }
     }
 
-    fn check_writable(&self) -> Result<()> {
+    pub(super) fn check_writable(&self) -> Result<()> {
         match self.is_writable() {
             true => Ok(()),
             false => {
@@ -949,6 +1002,11 @@ impl CTable {
     }
 
     fn encode<'a>(&self, index: usize, data: Data<'a>) -> Result<Encoded<'a>> {
+        self.encode_for(index, data, false)
+    }
+
+    /// Converts cells, which may be stored `later`.
+    fn encode_for<'a>(&self, index: usize, data: Data<'a>, later: bool) -> Result<Encoded<'a>> {
         self.open_column(index)?;
         let column = &self.columns[index];
         let stored = column.stored.get();
@@ -965,7 +1023,10 @@ impl CTable {
                 return Err(error(array.schunk(), ErrorKind::Unsupported, WRITE, detail));
             }
         }
-        let words = stored.map_or(Ok(None), |stored| stored.words())?;
+        let words = match stored.filter(|_| !later) {
+            Some(stored) => Words::Known(stored.words()?.unwrap_or_default()),
+            None => Words::Later,
+        };
         encode(column, data, words)
     }
 

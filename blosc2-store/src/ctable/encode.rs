@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem;
 
 use blosc2::dtype::{ByteOrder, Kind};
 use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
@@ -20,7 +21,8 @@ pub(super) const WRITE: &str = "write to a table";
 pub(super) struct Encoded<'a> {
     pub(super) rows: usize,
     pub(super) content: Form<'a>,
-    /// The rows that are not null, if a mask marks them and a row is null.
+    /// The rows that are not null, if a mask marks them, or the content does not contain null codes yet, and a row is
+    /// null.
     pub(super) valid: Option<Vec<bool>>,
 }
 
@@ -40,7 +42,106 @@ pub(super) enum Form<'a> {
     Values(Vec<Value>),
 }
 
-impl Encoded<'_> {
+/// What is stored for the strings of a dictionary.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Words<'a> {
+    /// Codes: indices into these strings and those that are added.
+    Known(&'a [String]),
+    /// The strings, which get their codes when they are encoded again.
+    Later,
+}
+
+impl<'a> Encoded<'a> {
+    /// Whether both have the same form, so that they can be joined.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        mem::discriminant(&self.content) == mem::discriminant(&other.content)
+    }
+
+    /// Reserves memory for rows of the same form.
+    pub(super) fn reserve(&mut self, more: &Encoded<'_>) -> Result<()> {
+        let reserved = match (&mut self.content, &more.content) {
+            (Form::Items(bytes), Form::Items(new)) => bytes.to_mut().try_reserve(new.len()),
+            (Form::Texts { lengths, bytes }, Form::Texts { bytes: new, .. }) => {
+                lengths.try_reserve(more.rows).and_then(|()| bytes.try_reserve(new.len()))
+            }
+            (Form::Codes { codes, .. }, _) => codes.try_reserve(more.rows),
+            (Form::Values(values), _) => values.try_reserve(more.rows),
+            _ => Ok(()),
+        };
+        reserved.map_err(|error| {
+            let detail = format!("collect {} bytes: {error}", more.nbytes());
+            Error::new(ErrorKind::OutOfMemory, WRITE, detail)
+        })
+    }
+
+    /// Adds rows of the same form.
+    pub(super) fn push(&mut self, new: Encoded<'_>) {
+        match (&mut self.valid, &new.valid) {
+            (None, None) => {}
+            (old, more) => {
+                let valid = old.get_or_insert_with(|| vec![true; self.rows]);
+                valid.extend_from_slice(more.as_deref().unwrap_or_default());
+                valid.resize(self.rows + new.rows, true);
+            }
+        }
+        self.rows += new.rows;
+        match (&mut self.content, new.content) {
+            (Form::Items(bytes), Form::Items(new)) => bytes.to_mut().extend_from_slice(&new),
+            (
+                Form::Texts { lengths, bytes },
+                Form::Texts { lengths: mut new, bytes: new_bytes },
+            ) => {
+                lengths.append(&mut new);
+                bytes.extend_from_slice(&new_bytes);
+            }
+            (Form::Codes { codes, added }, Form::Codes { codes: mut new, added: more }) => {
+                codes.append(&mut new);
+                added.extend(more);
+            }
+            (Form::Values(values), Form::Values(mut new)) => values.append(&mut new),
+            _ => unreachable!("the forms are the same"),
+        }
+    }
+
+    /// Removes the rows from `at` on, and returns them.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let content = match &mut self.content {
+            Form::Items(bytes) => {
+                let start = bytes.len().checked_div(self.rows).unwrap_or(0) * at;
+                Form::Items(match bytes {
+                    Cow::Borrowed(all) => {
+                        let (head, tail) = all.split_at(start);
+                        *all = head;
+                        tail.into()
+                    }
+                    Cow::Owned(all) => all.split_off(start).into(),
+                })
+            }
+            Form::Texts { lengths, bytes } => {
+                let lengths = lengths.split_off(at);
+                let len = lengths.iter().sum::<i64>() as usize;
+                Form::Texts { lengths, bytes: bytes.split_off(bytes.len() - len) }
+            }
+            Form::Codes { codes, added } => {
+                Form::Codes { codes: codes.split_off(at), added: added.clone() }
+            }
+            Form::Values(values) => Form::Values(values.split_off(at)),
+        };
+        let valid = self.valid.as_mut().map(|valid| valid.split_off(at));
+        let rows = mem::replace(&mut self.rows, at) - at;
+        Self { rows, content, valid }
+    }
+
+    pub(super) fn into_owned(self) -> Encoded<'static> {
+        let content = match self.content {
+            Form::Items(bytes) => Form::Items(bytes.into_owned().into()),
+            Form::Texts { lengths, bytes } => Form::Texts { lengths, bytes },
+            Form::Codes { codes, added } => Form::Codes { codes, added },
+            Form::Values(values) => Form::Values(values),
+        };
+        Encoded { rows: self.rows, content, valid: self.valid }
+    }
+
     /// The memory that the rows take, in bytes.
     pub(super) fn nbytes(&self) -> u64 {
         let content = match &self.content {
@@ -61,12 +162,8 @@ fn mismatch(detail: impl Into<String>) -> Fault {
     (ErrorKind::TypeMismatch, detail.into())
 }
 
-/// Converts the cells of a column. `words` are the strings of a dictionary.
-pub(super) fn encode<'a>(
-    column: &Column,
-    data: Data<'a>,
-    words: Option<&[String]>,
-) -> Result<Encoded<'a>> {
+/// Converts the cells of a column.
+pub(super) fn encode<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Encoded<'a>> {
     encoded(column, data, words).map_err(|fault| failed(column, fault))
 }
 
@@ -93,11 +190,7 @@ pub(super) fn failed(column: &Column, (kind, detail): Fault) -> Error {
     Error::new(kind, WRITE, format!("the column `{}`: {detail}", column.name()))
 }
 
-fn encoded<'a>(
-    column: &Column,
-    data: Data<'a>,
-    words: Option<&[String]>,
-) -> Result<Encoded<'a>, Fault> {
+fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Encoded<'a>, Fault> {
     let rows = data.rows(column)?;
     let Data { cells, nulls } = data;
     if nulls.as_ref().is_some_and(|nulls| nulls.len() != rows) {
@@ -123,8 +216,9 @@ fn encoded<'a>(
     {
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
-    let content = match &column.kind {
-        ColumnKind::Utf8 => {
+    let is_later = matches!((&column.kind, words), (ColumnKind::Dictionary { .. }, Words::Later));
+    let content = match (&column.kind, words) {
+        (ColumnKind::Utf8, _) | (ColumnKind::Dictionary { .. }, Words::Later) => {
             let (mut lengths, mut bytes) = (Vec::with_capacity(rows), Vec::new());
             let fill = match &column.nulls {
                 Nulls::Sentinel(Value::Str(text)) => text,
@@ -137,20 +231,20 @@ fn encoded<'a>(
             }
             Form::Texts { lengths, bytes }
         }
-        ColumnKind::Dictionary { .. } => {
+        (ColumnKind::Dictionary { .. }, Words::Known(words)) => {
             let texts = texts(column, &cells, &nulls)?;
-            codes(column, &texts, words.unwrap_or_default())?
+            codes(column, &texts, words)?
         }
-        ColumnKind::VlString => {
+        (ColumnKind::VlString, _) => {
             let texts = texts(column, &cells, &nulls)?.into_iter();
             let values =
                 texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
             Form::Values(values.collect())
         }
-        kind if kind.has_batches() => Form::Values(values(column, cells, &nulls)?),
+        (kind, _) if kind.has_batches() => Form::Values(values(column, cells, &nulls)?),
         _ => Form::Items(items(column, cells, &nulls)?),
     };
-    let masked = column.nulls == Nulls::Mask && nulls.contains(&true);
+    let masked = (column.nulls == Nulls::Mask || is_later) && nulls.contains(&true);
     let valid = masked.then(|| nulls.iter().map(|null| !null).collect());
     Ok(Encoded { rows, content, valid })
 }

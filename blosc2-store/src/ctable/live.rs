@@ -111,18 +111,27 @@ impl LiveRows {
         self.count(first)
     }
 
-    /// Marks rows as live.
+    /// Marks rows as live, which are dead.
     pub(super) fn add(&mut self, rows: Range<u64>) -> Result<()> {
-        let first = (rows.start / self.unit) as usize;
-        self.marks.fill([rows], true)?;
-        self.count(first)
+        self.marks.fill([rows.clone()], true)?;
+        let (first, unit) = ((rows.start / self.unit) as usize, self.unit);
+        for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
+        {
+            *before += rows.end.min(start).saturating_sub(rows.start);
+        }
+        Ok(())
     }
 
-    /// Marks rows at ascending places as dead.
+    /// Marks rows at ascending places, which are live, as dead.
     pub(super) fn remove(&mut self, places: &[u64]) -> Result<()> {
         let Some(first) = places.first() else { return Ok(()) };
         self.marks.transaction(|marks| replace(marks, places, &vec![0; places.len()]))?;
-        self.count((first / self.unit) as usize)
+        let (first, unit) = ((first / self.unit) as usize, self.unit);
+        for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
+        {
+            *before -= places.partition_point(|place| *place < start) as u64;
+        }
+        Ok(())
     }
 
     /// Makes the first rows the live ones.

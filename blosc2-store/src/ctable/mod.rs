@@ -1,5 +1,6 @@
 //! Tables with columns. Python: `CTable`.
 
+mod appender;
 mod change;
 mod column;
 mod data;
@@ -18,6 +19,7 @@ use std::collections::HashMap;
 
 use blosc2::{Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
+pub use appender::TableAppender;
 pub(crate) use change::new_parts;
 use column::Stored;
 pub use column::{Column, ColumnKind, TimeUnit};
@@ -423,22 +425,25 @@ pub(crate) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
 mod tests {
     use std::collections::HashMap;
     use std::io;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
     use blosc2::storage::{ReadAt, Storage};
 
     use super::*;
 
-    /// A table in memory that counts the requests for reading.
+    /// A table in memory that counts the requests for reading, and the written bytes.
     #[derive(Debug, Clone, Default)]
     struct Counting {
         files: HashMap<String, Arc<Mutex<Vec<u8>>>>,
         reads: Arc<AtomicU64>,
+        written: Arc<AtomicU64>,
+        /// Whether writes fail.
+        fails: Arc<AtomicBool>,
     }
 
     #[derive(Debug)]
-    struct Counted(Arc<Mutex<Vec<u8>>>, Arc<AtomicU64>);
+    struct Counted(Arc<Mutex<Vec<u8>>>, Counting);
 
     impl ReadAt for Counted {
         fn size(&self) -> io::Result<u64> {
@@ -446,13 +451,17 @@ mod tests {
         }
 
         fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-            self.1.fetch_add(1, Ordering::Relaxed);
+            self.1.reads.fetch_add(1, Ordering::Relaxed);
             self.0.lock().unwrap().read_exact_at(offset, buffer)
         }
     }
 
     impl Storage for Counted {
         fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            if self.1.fails.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.1.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             self.0.lock().unwrap().write_all_at(offset, bytes)
         }
 
@@ -464,7 +473,8 @@ mod tests {
     impl Leaves for Counting {
         fn leaf(&self, key: &str, _: &str) -> Result<Option<SChunk>> {
             let open = |file: &Arc<Mutex<Vec<u8>>>| {
-                let storage = Counted(Arc::clone(file), Arc::clone(&self.reads));
+                let counts = Self { files: HashMap::new(), ..self.clone() };
+                let storage = Counted(Arc::clone(file), counts);
                 OpenOptions::new().write(true).open_storage(storage)
             };
             self.files.get(key).map(open).transpose()
@@ -493,18 +503,88 @@ mod tests {
         }
     }
 
+    fn counting(schema: &Schema) -> (CTable, Counting) {
+        let mut leaves = Counting::default();
+        for (key, ending, schunk) in new_parts(schema, "").unwrap() {
+            leaves.put(&key, ending, &schunk).unwrap();
+        }
+        let counts = Counting { files: HashMap::new(), ..leaves.clone() };
+        (CTable::for_changes(leaves, "").unwrap(), counts)
+    }
+
+    #[test]
+    fn appenders_keep_their_rows_until_they_are_written() {
+        let schema = Schema::new()
+            .column("n", ColumnKind::Int64)
+            .column("word", ColumnKind::Dictionary { ordered: false });
+        let (table, counts) = counting(&schema);
+        let mut rows = table.into_appender().unwrap();
+        let append = |rows: &mut TableAppender, numbers: &[i64]| {
+            let words = Data::texts(numbers.iter().map(|n| Some((n % 3).to_string())));
+            rows.append([("n", Data::items(numbers)), ("word", words)])
+        };
+        append(&mut rows, &[1, 2]).unwrap();
+        rows.flush().unwrap();
+        append(&mut rows, &[3, 4]).unwrap();
+        counts.fails.store(true, Ordering::Relaxed);
+        assert_eq!(rows.flush().unwrap_err().kind(), ErrorKind::Io);
+        let many: Vec<i64> = (5..1 << 20).collect();
+        // A call that writes what was collected, and one that only writes its own rows.
+        assert_eq!(append(&mut rows, &many).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!((rows.pending(), rows.table().nrows()), (2, 2));
+        counts.fails.store(false, Ordering::Relaxed);
+        rows.flush().unwrap();
+        counts.fails.store(true, Ordering::Relaxed);
+        assert_eq!(append(&mut rows, &many).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!((rows.pending(), rows.table().nrows()), (0, 4));
+        counts.fails.store(false, Ordering::Relaxed);
+        append(&mut rows, &[5]).unwrap();
+        let table = rows.finish().unwrap();
+        assert_eq!(table.read::<i64>("n", ..).unwrap(), [1, 2, 3, 4, 5]);
+        let words = ["1", "2", "0", "1", "2"].map(|word| Some(word.to_owned()));
+        assert_eq!(table.texts("word", ..).unwrap(), words);
+    }
+
+    /// Each part would recompress the last chunks otherwise.
+    #[test]
+    fn appenders_write_each_chunk_once() {
+        const ROWS: usize = 200_000;
+        let number = |row: i64| row.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        let all: Vec<i64> = (0..ROWS as i64).map(number).collect();
+        let schema = Schema::new()
+            .column("n", ColumnKind::Int64)
+            .column("text", ColumnKind::Utf8)
+            .column("word", ColumnKind::Dictionary { ordered: false })
+            .column("long", ColumnKind::VlString);
+        let written = |batch: usize| {
+            let (table, counts) = counting(&schema);
+            let mut rows = table.into_appender().unwrap();
+            for part in all.chunks(batch) {
+                let texts = || Data::texts(part.iter().map(|n| Some(format!("{:x}", n % 1000))));
+                let cells = [
+                    ("n", Data::items(part)),
+                    ("text", texts()),
+                    ("word", texts()),
+                    ("long", texts()),
+                ];
+                rows.append(cells).unwrap();
+            }
+            let table = rows.finish().unwrap();
+            assert_eq!(table.read::<i64>("n", ..).unwrap(), all);
+            counts.written.load(Ordering::Relaxed)
+        };
+        let [small, odd, large] = [500, 1777, ROWS].map(written);
+        assert!(small <= large + large / 2, "{small} bytes, {large} at once");
+        assert!(odd <= large + large / 2, "{odd} bytes, {large} at once");
+    }
+
     /// Each unit of the mask and each block of a column is read once, and not for each row.
     #[test]
     fn scattered_rows_are_found_in_one_pass() {
         const ROWS: i64 = 100_000;
         let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(ROWS as u64);
-        let mut leaves = Counting::default();
-        for (key, ending, schunk) in new_parts(&schema, "").unwrap() {
-            leaves.put(&key, ending, &schunk).unwrap();
-        }
-        let reads = Arc::clone(&leaves.reads);
-        let taken = || reads.swap(0, Ordering::Relaxed);
-        let mut table = CTable::for_changes(leaves, "").unwrap();
+        let (mut table, counts) = counting(&schema);
+        let taken = || counts.reads.swap(0, Ordering::Relaxed);
         // Numbers that hardly compress, so that blocks are read one by one.
         let number = |row: i64| row.wrapping_mul(0x2545_f491_4f6c_dd1d);
         let mut model: Vec<i64> = (0..ROWS).map(number).collect();

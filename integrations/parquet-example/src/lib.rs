@@ -30,12 +30,10 @@ pub fn table_to_parquet(table: &Path, file: &Path) -> Result<()> {
 pub fn parquet_to_table(file: &Path, table: &Path) -> Result<()> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(file)?)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows())?;
-    let batches = builder.with_batch_size(1 << 16).build()?;
+    let batches = builder.build()?;
     let schema = Schema::try_from(&*batches.schema())?.expected_rows(rows);
     let mut table = CTable::create(table, &schema)?;
-    for batch in batches {
-        table.append_record_batch(&batch?)?;
-    }
+    table.append_record_batches(batches)?;
     table.finish()?;
     Ok(())
 }

@@ -1,0 +1,260 @@
+//! The appender of tables: many small appends, compressed chunk by chunk.
+
+use std::borrow::BorrowMut;
+use std::{fmt, mem};
+
+use blosc2::Result;
+
+use super::data::Data;
+use super::encode::Encoded;
+use super::{CTable, Row};
+
+/// Minimum rows that are written at once: each write also recompresses the last chunks of variable-length columns.
+const MIN_ROWS: u64 = 1 << 16;
+/// Maximum bytes of collected cells.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Appends rows to a table in many small parts, and compresses each chunk only once. An appender collects rows in
+/// memory, and writes them when they fill the chunks at the end of the columns. Therefore the size of the parts hardly
+/// matters.
+///
+/// Use one appender for all appends. [`CTable::append`] recompresses the last chunk of each column in each call. If
+/// chunks have many rows, one appender can be more than a hundred times as fast. The chunks have the size for the
+/// number of rows in [`Schema::expected_rows`](crate::Schema::expected_rows), by default up to 2<sup>20</sup> rows.
+///
+/// Collected rows are written in these cases:
+/// - they fill chunks, and are at least 65,536 rows; or they take more than 256 MiB of memory;
+/// - [`flush`](Self::flush) or [`finish`](Self::finish) is called;
+/// - the appender is dropped. Errors of this write are ignored, so call `finish`.
+///
+/// Rows are checked when they are appended, so that an error of a cell is an error of the call that passes it. After an
+/// error, the appender still contains all rows of the calls that have succeeded.
+///
+/// Each write is like a call of [`CTable::append`]: its rows become valid in one atomic step. If the process dies,
+/// collected rows are lost, and the table contains all rows that were written before. Nothing of a table in a zip file
+/// is stored before [`CTable::finish`].
+///
+/// An appender of [`CTable::appender`] borrows the table. An appender of [`CTable::into_appender`] owns the table, and
+/// can therefore be a field of a struct.
+///
+/// ```
+/// use blosc2_store::{CTable, ColumnKind, Data, Schema};
+///
+/// let schema = Schema::new().column("time", ColumnKind::Float64).column("name", ColumnKind::Utf8);
+/// let mut table = CTable::in_memory(&schema)?;
+/// let mut rows = table.appender()?;
+/// for time in 0..2500 {
+///     let name = format!("step {time}");
+///     rows.append([("time", Data::items(&[f64::from(time)])), ("name", Data::texts([Some(name)]))])?;
+/// }
+/// assert_eq!((rows.pending(), rows.table().nrows()), (2500, 0));
+/// rows.finish()?;
+/// table.finish()?;
+/// assert_eq!(table.nrows(), 2500);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub struct TableAppender<T: BorrowMut<CTable> = CTable> {
+    /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) returns it.
+    table: Option<T>,
+    /// The collected rows of each column; empty before the first row.
+    rows: Vec<Encoded<'static>>,
+    /// The memory that they take, in bytes.
+    nbytes: u64,
+    /// The columns that these rows make stale.
+    stale: Vec<String>,
+    /// The number of rows that fill the chunks, when no rows are collected. More than what is collected.
+    room: u64,
+}
+
+impl CTable {
+    /// Creates a [`TableAppender`], which borrows the table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnly`](blosc2::ErrorKind::ReadOnly): the table was opened for reading.
+    pub fn appender(&mut self) -> Result<TableAppender<&mut Self>> {
+        TableAppender::new(self)
+    }
+
+    /// Creates a [`TableAppender`], which owns the table; [`TableAppender::finish`] returns the table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnly`](blosc2::ErrorKind::ReadOnly): the table was opened for reading. The table is dropped.
+    pub fn into_appender(self) -> Result<TableAppender> {
+        TableAppender::new(self)
+    }
+}
+
+impl<T: BorrowMut<CTable>> TableAppender<T> {
+    fn new(table: T) -> Result<Self> {
+        table.borrow().check_writable()?;
+        let (rows, stale) = (Vec::new(), Vec::new());
+        Ok(Self { table: Some(table), rows, nbytes: 0, stale, room: 0 })
+    }
+
+    /// Returns the table. It does not contain the collected rows yet.
+    pub fn table(&self) -> &CTable {
+        match &self.table {
+            Some(table) => table.borrow(),
+            None => unreachable!("only `finish` takes it"),
+        }
+    }
+
+    fn table_mut(&mut self) -> &mut CTable {
+        match &mut self.table {
+            Some(table) => table.borrow_mut(),
+            None => unreachable!("only `finish` takes it"),
+        }
+    }
+
+    /// Returns the number of rows that are collected and not yet written.
+    pub fn pending(&self) -> u64 {
+        self.rows.first().map_or(0, |rows| rows.rows as u64)
+    }
+
+    /// Appends rows, as [`CTable::append`] does. All checks of the cells are made by this call.
+    ///
+    /// # Errors
+    /// After an error, no row of this call is appended or collected, and the call can be repeated. Rows that were
+    /// collected before stay collected.
+    ///
+    /// - [`ErrorKind::OutOfMemory`](blosc2::ErrorKind::OutOfMemory): there is not enough memory for the collected rows;
+    /// - the errors of [`CTable::append`].
+    pub fn append<'a, N: AsRef<str>>(
+        &mut self,
+        columns: impl IntoIterator<Item = (N, Data<'a>)>,
+    ) -> Result<()> {
+        match self.table().new_rows(columns, true)? {
+            Some((rows, stale)) => self.collect(rows, stale),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends rows, as [`CTable::append_rows`] does.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`append`](Self::append).
+    pub fn append_rows<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+        self.append(R::columns(rows))
+    }
+
+    /// Writes the collected rows. They become valid in one atomic step; see [`CTable::append`].
+    ///
+    /// # Errors
+    /// After an error, the rows stay collected, and the call can be repeated.
+    ///
+    /// Fails with the errors of [`CTable::append`].
+    pub fn flush(&mut self) -> Result<()> {
+        if self.pending() == 0 {
+            return Ok(());
+        }
+        let (rows, stale) = (mem::take(&mut self.rows), mem::take(&mut self.stale));
+        let written = self.table_mut().append_collected(&rows, &stale);
+        match written {
+            Ok(()) => self.nbytes = 0,
+            Err(_) => (self.rows, self.stale) = (rows, stale),
+        }
+        written
+    }
+
+    /// Writes the collected rows, and returns the table. Call [`CTable::finish`] of the table afterwards.
+    ///
+    /// After an error, this method drops the collected rows, and also the table if the appender owns it. To handle an
+    /// error without this loss, call [`flush`](Self::flush) first.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`flush`](Self::flush).
+    pub fn finish(mut self) -> Result<T> {
+        let flushed = self.flush();
+        // The drop does not write the rows again.
+        self.rows.clear();
+        let table = self.table.take();
+        flushed.map(|()| table.unwrap_or_else(|| unreachable!("it is taken here")))
+    }
+
+    /// Returns the table, and discards the collected rows: they are not written.
+    pub fn into_inner(mut self) -> T {
+        self.rows.clear();
+        self.table.take().unwrap_or_else(|| unreachable!("only `finish` and this take it"))
+    }
+
+    fn collect(&mut self, mut new: Vec<Encoded<'_>>, stale: Vec<String>) -> Result<()> {
+        let differ = |(old, new): (&Encoded<'_>, &Encoded<'_>)| !old.is_like(new);
+        if self.rows.iter().zip(&new).any(differ) {
+            // Cells that replace missing ones can have another form.
+            self.flush()?;
+        }
+        let before = self.pending();
+        if before == 0 {
+            self.room = self.table().room(MIN_ROWS)?;
+        }
+        let all = before + new.first().map_or(0, |rows| rows.rows as u64);
+        let nbytes = new.iter().map(Encoded::nbytes).sum::<u64>();
+        // The rows that are written now.
+        let whole = match all.checked_sub(self.room) {
+            Some(more) => {
+                let chunk = self.table().live.marks().chunks()[0].max(1);
+                self.room + more / chunk * chunk
+            }
+            None if self.nbytes + nbytes >= MAX_BYTES => all,
+            None => 0,
+        };
+        if before == 0 {
+            // What is written now is not copied.
+            let rest: Vec<_> = new.iter_mut().map(|rows| rows.split_off(whole as usize)).collect();
+            if whole > 0 {
+                self.table_mut().append_collected(&new, &stale)?;
+            }
+            return self.keep(rest, stale);
+        }
+        for (rows, new) in self.rows.iter_mut().zip(&new) {
+            rows.reserve(new)?;
+        }
+        for (rows, new) in self.rows.iter_mut().zip(new) {
+            rows.push(new);
+        }
+        let old = (self.nbytes, self.stale.clone());
+        self.nbytes += nbytes;
+        self.stale.extend(stale.iter().cloned());
+        if whole == 0 {
+            return Ok(());
+        }
+        let rest = self.rows.iter_mut().map(|rows| rows.split_off(whole as usize)).collect();
+        if let Err(error) = self.flush() {
+            for rows in &mut self.rows {
+                rows.split_off(before as usize);
+            }
+            (self.nbytes, self.stale) = old;
+            return Err(error);
+        }
+        self.keep(rest, stale)
+    }
+
+    /// Keeps the rows that are left after a write.
+    fn keep(&mut self, rest: Vec<Encoded<'_>>, stale: Vec<String>) -> Result<()> {
+        if rest.first().is_none_or(|rows| rows.rows == 0) {
+            return Ok(());
+        }
+        self.nbytes = rest.iter().map(Encoded::nbytes).sum();
+        self.rows = rest.into_iter().map(Encoded::into_owned).collect();
+        self.stale = stale;
+        self.room = self.table().room(MIN_ROWS)?;
+        Ok(())
+    }
+}
+
+/// Writes the collected rows. Errors are ignored.
+impl<T: BorrowMut<CTable>> Drop for TableAppender<T> {
+    fn drop(&mut self) {
+        // A panic can have interrupted a change of the table.
+        if self.table.is_some() && !std::thread::panicking() {
+            let _ = self.flush();
+        }
+    }
+}
+
+impl<T: BorrowMut<CTable>> fmt::Debug for TableAppender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("TableAppender");
+        debug.field("pending", &self.pending()).finish_non_exhaustive()
+    }
+}

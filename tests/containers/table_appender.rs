@@ -1,0 +1,195 @@
+//! Appenders of tables, compared with single appends; and what is left after errors, drops and deaths of the program.
+
+use blosc2::{ErrorKind, Value};
+use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Row, Schema, TableAppender, TreeStore};
+
+use crate::common::{Rng, repeats};
+use crate::table_model::Model;
+
+/// Batches of any size, over the chunks at which rows are written.
+#[test]
+fn batches_of_any_size_are_appended() {
+    let nullable = |kind| ColumnSpec::from(kind).nullable();
+    let word = || ColumnKind::Dictionary { ordered: false };
+    let schema = Schema::new()
+        .column("n", ColumnKind::Int64)
+        .column("f", nullable(ColumnKind::Float32))
+        .column("word", nullable(word()))
+        .column("coded", ColumnSpec::from(word()).with("nullable", true).with("null_code", 1 << 20))
+        .column("text", nullable(ColumnKind::Utf8))
+        .column("default", ColumnSpec::from(ColumnKind::Int8).with("default", 7));
+    // Chunks of fewer rows than are written at once, and of more.
+    for (seed, expected) in [1000u64, 100_000].into_iter().enumerate() {
+        let mut rng = Rng(seed as u64);
+        let mut table = CTable::in_memory(&schema.clone().expected_rows(expected)).unwrap();
+        let mut rows = table.appender().unwrap();
+        let (mut at, mut most_pending) = (0i64, 0);
+        let sizes = [0, 1, 999, 70_000, 65_536, 3, 101_000, 1];
+        for len in sizes {
+            let part: Vec<i64> = (at..at + len).collect();
+            at += len;
+            let text = |n: &i64| (n % 7 != 3).then(|| format!("é{}", n % 1009));
+            let nulls: Vec<bool> = part.iter().map(|n| n % 5 == 0).collect();
+            let floats: Vec<f32> = part.iter().map(|n| *n as f32).collect();
+            let has_nulls = rng.below(2) == 0;
+            let floats = Data::items(&floats);
+            let cells = [
+                ("n", Data::items(&part)),
+                ("f", if has_nulls { floats.nulls(nulls) } else { floats }),
+                ("word", Data::texts(part.iter().map(text))),
+                ("coded", Data::texts(part.iter().map(text))),
+                ("text", Data::texts(part.iter().map(text))),
+            ];
+            rows.append(cells).unwrap();
+            most_pending = most_pending.max(rows.pending());
+            assert_eq!(rows.table().nrows() + rows.pending(), at as u64);
+            if len == 65_536 {
+                // Marks of nulls are stored if they are needed.
+                rows.flush().unwrap();
+                assert_eq!((rows.pending(), rows.table().nrows()), (0, at as u64));
+            }
+        }
+        assert!(most_pending < (expected.max(65_536) + 65_536), "{most_pending}");
+        rows.finish().unwrap();
+        assert_eq!(table.nrows(), at as u64);
+        let all: Vec<i64> = (0..at).collect();
+        let texts: Vec<_> =
+            all.iter().map(|n| (n % 7 != 3).then(|| format!("é{}", n % 1009))).collect();
+        assert_eq!(table.read::<i64>("n", ..).unwrap(), all);
+        for name in ["word", "coded", "text"] {
+            assert_eq!(table.texts(name, ..).unwrap(), texts, "{name}");
+        }
+        assert_eq!(table.read::<i8>("default", ..).unwrap(), vec![7; all.len()]);
+        let floats = table.values("f", ..).unwrap();
+        let is_number = |(n, value): (&i64, &Value)| match value {
+            Value::None => n % 5 == 0,
+            value => *value == (*n as f32).into(),
+        };
+        assert!(all.iter().zip(&floats).all(is_number));
+    }
+}
+
+/// All kinds of columns.
+#[test]
+fn appenders_do_what_appends_do() {
+    for seed in 0..repeats(60) {
+        let mut rng = Rng(seed as u64);
+        let (mut model, schema) = Model::new(&mut rng);
+        let mut table = CTable::in_memory(&schema).unwrap();
+        model.change(&mut table, &mut rng);
+        let mut rows = table.into_appender().unwrap();
+        for _ in 0..5 {
+            model.append_to(&mut rows, &mut rng);
+        }
+        if seed % 2 == 0 {
+            rows.flush().unwrap();
+            model.append_to(&mut rows, &mut rng);
+        }
+        let mut table = rows.finish().unwrap();
+        model.check(&table, &format!("seed {seed}"));
+        model.change(&mut table, &mut rng);
+        model.check(&table, &format!("seed {seed}"));
+    }
+}
+
+#[derive(Row, Debug, Clone, PartialEq)]
+struct Point {
+    x: i64,
+    name: String,
+}
+
+fn point(x: i64) -> Point {
+    Point { x, name: format!("point {x}") }
+}
+
+#[test]
+fn errors_keep_the_rows_that_were_collected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let table = CTable::create(&path, &Point::schema()).unwrap();
+    let mut rows = table.into_appender().unwrap();
+    rows.append_rows(&[point(1), point(2)]).unwrap();
+    // A cell, a length, and a missing column.
+    let name = || ("name", Data::texts([Some("a")]));
+    let error = rows.append([("x", Data::items(&[1i32])), name()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+    let error = rows.append([("x", Data::items(&[1i64, 2])), name()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let error = rows.append([name()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(rows.pending(), 2);
+
+    // A write fails: the file was removed.
+    rows.flush().unwrap();
+    rows.append_rows(&[point(3)]).unwrap();
+    std::fs::remove_file(path.join("_cols/x.b2nd")).unwrap();
+    let error = rows.flush().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    let many: Vec<Point> = (0..1 << 20).map(|x| Point { x, name: String::new() }).collect();
+    let error = rows.append_rows(&many).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert_eq!((rows.pending(), rows.table().nrows()), (1, 2));
+    assert_eq!(rows.finish().unwrap_err().kind(), ErrorKind::NotFound);
+
+    let path = folder.path().join("other.b2d");
+    CTable::create(&path, &Point::schema()).unwrap().finish().unwrap();
+    let table = CTable::open(&path).unwrap();
+    let error = table.into_appender().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnly);
+}
+
+#[test]
+fn a_drop_writes_the_rows_and_a_death_loses_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let open = || CTable::open_rw(&path).unwrap();
+    let stored = || CTable::open(&path).unwrap().rows::<Point>(..).unwrap();
+    let mut rows: TableAppender =
+        CTable::create(&path, &Point::schema()).unwrap().into_appender().unwrap();
+    rows.append_rows(&[point(1)]).unwrap();
+    assert!(stored().is_empty());
+    drop(rows);
+    assert_eq!(stored(), [point(1)]);
+
+    let mut rows = open().into_appender().unwrap();
+    rows.append_rows(&[point(2)]).unwrap();
+    drop(rows.into_inner());
+    assert_eq!(stored(), [point(1)]);
+
+    // As if the program died: nothing is dropped.
+    let copy = folder.path().join("copy.b2d");
+    let mut rows = open().into_appender().unwrap();
+    rows.append_rows(&[point(2)]).unwrap();
+    rows.flush().unwrap();
+    rows.append_rows(&[point(3)]).unwrap();
+    std::fs::create_dir_all(copy.join("_cols")).unwrap();
+    for name in [
+        "embed.b2e",
+        "_meta.b2f",
+        "_valid_rows.b2nd",
+        "_cols/x.b2nd",
+        "_cols/name.b2nd",
+        "_cols/name.utf8.b2nd",
+    ] {
+        std::fs::copy(path.join(name), copy.join(name)).unwrap();
+    }
+    assert_eq!(CTable::open(&copy).unwrap().rows::<Point>(..).unwrap(), [1, 2].map(point));
+    drop(rows);
+    assert_eq!(stored(), [1, 2, 3].map(point));
+
+    // A table in a store.
+    let path = folder.path().join("s.b2z");
+    let mut store = TreeStore::create(&path).unwrap();
+    let mut table = store.create_table("/t", &Point::schema()).unwrap();
+    let mut rows = table.appender().unwrap();
+    rows.append_rows(&[point(5)]).unwrap();
+    rows.finish().unwrap();
+    table.finish().unwrap();
+    drop(table);
+    store.finish().unwrap();
+    let blosc2_store::Object::CTable(table) = TreeStore::open(&path).unwrap().get("/t").unwrap()
+    else {
+        panic!("it is a table")
+    };
+    assert_eq!(table.rows::<Point>(..).unwrap(), [point(5)]);
+}
