@@ -12,6 +12,7 @@ use crate::UsageError;
 use crate::chunk::ChunkItems;
 use crate::file::{Content, Node};
 use crate::foreign::with_article;
+use crate::npy::NpyItems;
 use crate::progress;
 use crate::rows;
 use crate::rust::{self, RustItems};
@@ -27,7 +28,7 @@ use crate::text;
   \
     blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4")]
 pub(crate) struct Args {
-    /// File of any format, directory (sparse frame) or store (with --key); `-` is stdin.
+    /// File of any format, npy file, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
@@ -53,6 +54,14 @@ enum Engine {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?;
+    if let Some(items) = NpyItems::open(source)? {
+        if args.engine.is_some() {
+            return Err(UsageError("--engine cannot be combined with an npy file".into()).into());
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        write_items(args, &items, &mut out)?;
+        return Ok(out.flush()?);
+    }
     if let Some(table) = rows::table(source) {
         if args.engine == Some(Engine::Rust) {
             return Err(UsageError("--engine rust cannot be combined with a table".into()).into());
@@ -91,7 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             with_article(kind)
         ),
         (Engine::C, None) => match Content::open_data(source)? {
-            Content::SChunk(schunk) if !by_item => write_all(&schunk, &mut out)?,
+            Content::Array(array) => write_items(args, &array, &mut out)?,
+            content if !by_item => write_all(content.schunk(), &mut out)?,
             content => write_items(args, content.items(), &mut out)?,
         },
     }

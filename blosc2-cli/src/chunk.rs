@@ -88,6 +88,10 @@ impl Items for ChunkItems {
         self.0.typesize()
     }
 
+    fn is_flat(&self) -> bool {
+        true
+    }
+
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
         let bytes = stream::bytes_of(ranges, self.typesize())?;
         Ok(self.0.items::<u8>(usize::try_from(bytes.start)?..usize::try_from(bytes.end)?)?)

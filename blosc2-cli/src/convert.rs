@@ -7,16 +7,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use blosc2::{CParams, Dtype, ErrorKind, NDArray};
+use blosc2::{CParams, Dtype, ErrorKind};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
-use crate::file::{Content, Node};
+use crate::data;
+use crate::file::Node;
 use crate::foreign::{self, NotNpy};
 use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
-use crate::slice::Slices;
+use crate::slice::{Pick, Slices};
+use crate::stream::Items;
 use crate::{progress, remote, stdin, stream};
 
 /// Create an array from an npy file, or from raw items.
@@ -49,17 +51,20 @@ pub(crate) struct ImportArgs {
     cut: Cut,
 }
 
-/// Write an array to an npy file.
+/// Write an array or a tensor to an npy file.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  blosc2 export table.b2nd table.npy\n  \
+#[command(after_help = "Examples:\n  blosc2 export table.b2nd first.npy --slice 0:100\n  \
     blosc2 export runs.b2z --key /speed - | python3 plot.py")]
 pub(crate) struct ExportArgs {
     /// File, directory (sparse frame) or store (with --key); `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File to create; `-` is stdout.
+    /// npy file to create; `-` is stdout.
     out: PathBuf,
+    /// Selected items, as in `cat`. An index removes its axis.
+    #[arg(long, allow_hyphen_values = true)]
+    slice: Option<Slices>,
     #[command(flatten)]
     force: Force,
 }
@@ -178,43 +183,52 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
     output.check_apart(&args.r#in)?;
-    let Content::Array(array) = Content::open_data(args.node.of(&args.r#in)?)? else {
-        let path = args.r#in.display();
-        bail!(
-            "cannot export ({path}): it is a super-chunk, without shape and dtype; `cat` reads it"
-        );
-    };
-    let header = npy_header(&array)
-        .map_err(|error| anyhow!("cannot export ({}): {error}", args.r#in.display()))?;
-    let picks = Slices::default().resolve(array.shape())?;
-    let nbytes = array.len().saturating_mul(array.typesize() as u64);
+    let items = data::open(args.node.of(&args.r#in)?)?;
+    let failed = |error| anyhow!("cannot export ({}): {error}", args.r#in.display());
+    let slices = args.slice.clone().unwrap_or_default();
+    let dtype = npy_dtype(&*items).map_err(failed)?;
+    let picks = slices.resolve_in(&args.r#in, &items.shape())?;
+    let kept = picks.iter().zip(slices.kept(picks.len())?).filter(|(_, kept)| *kept);
+    let shape = kept.map(|(pick, _)| pick.count()).collect();
+    let header = npy_header(dtype, shape).map_err(failed)?;
+    let nbytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     let bar = match output.is_stdout() {
         true => progress::bar_beside_stdout(nbytes),
         false => progress::bar(nbytes),
     };
     output.write(|out| {
         out.write_all(&header)?;
-        stream::write(&array, &picks, out, &bar)
+        stream::write(&*items, &picks, out, &bar)
     })
 }
 
-fn npy_header(array: &NDArray) -> Result<Vec<u8>> {
-    let hint = "`cat` reads its bytes";
-    let text = array.dtype_str().with_context(|| format!("it has no dtype; {hint}"))?;
-    let mut dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
+/// Follows an error of an array that an npy file cannot describe.
+const HINT: &str = "`cat` reads its bytes";
+
+/// The dtype of items that an npy file can hold.
+fn npy_dtype(items: &dyn Items) -> Result<Dtype> {
+    if items.is_flat() {
+        bail!("it is a super-chunk, without shape and dtype; `cat` reads it");
+    }
+    let hint = HINT;
+    let text = &items.dtype().with_context(|| format!("it has no dtype; {hint}"))?;
+    let dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
     if dtype.has_pointers() {
         bail!("its dtype `{text}` holds pointers to Python objects, not data; {hint}");
     }
-    let (said, typesize) = (dtype.size(), array.typesize());
+    let (said, typesize) = (dtype.size(), items.typesize());
     if said != typesize {
         bail!("its dtype `{text}` has {said} bytes, but its typesize is {typesize}; {hint}");
     }
-    let mut shape = array.shape().to_vec();
+    Ok(dtype)
+}
+
+fn npy_header(mut dtype: Dtype, mut shape: Vec<u64>) -> Result<Vec<u8>> {
     // As in NumPy: the axes of a subarray dtype become the last axes of the array.
     while let Some((item, item_shape)) = dtype.subarray() {
         shape.extend(item_shape);
         dtype = item.clone();
     }
     let header = Header { dtype, shape, fortran_order: false };
-    header.to_bytes().map_err(|error| anyhow!("{error}; {hint}"))
+    header.to_bytes().map_err(|error| anyhow!("{error}; {HINT}"))
 }

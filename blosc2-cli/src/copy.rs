@@ -1,5 +1,6 @@
 //! `blosc2 copy`: recompresses a file into a new one.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
@@ -7,13 +8,15 @@ use blosc2::{CParams, DParams, SaveOptions};
 use blosc2_format::chunk::{MAX_FILTERS, Params};
 use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
+use indicatif::ProgressBar;
 
 use crate::UsageError;
 use crate::file::{Content, Node, Source};
 use crate::foreign::with_article;
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
-use crate::{chunk, progress, rust};
+use crate::slice::{Pick, Slices};
+use crate::{chunk, progress, rust, stream};
 
 /// Copy a file, optionally with other compression parameters or shapes.
 #[derive(Debug, clap::Args)]
@@ -30,6 +33,9 @@ pub(crate) struct Args {
     node: Node,
     /// File or directory to create; `-` is stdout.
     out: PathBuf,
+    /// Items of an array or a tensor to copy, as in `cat`. A copy of a part has no metalayers.
+    #[arg(long, allow_hyphen_values = true)]
+    slice: Option<Slices>,
     /// Create a directory (sparse frame) with one file per chunk.
     #[arg(long)]
     directory: bool,
@@ -61,10 +67,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             _ => copy_to_frame(args, source, output),
         };
     }
+    if let Some(slices) = &args.slice {
+        return copy_slice(args, source, output, slices);
+    }
     let mut content = Content::open(source)?;
     let verbatim = args.compression.is_default() && args.cut.is_default();
     let params = args.compression.apply(content.schunk().cparams());
     let progress = progress::of_chunks(content.nbytes());
+    // `Content::open` opens a tensor as its super-chunk.
     if let Content::SChunk(schunk) = &mut content {
         if !args.cut.is_default() {
             let path = args.r#in.display();
@@ -101,9 +111,58 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     })
 }
 
+/// Copies a part of an array or a tensor to a new array.
+fn copy_slice(args: &Args, source: Source<'_>, output: Output<'_>, slices: &Slices) -> Result<()> {
+    let content = Content::open_data(source)?;
+    if let Content::SChunk(_) = content {
+        let path = args.r#in.display();
+        let message = format!("--slice requires an array or a tensor, and {path} is a super-chunk");
+        return Err(UsageError(message).into());
+    }
+    let items = content.items();
+    let picks = slices.resolve_in(&args.r#in, &items.shape())?;
+    let nbytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
+    // The block size is that of the new block shape.
+    let params = args.compression.apply(content.schunk().cparams());
+    output.create(|path, replace| {
+        let builder = args.cut.builder().cparams(params).replace(replace && !args.directory);
+        let builder = builder.progress(progress::of_chunks(nbytes));
+        let builder = match args.directory {
+            true => builder.directory(path),
+            false => builder.file(path),
+        };
+        let tensor = match &content {
+            Content::Array(array) => {
+                let selection = slices.selection(array.ndim())?;
+                builder.copy(array.view().slice(selection)?)?;
+                return Ok(());
+            }
+            Content::Tensor(tensor) => tensor,
+            Content::SChunk(_) => return Ok(()),
+        };
+        let kept = slices.kept(picks.len())?;
+        let axes = picks.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let shape: Vec<u64> = axes.map(|(pick, _)| pick.count()).collect();
+        let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| -> Result<()> {
+            let mut ranges = ranges.iter();
+            let part = |(pick, kept): (&Pick, &bool)| match kept.then(|| ranges.next()).flatten() {
+                Some(range) => pick.part(range.start, range.end - range.start),
+                // An index has no axis in the new array.
+                None => *pick,
+            };
+            let picks: Vec<Pick> = picks.iter().zip(&kept).map(part).collect();
+            stream::write(tensor, &picks, &mut &mut *bytes, &ProgressBar::hidden())
+        };
+        let (dtype, typesize) = (tensor.dtype().to_string(), tensor.dtype().size());
+        builder.from_chunk_fn(&shape, &dtype, typesize, fill)?;
+        Ok(())
+    })
+}
+
 /// Refuses the options that require a file of the current format.
 fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
     let what = match (args.cut.is_default(), args.directory) {
+        _ if args.slice.is_some() => "--slice requires an array of the current format",
         (true, false) => return Ok(()),
         (false, _) => "--chunks and --blocks require an array of the current format",
         (true, true) => "--directory requires a frame of the current format",

@@ -7,6 +7,7 @@ use blosc2_format::file::Kind;
 use crate::chunk::ChunkItems;
 use crate::file::{Content, Source};
 use crate::meta::shorten;
+use crate::npy::NpyItems;
 use crate::printable;
 use crate::rust::{self, RustItems};
 use crate::stream::Items;
@@ -26,13 +27,13 @@ pub(crate) fn stored_dtype(text: &str, typesize: usize) -> Result<Dtype> {
     }
 }
 
-/// Opens the items of a file, by C-Blosc2 if it opens the file.
+/// Opens the items of a Blosc2 file or of an npy file. C-Blosc2 reads the items if it opens the file.
 pub(crate) fn open<'a>(source: Source<'a>) -> Result<Box<dyn Items + 'a>> {
+    if let Some(items) = NpyItems::open(source)? {
+        return Ok(Box::new(items));
+    }
     Ok(match rust::needed(source) {
-        None => match Content::open_data(source)? {
-            Content::Array(array) => Box::new(array),
-            Content::SChunk(schunk) => Box::new(schunk),
-        },
+        None => Content::open_data(source)?.into_items(),
         Some(Kind::Chunk) => Box::new(ChunkItems::open(source)?),
         Some(_) => Box::new(RustItems::new(source, rust::open_data(source)?)?),
     })

@@ -11,7 +11,7 @@ use blosc2::storage::ReadOnly;
 use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
-use blosc2_store::{EmbedStore, Object, TreeStore};
+use blosc2_store::{EmbedStore, Object, Tensor, TreeStore};
 
 use crate::foreign::{self, with_article};
 use crate::remote;
@@ -274,7 +274,7 @@ impl Source<'_> {
                     Content::SChunk(schunk) if EmbedStore::is_in(&schunk) => {
                         return Ok(EmbedStore::from_schunk(schunk)?);
                     }
-                    Content::SChunk(_) => "a super-chunk".to_owned(),
+                    Content::SChunk(_) | Content::Tensor(_) => "a super-chunk".to_owned(),
                     Content::Array(_) => "an array".to_owned(),
                 }
             }
@@ -326,6 +326,9 @@ impl Source<'_> {
     }
 }
 
+/// The variable-length metalayer of a tensor.
+pub(crate) const TENSOR: &str = "__pack_tensor__";
+
 /// The description of a store where data was expected.
 const STORE: &str = "a store; `ls` lists its entries, --key selects one";
 
@@ -359,10 +362,12 @@ pub(crate) enum Content {
     Array(NDArray),
     /// A plain super-chunk.
     SChunk(SChunk),
+    /// A super-chunk with the shape and the dtype of its items.
+    Tensor(Tensor),
 }
 
 impl Content {
-    /// Opens a file or a directory.
+    /// Opens a file or a directory. A tensor is opened as its super-chunk.
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
         if schunk.is_array() {
@@ -385,7 +390,8 @@ impl Content {
         }
         let pointers = match &content {
             Self::Array(array) => array.dtype().is_some_and(|dtype| dtype.has_pointers()),
-            Self::SChunk(schunk) => schunk.vlmeta().contains("__pack_tensor__"),
+            Self::SChunk(schunk) => schunk.vlmeta().contains(TENSOR),
+            Self::Tensor(_) => false,
         };
         if content.schunk().python_object().is_none() && !pointers {
             return Ok(content);
@@ -394,6 +400,10 @@ impl Content {
         // Fails with a description if the items are not data.
         match source.object()? {
             Object::Carrier(carrier) => bail!("cannot read items ({path}): this is {carrier}"),
+            Object::Tensor(tensor) if tensor.dtype().size() == 0 => {
+                bail!("cannot read items ({path}): its dtype `{}` has no bytes", tensor.dtype())
+            }
+            Object::Tensor(tensor) => Ok(Self::Tensor(tensor)),
             _ => Ok(content),
         }
     }
@@ -402,6 +412,7 @@ impl Content {
         match self {
             Self::Array(array) => array.schunk(),
             Self::SChunk(schunk) => schunk,
+            Self::Tensor(tensor) => tensor.schunk(),
         }
     }
 
@@ -409,6 +420,16 @@ impl Content {
         match self {
             Self::Array(array) => array,
             Self::SChunk(schunk) => schunk,
+            Self::Tensor(tensor) => tensor,
+        }
+    }
+
+    /// The items, on their own.
+    pub(crate) fn into_items(self) -> Box<dyn Items> {
+        match self {
+            Self::Array(array) => Box::new(array),
+            Self::SChunk(schunk) => Box::new(schunk),
+            Self::Tensor(tensor) => Box::new(tensor),
         }
     }
 
@@ -416,7 +437,7 @@ impl Content {
     pub(crate) fn nbytes(&self) -> u64 {
         match self {
             Self::Array(array) => array.len().saturating_mul(array.typesize() as u64),
-            Self::SChunk(schunk) => schunk.nbytes(),
+            Self::SChunk(_) | Self::Tensor(_) => self.schunk().nbytes(),
         }
     }
 }

@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     fn grid(values: &[f64], items: [u64; 2], cells: [usize; 2], piece: usize) -> Grid {
-        let numbers = Numbers::new(&Dtype::parse("<f8").unwrap(), None).unwrap();
+        let numbers = Numbers::new(&Dtype::parse("<f8").unwrap()).unwrap();
         let mut grid = Grid::new(numbers, 8, items, cells);
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         for piece in bytes.chunks(piece) {

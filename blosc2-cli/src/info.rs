@@ -1,7 +1,7 @@
 //! `blosc2 info`: prints the metadata of a file.
 
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use blosc2::super_chunk::ChunkInfo;
@@ -12,21 +12,23 @@ use serde_json::{Map, Value, json};
 
 use crate::file::{Content, Node};
 use crate::foreign::with_article;
+use crate::stats::Statistics;
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{json, ls, printable, rust, stats, style};
+use crate::{complain, json, ls, printable, rust, stats, style};
 
-/// Print kind, shapes, compression, sizes and metalayers of a file.
+/// Print kind, shapes, compression, sizes and metalayers of files.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  blosc2 info a.b2nd --stats\n  blosc2 info runs.b2z --key /first/speed --json"
 )]
 pub(crate) struct Args {
-    /// File, directory (sparse frame) or store; `-` is stdin.
-    file: PathBuf,
+    /// Files, directories (sparse frames) or stores; `-` is stdin.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     node: Node,
-    /// Print one JSON object instead of lines.
+    /// Print one JSON object instead of lines. For several files, print an array of objects.
     #[arg(long)]
     json: bool,
     /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory, number of the
@@ -40,80 +42,136 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let path = args.file.display().to_string();
-    let source = args.node.of(&args.file)?.without_root();
-    let (mut facts, chunks, stats) = match rust::needed(source) {
-        Some(kind) if args.chunks => {
-            let kind = with_article(kind);
-            bail!("cannot list chunks ({path}): this is {kind}; `check --map` lists their offsets")
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    if let [file] = &args.files[..] {
+        let facts = AllFacts::read(args, file)?;
+        match args.json {
+            true => writeln!(out, "{}", json::pretty(&facts.to_json())?)?,
+            false => facts.write(&mut out)?,
         }
-        Some(kind) if args.stats => bail!(
-            "cannot compute statistics ({path}): this is {}; `view` computes those of such files",
-            with_article(kind)
-        ),
-        Some(kind) => {
-            let facts = of_file(&rust::open(source)?, rust::ambiguity(source, kind));
-            (facts.to_json(&path), None, None)
-        }
-        None => {
-            let object = source.object();
-            let store = match (source.group()?, &object) {
-                (Some((store, group)), _) => Some(ls::group_facts(&store, group, &path)?),
-                (None, object) => match ls::partial_facts(source, object, &path)? {
-                    None => object.as_ref().map_or(Ok(None), |it| ls::store_facts(it, &path))?,
-                    facts => facts,
-                },
-            };
-            match store {
-                Some(_) if args.chunks || args.stats => {
-                    let task = if args.chunks { "list chunks" } else { "compute statistics" };
-                    bail!(
-                        "cannot {task} ({path}): this is a store, a group or a table; --key selects an entry"
-                    )
+        return Ok(out.flush()?);
+    }
+    let mut list = Vec::new();
+    let mut failed = None;
+    for file in &args.files {
+        match AllFacts::read(args, file) {
+            Ok(facts) if args.json => list.push(facts.to_json()),
+            Ok(facts) => {
+                if !list.is_empty() {
+                    writeln!(out)?;
                 }
-                Some(facts) => (facts, None, None),
-                None => {
-                    let content = match args.stats {
-                        true => Content::open_data(source)?,
-                        false => Content::open(source)?,
-                    };
-                    let chunks = args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
-                    let facts = of_content(&content, object).to_json(&path);
-                    let stats = args.stats.then(|| stats::of(content, &path)).transpose()?;
-                    (facts, chunks, stats)
+                facts.write(&mut out)?;
+                list.push(Map::new());
+            }
+            // The other files are still described. The last error is that of the command.
+            Err(error) => {
+                if let Some(before) = failed.replace(error) {
+                    complain(&before.to_string());
                 }
             }
         }
-    };
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    }
     if args.json {
-        if let Some(stats) = stats {
-            facts.insert("stats".to_owned(), stats.to_json());
+        writeln!(out, "{}", json::pretty(&list)?)?;
+    }
+    out.flush()?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// All that is printed of a file.
+struct AllFacts {
+    facts: Map<String, Value>,
+    chunks: Option<Vec<ChunkFacts>>,
+    stats: Option<Statistics>,
+}
+
+impl AllFacts {
+    fn read(args: &Args, file: &Path) -> Result<Self> {
+        let path = file.display().to_string();
+        let source = args.node.of(file)?.without_root();
+        let (facts, chunks, stats) = match rust::needed(source) {
+            Some(kind) if args.chunks => {
+                let kind = with_article(kind);
+                bail!(
+                    "cannot list chunks ({path}): this is {kind}; `check --map` lists their offsets"
+                )
+            }
+            Some(kind) if args.stats => bail!(
+                "cannot compute statistics ({path}): this is {}; `view` computes those of such files",
+                with_article(kind)
+            ),
+            Some(kind) => {
+                let facts = of_file(&rust::open(source)?, rust::ambiguity(source, kind));
+                (facts.to_json(&path), None, None)
+            }
+            None => {
+                let object = source.object();
+                let store = match (source.group()?, &object) {
+                    (Some((store, group)), _) => Some(ls::group_facts(&store, group, &path)?),
+                    (None, object) => match ls::partial_facts(source, object, &path)? {
+                        None => {
+                            object.as_ref().map_or(Ok(None), |it| ls::store_facts(it, &path))?
+                        }
+                        facts => facts,
+                    },
+                };
+                match store {
+                    Some(_) if args.chunks || args.stats => {
+                        let task = if args.chunks { "list chunks" } else { "compute statistics" };
+                        bail!(
+                            "cannot {task} ({path}): this is a store, a group or a table; --key selects an entry"
+                        )
+                    }
+                    Some(facts) => (facts, None, None),
+                    None => {
+                        let content = match args.stats {
+                            true => Content::open_data(source)?,
+                            false => Content::open(source)?,
+                        };
+                        let chunks =
+                            args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
+                        let facts = of_content(&content, object).to_json(&path);
+                        let stats = args.stats.then(|| stats::of(content, &path)).transpose()?;
+                        (facts, chunks, stats)
+                    }
+                }
+            }
+        };
+        Ok(Self { facts, chunks, stats })
+    }
+
+    fn to_json(mut self) -> Map<String, Value> {
+        if let Some(stats) = self.stats {
+            self.facts.insert("stats".to_owned(), stats.to_json());
         }
-        if let Some(chunks) = chunks {
-            facts.insert("chunk_list".to_owned(), chunks.iter().map(ChunkFacts::to_json).collect());
+        if let Some(chunks) = self.chunks {
+            let chunks = chunks.iter().map(ChunkFacts::to_json).collect();
+            self.facts.insert("chunk_list".to_owned(), chunks);
         }
-        writeln!(out, "{}", json::pretty(&facts)?)?;
-        return Ok(out.flush()?);
+        self.facts
     }
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
-        let mut text = plain(value);
-        if let Some(bytes) = value.as_u64().filter(|_| matches!(name.as_str(), "nbytes" | "cbytes"))
-            && bytes >= 1024
-        {
-            text += &format!(" ({})", table::size(bytes));
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (name, value) in self.facts.iter().filter(|(_, value)| !value.is_null()) {
+            let mut text = plain(value);
+            if let Some(bytes) =
+                value.as_u64().filter(|_| matches!(name.as_str(), "nbytes" | "cbytes"))
+                && bytes >= 1024
+            {
+                text += &format!(" ({})", table::size(bytes));
+            }
+            writeln!(out, "{} {text}", styled(style::NAME, format_args!("{name:<14}")))?;
         }
-        writeln!(out, "{} {text}", styled(style::NAME, format_args!("{name:<14}")))?;
+        if let Some(stats) = &self.stats {
+            stats.write(out)?;
+        }
+        if let Some(chunks) = &self.chunks {
+            let titles = ["chunk", "place", "nbytes", "cbytes", "ratio", "data"].map(str::to_owned);
+            let rows = chunks.iter().enumerate().map(|(index, chunk)| chunk.cells(index));
+            table::write(out, COLUMNS, std::iter::once(titles).chain(rows))?;
+        }
+        Ok(())
     }
-    if let Some(stats) = stats {
-        stats.write(&mut out)?;
-    }
-    if let Some(chunks) = chunks {
-        let titles = ["chunk", "place", "nbytes", "cbytes", "ratio", "data"].map(str::to_owned);
-        let rows = chunks.iter().enumerate().map(|(index, chunk)| chunk.cells(index));
-        table::write(&mut out, COLUMNS, std::iter::once(titles).chain(rows))?;
-    }
-    Ok(out.flush()?)
 }
 
 /// The facts about one chunk.
@@ -219,7 +277,7 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
             blocks: array.blocks().to_vec(),
             dtype: array.dtype_str().map(str::to_owned),
         }),
-        Content::SChunk(_) => None,
+        Content::SChunk(_) | Content::Tensor(_) => None,
     };
     let format = schunk.file_format();
     let plain = if array.is_some() { "ndarray" } else { "schunk" };

@@ -12,7 +12,7 @@
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
-//! - `npy`: reading of npy files;
+//! - `npy`: reading of npy files; `typed`: items read as another type, and fields;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
 //!   and `chart` to `bench`.
@@ -64,6 +64,7 @@ mod svg;
 mod table;
 mod terminal;
 mod text;
+mod typed;
 mod values;
 mod view;
 

@@ -1,16 +1,16 @@
 //! npy files whose items are read box by box.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::Range;
 
 use anyhow::{Result, bail};
+use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
 use crate::file::Source;
 use crate::foreign;
 use crate::raw::{Layout, RawItems};
-use crate::stream::Items;
+use crate::stream::{Items, rows_of};
 
 /// The items of an npy file.
 pub(crate) struct NpyItems<'a> {
@@ -31,10 +31,10 @@ impl<'a> NpyItems<'a> {
     }
 
     fn new(source: Source<'a>) -> Result<Self> {
-        let mut file = File::open(source.path)?;
-        file.seek(SeekFrom::Start(source.offset))?;
-        // Unbuffered, so that the file is at the first item afterwards.
-        let Header { dtype, shape, fortran_order } = Header::read(&mut file)?;
+        let bytes = source.bytes()?;
+        let mut start = Start { bytes: &bytes, at: 0 };
+        let Header { dtype, shape, fortran_order } = Header::read(&mut start)?;
+        let start = start.at;
         if fortran_order && shape.len() > 1 {
             bail!("its items are in Fortran order; `import` converts them");
         }
@@ -42,14 +42,30 @@ impl<'a> NpyItems<'a> {
             bail!("its dtype `{dtype}` has no data in the file");
         }
         let layout = Layout { shape, typesize: dtype.size(), fortran: fortran_order };
-        let found = file.metadata()?.len().saturating_sub(file.stream_position()?);
+        let found = bytes.size()?.saturating_sub(start);
         let expected = layout.nbytes().ok();
         if expected != Some(found) {
             let expected = expected.map_or("more than 2^64 - 1".to_owned(), |it| it.to_string());
             bail!("expected {expected} bytes of items, found {found}");
         }
-        let items = RawItems::of_file(file, layout)?;
+        let items = RawItems::of_source(bytes, start, layout)?;
         Ok(Self { source, dtype: dtype.to_string(), items })
+    }
+}
+
+/// Reads the header of a file from its start.
+struct Start<'a> {
+    bytes: &'a dyn ReadAt,
+    at: u64,
+}
+
+impl Read for Start<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.size()?.saturating_sub(self.at);
+        let len = left.min(buffer.len() as u64) as usize;
+        self.bytes.read_exact_at(self.at, &mut buffer[..len])?;
+        self.at += len as u64;
+        Ok(len)
     }
 }
 
@@ -59,15 +75,17 @@ impl Items for NpyItems<'_> {
     }
 
     fn chunks(&self) -> Vec<u64> {
-        self.shape()
+        /// Items that are read at once in a file without chunks.
+        const PART: usize = 1 << 16;
+        rows_of(&self.shape(), PART)
     }
 
     fn typesize(&self) -> usize {
         self.items.layout().typesize
     }
 
-    fn dtype(&self) -> Option<&str> {
-        Some(&self.dtype)
+    fn dtype(&self) -> Option<String> {
+        Some(self.dtype.clone())
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {

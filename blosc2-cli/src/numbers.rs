@@ -1,24 +1,19 @@
 //! Items of numeric dtypes as `f64`.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use blosc2::Dtype;
 use blosc2::dtype::Kind;
 
 use crate::date::{self, NAT};
 use crate::printable;
+use crate::typed::names;
 use crate::values::Number;
-
-/// Field names that an error message lists.
-const LISTED_FIELDS: usize = 10;
 
 /// Converts items to `f64`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     kind: Numeric,
     number: Number,
-    /// Place of the number in the item, in bytes.
-    offset: usize,
-    size: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,27 +31,11 @@ enum Numeric {
 }
 
 impl Numbers {
-    /// The numbers of a scalar dtype, or those in a field of a structured one.
-    pub(crate) fn new(dtype: &Dtype, field: Option<&str>) -> Result<Self> {
-        let (offset, dtype) = match (dtype.fields(), field) {
-            (None, None) => (0, dtype),
-            (None, Some(_)) => bail!("--field requires a structured dtype, got `{dtype}`"),
-            (Some(fields), name) => {
-                let found = fields.iter().find(|field| Some(field.name()) == name);
-                let field = found.with_context(|| {
-                    let names = fields.iter().take(LISTED_FIELDS).map(|field| field.name());
-                    let mut names = names.collect::<Vec<_>>().join(", ");
-                    if fields.len() > LISTED_FIELDS {
-                        names += ", ...";
-                    }
-                    match name {
-                        None => format!("its dtype has fields; select one with --field: {names}"),
-                        Some(name) => format!("its dtype has no field `{name}`, only: {names}"),
-                    }
-                })?;
-                (field.offset(), field.dtype())
-            }
-        };
+    /// The numbers of a scalar dtype.
+    pub(crate) fn new(dtype: &Dtype) -> Result<Self> {
+        if dtype.fields().is_some() {
+            bail!("its dtype has fields; select one with --field: {}", names(dtype));
+        }
         let kind = match (dtype.kind(), dtype.size()) {
             (Some(Kind::Bool), _) => Numeric::Bool,
             (Some(Kind::Int | Kind::UInt), _) => Numeric::Int,
@@ -67,17 +46,13 @@ impl Numbers {
             }
             _ => bail!("items of dtype `{}` are not numbers", printable(&dtype.to_string())),
         };
-        Ok(Self { kind, number: Number::of(dtype), offset, size: dtype.size() })
-    }
-
-    fn bytes<'a>(&self, item: &'a [u8]) -> &'a [u8] {
-        item.get(self.offset..self.offset + self.size).unwrap_or_default()
+        Ok(Self { kind, number: Number::of(dtype) })
     }
 
     /// The units of an item that is a date or a duration, and not NaT.
     pub(crate) fn time(&self, item: &[u8]) -> Option<i64> {
         let Numeric::Time { .. } = self.kind else { return None };
-        Some(self.number.time(self.bytes(item))).filter(|time| *time != NAT)
+        Some(self.number.time(item)).filter(|time| *time != NAT)
     }
 
     /// The text of a date or a duration; of other items it is the number.
@@ -91,17 +66,16 @@ impl Numbers {
 
     /// The value of an item.
     pub(crate) fn value(&self, item: &[u8]) -> f64 {
-        let bytes = self.bytes(item);
         match self.kind {
-            Numeric::Bool => f64::from(u8::from(self.number.bits(bytes) != 0)),
-            Numeric::Int => self.number.int(bytes) as f64,
-            Numeric::Time { .. } => match self.number.time(bytes) {
+            Numeric::Bool => f64::from(u8::from(self.number.bits(item) != 0)),
+            Numeric::Int => self.number.int(item) as f64,
+            Numeric::Time { .. } => match self.number.time(item) {
                 NAT => f64::NAN,
                 time => time as f64,
             },
-            Numeric::Float => self.number.float(bytes),
+            Numeric::Float => self.number.float(item),
             Numeric::Complex => {
-                let (real, imaginary) = self.number.complex(bytes);
+                let (real, imaginary) = self.number.complex(item);
                 real.hypot(imaginary)
             }
         }
@@ -115,7 +89,7 @@ mod tests {
     use super::*;
 
     fn value(dtype: &str, bytes: &[u8]) -> f64 {
-        Numbers::new(&Dtype::parse(dtype).unwrap(), None).unwrap().value(bytes)
+        Numbers::new(&Dtype::parse(dtype).unwrap()).unwrap().value(bytes)
     }
 
     #[test]
@@ -144,24 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_selected_by_name() {
-        let dtype = Dtype::parse("[('a', '<u2'), ('b', '>i4'), ('c', '<f4', (3,)), ('d', 'S3')]");
-        let dtype = dtype.unwrap();
-        let field = Numbers::new(&dtype, Some("b")).unwrap();
-        assert_eq!(field.value(&[9, 9, 0, 0, 1, 2, 9, 9]), 258.0);
-        for (name, expected) in [
-            (None, "select one with --field: a, b, c, d"),
-            (Some("x"), "no field `x`, only: a, b, c, d"),
-            (Some("c"), "are not numbers"),
-            (Some("d"), "`|S3` are not numbers"),
+    fn other_types_are_refused() {
+        for (dtype, expected) in [
+            ("<U3", "`<U3` are not numbers"),
+            ("|V8", "`|V8` are not numbers"),
+            ("<f16", "`<f16` are not numbers"),
+            ("|O", "`|O` are not numbers"),
+            ("[('a', '<u2'), ('b', '>i4')]", "select one with --field: a, b"),
         ] {
-            let error = Numbers::new(&dtype, name).unwrap_err().to_string();
+            let error = Numbers::new(&Dtype::parse(dtype).unwrap()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        for dtype in ["<U3", "|V8", "<f16", "|O"] {
-            let error = Numbers::new(&Dtype::parse(dtype).unwrap(), None).unwrap_err().to_string();
-            assert!(error.contains("are not numbers"), "{error}");
-        }
-        assert!(Numbers::new(&Dtype::parse("<f4").unwrap(), Some("a")).is_err());
     }
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow, bail};
-use blosc2_format::ReadAt;
+
+use crate::remote::Bytes;
 
 /// Bytes of a stream that are held in memory. If the rows of a chunk take more, the stream is copied to a temporary
 /// file.
@@ -52,7 +53,7 @@ enum Data {
 
 /// A file with items.
 struct Region {
-    file: File,
+    file: Box<dyn Bytes>,
     /// The offset of the first item in the file.
     start: u64,
     /// The first row (index of the first axis) in the file.
@@ -62,9 +63,18 @@ struct Region {
 impl RawItems {
     /// The items of a file from its current position to its end.
     pub(crate) fn of_file(mut file: File, layout: Layout) -> Result<Self> {
-        let (start, end) = (file.stream_position()?, file.metadata()?.len());
-        check_len(end.saturating_sub(start), layout.nbytes()?)?;
-        let region = Region { file, start, row: 0 };
+        let start = file.stream_position()?;
+        Self::of_source(file, start, layout)
+    }
+
+    /// The items from an offset to the end of a file or object.
+    pub(crate) fn of_source(
+        source: impl Bytes + 'static,
+        start: u64,
+        layout: Layout,
+    ) -> Result<Self> {
+        check_len(source.size()?.saturating_sub(start), layout.nbytes()?)?;
+        let region = Region { file: Box::new(source), start, row: 0 };
         Ok(Self { layout, data: Mutex::new(Data::File(Arc::new(region))) })
     }
 
@@ -169,6 +179,72 @@ fn read_box(
         }
     }
     Ok(())
+}
+
+/// Reads a box of an array in C order. `read` reads a range of the bytes of the array. Parts of the box that are close
+/// together are read at once, with the bytes between them.
+pub(crate) fn read_flat(
+    shape: &[u64],
+    typesize: usize,
+    ranges: &[Range<u64>],
+    read: &dyn Fn(Range<u64>) -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let lens = ranges.iter().map(|range| range.end - range.start);
+    let len = lens.fold(typesize as u64, u64::saturating_mul);
+    let mut strides = vec![typesize as u64; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
+    }
+    let mut bytes = vec![0; usize::try_from(len)?];
+    if len > 0 {
+        let flat = Flat { shape, typesize, strides, read };
+        flat.read(&mut ranges.to_vec(), &mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// An array in C order.
+struct Flat<'a> {
+    shape: &'a [u64],
+    typesize: usize,
+    strides: Vec<u64>,
+    read: &'a dyn Fn(Range<u64>) -> Result<Vec<u8>>,
+}
+
+impl Flat<'_> {
+    fn read(&self, ranges: &mut [Range<u64>], bytes: &mut [u8]) -> Result<()> {
+        /// Bytes that are read at once, if more is read than needed.
+        const WINDOW: u64 = 4 << 20;
+        let offset = |at: &dyn Fn(&Range<u64>) -> u64| -> u64 {
+            ranges.iter().zip(&self.strides).map(|(range, stride)| at(range) * stride).sum()
+        };
+        let start = offset(&|range| range.start);
+        let end = offset(&|range| range.end - 1) + self.typesize as u64;
+        let wide = ranges.iter().position(|range| range.end - range.start > 1);
+        let axis = match wide.filter(|_| end - start > WINDOW.max(bytes.len() as u64)) {
+            Some(axis) => axis,
+            None => {
+                let found = (self.read)(start..end)?;
+                return read_box(self.shape, self.typesize, ranges, bytes, &|at, part| {
+                    let at = usize::try_from(at - start)?;
+                    let found = found.get(at..at + part.len());
+                    part.copy_from_slice(found.ok_or_else(|| anyhow!("the data ends early"))?);
+                    Ok(())
+                });
+            }
+        };
+        // The halves of the box follow one another in C order.
+        let Range { start, end } = ranges[axis].clone();
+        let middle = start + (end - start) / 2;
+        let (low, high) =
+            bytes.split_at_mut(bytes.len() / (end - start) as usize * (middle - start) as usize);
+        ranges[axis] = start..middle;
+        self.read(ranges, low)?;
+        ranges[axis] = middle..end;
+        self.read(ranges, high)?;
+        ranges[axis] = start..end;
+        Ok(())
+    }
 }
 
 /// Reorders items from Fortran order to C order.
@@ -312,7 +388,7 @@ impl Stream {
         }
         check_len(found, expected)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        Ok(Region { file, start: 0, row: self.base })
+        Ok(Region { file: Box::new(file), start: 0, row: self.base })
     }
 }
 

@@ -9,9 +9,9 @@ use blosc2::{CParams, Codec, Filter};
 use blosc2_format::file::{self, File, Info, Kind};
 use blosc2_format::{Limits, Options};
 
-use crate::file::{Content, Source, needs_rust};
+use crate::file::{Content, Source, TENSOR, needs_rust};
 use crate::stream::{self, Items};
-use crate::{complain, progress};
+use crate::{complain, progress, raw};
 
 /// The kind of a file, if C-Blosc2 does not open files of this kind.
 pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
@@ -91,14 +91,33 @@ pub(crate) struct RustItems<'a> {
     shape: Vec<u64>,
     chunks: Vec<u64>,
     typesize: usize,
-    /// The dtype of an array.
+    /// The dtype of an array or a tensor.
     dtype: Option<String>,
     /// Offset of each chunk in the data, in bytes, and the end of the last chunk; `None` for an array.
     bounds: Option<Vec<u64>>,
+    is_tensor: bool,
 }
 
 impl<'a> RustItems<'a> {
     pub(crate) fn new(source: Source<'a>, mut file: File<'static>) -> Result<Self> {
+        if file.info().vlmetalayers.iter().any(|name| name == TENSOR)
+            && let Content::Tensor(tensor) = Content::open_data(source)?
+        {
+            let bounds = Some(bounds(&mut file).map_err(|error| source.unread(&error))?);
+            let (shape, chunks) = (Items::shape(&tensor), tensor.chunks());
+            let (typesize, dtype) = (tensor.typesize(), Items::dtype(&tensor));
+            let file = RefCell::new(file);
+            return Ok(Self {
+                source,
+                file,
+                shape,
+                chunks,
+                typesize,
+                dtype,
+                bounds,
+                is_tensor: true,
+            });
+        }
         let typesize = usize::try_from(file.info().typesize)?;
         let dtype = file.meta().and_then(|meta| meta.dtype.clone());
         let (shape, chunks, bounds) = match file.geometry() {
@@ -114,7 +133,8 @@ impl<'a> RustItems<'a> {
                 (vec![len], vec![chunk.max(1)], Some(bounds))
             }
         };
-        Ok(Self { source, file: RefCell::new(file), shape, chunks, typesize, dtype, bounds })
+        let file = RefCell::new(file);
+        Ok(Self { source, file, shape, chunks, typesize, dtype, bounds, is_tensor: false })
     }
 
     pub(crate) fn is_array(&self) -> bool {
@@ -218,8 +238,12 @@ impl Items for RustItems<'_> {
         self.typesize
     }
 
-    fn dtype(&self) -> Option<&str> {
-        self.dtype.as_deref()
+    fn dtype(&self) -> Option<String> {
+        self.dtype.clone()
+    }
+
+    fn is_flat(&self) -> bool {
+        !self.is_array() && !self.is_tensor
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
@@ -227,10 +251,17 @@ impl Items for RustItems<'_> {
             let read = self.file.borrow_mut().read_box(ranges);
             return read.map_err(|error| self.of_chunks(ranges, error));
         }
+        if self.is_tensor {
+            let read = |bytes| self.read_bytes(bytes);
+            return raw::read_flat(&self.shape, self.typesize, ranges, &read);
+        }
         self.read_bytes(stream::bytes_of(ranges, self.typesize)?)
     }
 
     fn tail(&self) -> Result<Vec<u8>> {
+        if self.is_tensor {
+            return Ok(Vec::new());
+        }
         let len: u64 = self.shape.iter().sum();
         self.read_bytes(len.saturating_mul(self.typesize as u64)..u64::MAX)
     }

@@ -98,8 +98,8 @@ impl Sample {
         chunksize: usize,
         size: u64,
     ) -> Result<()> {
-        let typesize = self.typesize() as u64;
         let items = data::open(source)?;
+        let typesize = items.typesize() as u64;
         let mut picks = slices.resolve_in(source.path, &items.shape())?;
         let len =
             |picks: &[Pick]| picks.iter().map(Pick::count).fold(typesize, u64::saturating_mul);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::{AxisSelection, Selection};
 
 /// One slice per axis; missing axes, at the end or at `...`, are selected whole.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +81,16 @@ impl Slices {
     pub(crate) fn kept(&self, ndim: usize) -> Result<Vec<bool>> {
         let slices = self.of_axes(ndim)?.into_iter();
         Ok(slices.map(|slice| !matches!(slice, Slice::Index(_))).collect())
+    }
+
+    /// Returns the selection of the library.
+    pub(crate) fn selection(&self, ndim: usize) -> Result<Selection> {
+        let axes = self.of_axes(ndim)?.into_iter().map(|slice| match slice {
+            Slice::Index(at) => AxisSelection::Index(at),
+            Slice::Range { start, stop, step } => AxisSelection::clamped(start, stop, step),
+            Slice::Ellipsis => AxisSelection::ALL,
+        });
+        Ok(axes.collect())
     }
 
     /// Returns the slice of each axis.

@@ -1,20 +1,24 @@
 //! Statistics of all items of an array, for `info --stats`.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use blosc2::compute::Real;
 use blosc2::dtype::Kind;
-use blosc2::{NDArray, Threads};
+use blosc2::storage::temporary_prefix;
+use blosc2::{CParams, Codec, ErrorKind, NDArray, Threads};
+use blosc2_store::Tensor;
 use half::f16;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::file::Content;
 use crate::float::{self, FloatFormat, Width};
 use crate::meta::shorten;
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{printable, progress, style};
+use crate::{interrupt, printable, progress, style};
 
 /// Bins of the histogram, unless all finite items are equal.
 const BINS: u32 = 16;
@@ -66,17 +70,54 @@ impl Number {
     }
 }
 
+/// Copies the items of a tensor to an array with one axis, in a temporary directory: expressions read arrays only.
+fn array_of(tensor: &Tensor, path: &str) -> Result<(NDArray, TempDir)> {
+    /// Bytes of a chunk of the array.
+    const CHUNK: usize = 4 << 20;
+    let folder = std::env::temp_dir();
+    interrupt::register(&folder);
+    let created = tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(&folder);
+    let folder = created.map_err(|error| {
+        anyhow!("cannot compute statistics ({path}): no temporary directory: {error}")
+    })?;
+    let size = tensor.dtype().size();
+    let len = tensor.schunk().nbytes() / size.max(1) as u64;
+    let bytes = |at: u64| at.saturating_mul(size as u64);
+    let fill = |ranges: &[Range<u64>], to: &mut [u8]| -> blosc2::Result<()> {
+        let Some(range) = ranges.first() else { return Ok(()) };
+        to.copy_from_slice(&tensor.schunk().items::<u8>(bytes(range.start)..bytes(range.end))?);
+        Ok(())
+    };
+    let builder = NDArray::builder().file(folder.path().join("items"));
+    let builder = builder.chunks([(CHUNK / size.max(1)).max(1)]);
+    let builder = builder.cparams(CParams::new().codec(Codec::BloscLz).level(1));
+    let made = builder.from_chunk_fn([len], &tensor.dtype().to_string(), size, fill);
+    let array = made.map_err(|error| match (error.kind(), error.get_ref()) {
+        // The error of reading the tensor.
+        (ErrorKind::Callback, Some(source)) => anyhow!("{source}"),
+        _ => error.into(),
+    })?;
+    Ok((array, folder))
+}
+
 fn int<T: Into<i128>>(item: T) -> Number {
     Number::Int(item.into())
 }
 
 /// Computes the statistics of the items of a file. `path` is its name in messages.
 pub(crate) fn of(content: Content, path: &str) -> Result<Statistics> {
-    let Content::Array(mut array) = content else {
-        bail!(
+    let _folder;
+    let mut array = match content {
+        Content::Array(array) => array,
+        Content::Tensor(tensor) => {
+            let (array, folder) = array_of(&tensor, path)?;
+            _folder = folder;
+            array
+        }
+        Content::SChunk(_) => bail!(
             "cannot compute statistics ({path}): this is a super-chunk, not an array; \
              `view --dtype` interprets its items"
-        );
+        ),
     };
     let kind = array.dtype().map(|dtype| (dtype.kind(), dtype.size()));
     array.set_byte_order_conversion(true);

@@ -6,8 +6,10 @@ use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::{ErrorKind, NDArray, SChunk};
+use blosc2_store::Tensor;
 use indicatif::ProgressBar;
 
+use crate::raw;
 use crate::slice::Pick;
 
 /// Bytes of a piece; larger only if a single chunk is larger.
@@ -25,8 +27,12 @@ pub(crate) trait Items {
     /// Bytes per item.
     fn typesize(&self) -> usize;
     /// The dtype as text; `None` if the file does not store one.
-    fn dtype(&self) -> Option<&str> {
+    fn dtype(&self) -> Option<String> {
         None
+    }
+    /// Whether the items have one axis because the file stores no shape.
+    fn is_flat(&self) -> bool {
+        false
     }
     /// Reads a box; returns its bytes in C order.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>>;
@@ -49,8 +55,8 @@ impl Items for NDArray {
         self.typesize()
     }
 
-    fn dtype(&self) -> Option<&str> {
-        self.dtype_str()
+    fn dtype(&self) -> Option<String> {
+        self.dtype_str().map(str::to_owned)
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
@@ -77,6 +83,10 @@ impl Items for SChunk {
         self.typesize()
     }
 
+    fn is_flat(&self) -> bool {
+        true
+    }
+
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
         Ok(self.items::<u8>(bytes_of(ranges, self.typesize())?)?)
     }
@@ -85,6 +95,46 @@ impl Items for SChunk {
         let len = self.len().saturating_mul(self.typesize() as u64);
         Ok(self.items::<u8>(len..self.nbytes())?)
     }
+}
+
+/// A tensor stores its items one after another in C order, in the chunks of a super-chunk.
+impl Items for Tensor {
+    fn shape(&self) -> Vec<u64> {
+        self.shape().to_vec()
+    }
+
+    fn chunks(&self) -> Vec<u64> {
+        rows_of(self.shape(), self.schunk().chunksize() / self.dtype().size().max(1))
+    }
+
+    fn typesize(&self) -> usize {
+        self.dtype().size()
+    }
+
+    fn dtype(&self) -> Option<String> {
+        Some(self.dtype().to_string())
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        raw::read_flat(self.shape(), self.dtype().size(), ranges, &|bytes| {
+            Ok(self.schunk().items::<u8>(bytes)?)
+        })
+    }
+}
+
+/// The shape of the largest part of an array in C order that is contiguous and has at most `len` items. Each side is at
+/// least 1.
+pub(crate) fn rows_of(shape: &[u64], len: usize) -> Vec<u64> {
+    let mut left = len as u64;
+    let side = |&side: &u64| {
+        let taken = side.min(left).max(1);
+        // Above an axis that is not complete, the part has one index.
+        left = if taken < side { 1 } else { left / taken };
+        taken
+    };
+    let mut sides: Vec<u64> = shape.iter().rev().map(side).collect();
+    sides.reverse();
+    sides
 }
 
 /// Converts a range of items of one axis to bytes.
@@ -158,7 +208,8 @@ impl Pieces<'_> {
             return f(picks);
         };
         let spans = picks[axis + 1..].iter().map(span_len);
-        let row = spans.fold(self.items.typesize() as u64, u64::saturating_mul);
+        // Fields can have no bytes.
+        let row = spans.fold(self.items.typesize() as u64, u64::saturating_mul).max(1);
         let mut done = 0;
         while done < all.count {
             let budget = self.next.get();

@@ -239,7 +239,7 @@ mod tests {
     use crate::numbers::Numbers;
 
     fn grid(values: &[u8], items: [u64; 2]) -> Grid {
-        let numbers = Numbers::new(&Dtype::parse("<f4").unwrap(), None).unwrap();
+        let numbers = Numbers::new(&Dtype::parse("<f4").unwrap()).unwrap();
         let mut grid = Grid::new(numbers, 4, items, items.map(|items| items as usize));
         // 255 is NaN.
         let value = |&value: &u8| if value == 255 { f32::NAN } else { value.into() };

@@ -13,6 +13,7 @@ use crate::UsageError;
 use crate::data::stored_dtype;
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
+use crate::typed::{ItemType, Part, SmallFloat, Widened};
 use crate::values::{self, Column, EDGE, Format, THRESHOLD};
 
 /// Maximum number of values that are printed. The numbers in each field of a structure count.
@@ -32,9 +33,12 @@ pub(crate) struct Options {
     /// With --text: print all items, up to 10 million.
     #[arg(long, requires = "text")]
     all: bool,
-    /// With --text: use this dtype, such as `<f4`, instead of the stored dtype.
+    /// With --text: use this dtype, such as `<f4` or `bfloat16`, instead of the stored dtype.
     #[arg(long, requires = "text")]
-    dtype: Option<Dtype>,
+    dtype: Option<ItemType>,
+    /// With --text: print this field of a structured dtype. The axes of a sub-array are the last axes.
+    #[arg(long, value_name = "NAME", requires = "text")]
+    field: Option<String>,
 }
 
 /// Prints the selected items.
@@ -45,13 +49,13 @@ pub(crate) fn print(
     path: &Path,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let failed = |error: anyhow::Error| anyhow!("cannot print ({}): {error}", path.display());
     let dtype = match &options.dtype {
         Some(dtype) => dtype.clone(),
-        None => match items.dtype() {
-            Some(text) => stored_dtype(text, items.typesize())
-                .map_err(|error| anyhow!("cannot print ({}): {error}", path.display()))?,
+        None => ItemType::Numpy(match items.dtype() {
+            Some(text) => stored_dtype(&text, items.typesize()).map_err(failed)?,
             None => unknown_dtype(items.typesize())?,
-        },
+        }),
     };
     let resized;
     let items: &dyn Items = match dtype.size() {
@@ -67,6 +71,22 @@ pub(crate) fn print(
                 path.display()
             ))
             .into());
+        }
+    };
+    let widened;
+    let (items, dtype): (&dyn Items, _) = match dtype {
+        ItemType::Numpy(dtype) => (items, dtype),
+        ItemType::Small(float) => {
+            widened = Widened { items, float };
+            (&widened, SmallFloat::dtype()?)
+        }
+    };
+    let part;
+    let (items, dtype): (&dyn Items, _) = match &options.field {
+        None => (items, dtype),
+        Some(name) => {
+            part = Part::new(items, &dtype, Some(name)).map_err(failed)?;
+            (&part.0, part.1)
         }
     };
     let picks = slices.resolve_in(path, &items.shape())?;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::Dtype;
 use serde_json::{Value, json};
 
 use crate::data::{self, stored_dtype};
@@ -19,6 +18,7 @@ use crate::scale::Scale;
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::terminal::Terminal;
+use crate::typed::{ItemType, Part, SmallFloat, Widened};
 use crate::{json, printable, progress};
 
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
@@ -33,7 +33,7 @@ Examples:
   blosc2 view image.b2nd
   blosc2 view cube.b2nd --slice 0,:,::2 -o first.png --colormap magma")]
 pub(crate) struct Args {
-    /// File of any format, directory (sparse frame) or store (with --key); `-` is stdin.
+    /// File of any format, npy file, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
@@ -43,9 +43,9 @@ pub(crate) struct Args {
     /// Field of a structured dtype.
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Use this dtype, such as `f4`, instead of the stored dtype.
-    #[arg(long, value_parser = Dtype::parse)]
-    dtype: Option<Dtype>,
+    /// Use this dtype, such as `f4` or `bfloat16`, instead of the stored dtype.
+    #[arg(long)]
+    dtype: Option<ItemType>,
     /// PNG file to create; `-` is stdout.
     #[arg(short, long, value_name = "PNG")]
     output: Option<PathBuf>,
@@ -159,8 +159,18 @@ impl Slice {
     fn read(args: &Args, target: Target, items: &dyn Items) -> Result<Self> {
         let path = args.file.display();
         let failed = |error: anyhow::Error| anyhow!("cannot view ({path}): {error}");
-        let dtype = dtype_of(args, items).map_err(failed)?;
-        let numbers = Numbers::new(&dtype, args.field.as_deref()).map_err(failed)?;
+        let given = type_of(args, items).map_err(failed)?;
+        let widened;
+        let (items, dtype): (&dyn Items, _) = match &given {
+            ItemType::Numpy(dtype) => (items, dtype.clone()),
+            ItemType::Small(float) => {
+                widened = Widened { items, float: *float };
+                (&widened, SmallFloat::dtype()?)
+            }
+        };
+        let part = Part::new(items, &dtype, args.field.as_deref()).map_err(failed)?;
+        let (items, dtype): (&dyn Items, _) = (&part.0, part.1);
+        let numbers = Numbers::new(&dtype).map_err(failed)?;
         let slices = args.slice.clone().unwrap_or_default();
         let picks = slices.resolve_in(&args.file, &items.shape())?;
         let is_axis = slices.kept(picks.len())?;
@@ -196,7 +206,7 @@ impl Slice {
         let mut grid = Grid::new(numbers, items.typesize(), lens, cells);
         let bytes = shape.iter().fold(items.typesize() as u64, |all, n| all.saturating_mul(*n));
         stream::write(items, &picks, &mut grid, &progress::bar(bytes))?;
-        let dtype = dtype.to_string();
+        let dtype = given.to_string();
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
         let key = args.node.key().unwrap_or_default();
         let sizes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
@@ -273,12 +283,12 @@ impl Slice {
     }
 }
 
-/// The dtype of the items: that of the arguments or of the file.
-fn dtype_of(args: &Args, items: &dyn Items) -> Result<Dtype> {
+/// The type of the items: that of the arguments or of the file.
+fn type_of(args: &Args, items: &dyn Items) -> Result<ItemType> {
     let typesize = items.typesize();
     let dtype = match (&args.dtype, items.dtype()) {
         (Some(dtype), _) => dtype.clone(),
-        (None, Some(text)) => return stored_dtype(text, typesize),
+        (None, Some(text)) => return stored_dtype(&text, typesize).map(ItemType::Numpy),
         (None, None) => bail!("it has no dtype; --dtype sets it, such as `--dtype f4`"),
     };
     let size = dtype.size();

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::io::Read;
 use std::path::Path;
 
+use blosc2::dtype::Kind;
 use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, Value};
 
 use crate::tag::{error, shortened};
@@ -221,6 +222,10 @@ fn parse(value: &Value) -> Result<(String, Vec<u64>, Dtype), String> {
     }
     let shape: Option<Vec<u64>> = shape.iter().map(Value::as_u64).collect();
     let shape = shape.ok_or_else(unlike)?;
-    let dtype = dtype.to_dtype().map_err(|error| error.to_string())?;
+    let mut dtype = dtype.to_dtype().map_err(|error| error.to_string())?;
+    if dtype.fields().is_some_and(<[_]>::is_empty) {
+        // Python describes raw bytes as a structure with padding only.
+        dtype = Dtype::scalar(Kind::Void, dtype.size()).map_err(|error| error.to_string())?;
+    }
     Ok((kind.to_owned(), shape, dtype))
 }

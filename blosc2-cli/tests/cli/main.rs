@@ -17,4 +17,5 @@ mod stores;
 mod streams;
 mod terminal;
 mod text;
+mod typed;
 mod view;

@@ -94,7 +94,10 @@ fn large_values_are_listed_without_them() {
     let list = text(folder.good(&["meta", "a.b2frame"]));
     let lines: Vec<&str> = list.lines().collect();
     assert!(lines[0].ends_with(" - (too large to list; `get` reads it)"), "{list}");
-    assert!(lines[1].ends_with(&format!(" 1100004 [{}...", "0,".repeat(30)[..59].to_owned())), "{list}");
+    assert!(
+        lines[1].ends_with(&format!(" 1100004 [{}...", "0,".repeat(30)[..59].to_owned())),
+        "{list}"
+    );
     assert!(lines[2].ends_with(" 1 7") && lines.len() == 3, "{list}");
     let zeros = folder.good(&["meta", "a.b2frame", "get", "zeros", "--raw"]);
     assert!(zeros.len() == 100 << 20 && zeros.iter().all(|&byte| byte == 0));

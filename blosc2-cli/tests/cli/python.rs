@@ -20,6 +20,42 @@ for path in sys.argv[1:]:
     print(path, len(data), schunk.typesize, *names[0], *names[1])
 "#;
 
+/// Writes tensors of many dtypes, and for each what NumPy saves and prints of all items and of a part.
+const TENSORS: &str = r#"
+import sys
+import blosc2
+import numpy as np
+
+names = ["f2", "<f4", ">f8", "b1", "i1", ">i2", "<u4", "i8", "<c8", ">c16", "S5", "<U3", ">U2", "M8[s]", "m8[ns]", "V6"]
+names.append([("a", "i1"), ("b", ">f4"), ("c", "S3")])
+random = np.random.default_rng(3)
+number = 0
+for name in names:
+    dtype = np.dtype(name)
+    for shape in [(), (0, 3), (7,), (20, 6), (5, 4, 3)]:
+        count = int(np.prod(shape))
+        letters = random.integers(97, 110, size=(count, dtype.itemsize), dtype="u1")
+        items = letters.view(dtype) if dtype.kind not in "USMb" else np.arange(count).astype(dtype)
+        array = items.reshape(shape)
+        blosc2.save_tensor(array, urlpath=f"{number}", mode="w", chunksize=2 * dtype.itemsize * 7)
+        part = array[..., ::-2] if shape else array
+        for kind, result in ("all", array), ("part", part):
+            np.save(f"{number}-{kind}.npy", np.ascontiguousarray(result).reshape(result.shape))
+            open(f"{number}-{kind}.txt", "w").write(f"{result}\n")
+        number += 1
+print(number)
+"#;
+
+/// Prints the items of arrays whose dtypes are names.
+const NAMED: &str = r#"
+import sys
+import blosc2
+import numpy as np
+
+for path in sys.argv[1:]:
+    np.save(path + ".npy", blosc2.open(path, mode="r")[:])
+"#;
+
 /// Writes arrays, and what NumPy prints of a selection of each.
 const PRINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/print_cases.py");
 
@@ -243,6 +279,86 @@ fn values_are_printed_as_numpy_prints_them() {
                 folder.info(&name)["dtype"]
             );
         }
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn tensors_are_those_of_python() {
+    let folder = Folder::new();
+    let count: usize = run(&folder, &["-c", TENSORS]).trim().parse().unwrap();
+    assert_eq!(count, 85);
+    for number in 0..count {
+        let name = number.to_string();
+        let info = folder.info(&name);
+        let is_scalar = info["shape"].as_array().unwrap().is_empty();
+        for (kind, slice) in [("all", "..."), ("part", "...,::-2")] {
+            let slice = if is_scalar { "..." } else { slice };
+            let expected = folder.read(&format!("{name}-{kind}.npy"));
+            let what = format!("{} {} {kind}", info["dtype"], info["shape"]);
+            assert_eq!(folder.good(&["export", &name, "-", "--slice", slice]), expected, "{what}");
+            if is_scalar {
+                // `cat --text` prints scalars as Python's `print` does, which is not the text of 0-d arrays.
+                continue;
+            }
+            let expected = folder.read(&format!("{name}-{kind}.txt"));
+            for engine in ["c", "rust"] {
+                let args = ["cat", &name, "--text", "--slice", slice, "--engine", engine];
+                let (found, expected) = (folder.good(&args), String::from_utf8_lossy(&expected));
+                assert_eq!(String::from_utf8_lossy(&found), expected, "{what} {engine}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn arrays_whose_dtype_is_a_name_are_those_of_python() {
+    let folder = Folder::new();
+    let dtypes = [
+        "float64",
+        "double",
+        "float32",
+        "single",
+        "half",
+        "int32",
+        "uint16",
+        "bool",
+        "int64",
+        "long",
+        "l",
+        "q",
+        "B",
+        "complex128",
+        "csingle",
+        "datetime64[ns]",
+        "timedelta64[25s]",
+        "f8",
+        ">d",
+        "=H",
+        "S8",
+        "U2",
+        "intc",
+        "str_",
+    ];
+    let mut names = Vec::new();
+    for (number, text) in dtypes.into_iter().enumerate() {
+        let size = blosc2::Dtype::parse(text).unwrap().size();
+        // A type without bytes has no items.
+        if size > 0 {
+            let bytes: Vec<u8> = (0..size * 6).map(|at| (at % 2) as u8 * 64).collect();
+            let builder = blosc2::NDArray::builder().file(folder.path(&number.to_string()));
+            builder.from_bytes(&bytes, [3, 2], text, size).unwrap();
+            assert_eq!(folder.info(&number.to_string())["dtype"], text);
+            names.push(number.to_string());
+        }
+    }
+    let paths: Vec<&str> = names.iter().map(String::as_str).collect();
+    run(&folder, &[&["-c", NAMED], &paths[..]].concat());
+    for (name, text) in names.iter().zip(dtypes) {
+        let expected = folder.read(&format!("{name}.npy"));
+        assert_eq!(folder.good(&["export", name, "-"]), expected, "{text}");
+        folder.good(&["cat", name, "--text"]);
     }
 }
 
