@@ -90,6 +90,22 @@ pub trait Folder: Debug + Send + Sync {
     /// The I/O errors of the backend.
     fn names(&self) -> io::Result<Vec<String>>;
 
+    /// Returns the version of a file: a text that differs for each content that the file has had, such as an entity tag.
+    /// The default implementation returns `None`: the backend does not know the version.
+    ///
+    /// A writer can store another chunk in the file of a removed chunk. To detect this, readers of arrays and
+    /// super-chunks compare the version of the index file with that of the index that they have read, after they have
+    /// opened a chunk file. Without versions, they can return the items of another chunk if another program changes the
+    /// frame.
+    ///
+    /// # Errors
+    /// - [`io::ErrorKind::NotFound`]: there is no such file;
+    /// - any other I/O error of the backend.
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        let _ = name;
+        Ok(None)
+    }
+
     /// Returns the cost of a request; see [`ReadAt::request_cost`].
     ///
     /// If the cost is higher than the default, the readers of arrays and super-chunks open and read
@@ -181,6 +197,25 @@ impl Folder for Disk {
             |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
         fs::read_dir(&self.0)?.map(name).collect()
     }
+
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        fs::metadata(self.0.join(name)).map(|metadata| Some(file_version(&metadata)))
+    }
+}
+
+/// Returns the [version](Folder::version) of a file in the file system: its identity, length and times.
+///
+/// A change that keeps all of them is not detected: one within the resolution of the times of the file system, usually
+/// some milliseconds, that overwrites the file in place.
+pub fn file_version(metadata: &fs::Metadata) -> String {
+    #[cfg(unix)]
+    let identity = {
+        use std::os::unix::fs::MetadataExt;
+        (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+    };
+    #[cfg(not(unix))]
+    let identity = metadata.created().ok();
+    format!("{:?}", (metadata.len(), metadata.modified().ok(), identity))
 }
 
 impl FolderMut for Disk {

@@ -1,8 +1,9 @@
 //! Directories (sparse frames) in object stores.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
-use blosc2::storage::{Folder, FolderMut};
+use blosc2::storage::{Folder, FolderMut, ReadAt};
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
@@ -16,9 +17,11 @@ use crate::{Object, Remote, runtime};
 /// A change of a chunk uploads two objects: the chunk and the index. Object stores have no locks: do not change a
 /// directory by several writers at the same time.
 ///
-/// A read takes one or two requests for each chunk that contains requested items, and does not use the cache. If an
-/// object changes during a read, the read fails. If another writer replaces a chunk between two reads, the second read
-/// returns the new chunk.
+/// A read takes one or two requests for each chunk that contains requested items, and does not use the cache. It then
+/// requests the ETag of the index once for the chunks that it requests at the same time: a writer stores new chunks
+/// under the names of removed chunks. If another writer has changed the directory since it was opened, reads fail with
+/// [`ErrorKind::Busy`](blosc2::ErrorKind::Busy) until [`SChunk::refresh`](blosc2::SChunk::refresh). From a server
+/// without ETags, the index itself is requested.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -69,6 +72,27 @@ impl Folder for RemoteFolder {
             names.try_filter_map(|name| async { Ok(name) }).try_collect().await
         };
         runtime::wait(names)?.map_err(failed)
+    }
+
+    /// Returns the ETag. If the server does not send ETags, returns a hash of the content.
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        let (remote, path) = (self.remote.clone(), self.path(name));
+        let meta = runtime::wait(async move { remote.store.head(&path).await })?;
+        if let Ok(meta) = meta
+            && let Some(e_tag) = meta.e_tag.filter(|e_tag| !e_tag.starts_with("W/"))
+        {
+            return Ok(Some(e_tag));
+        }
+        const PART: u64 = 8 << 20;
+        let file = self.open(name)?;
+        let size = file.size()?;
+        let (mut hasher, mut at) = (DefaultHasher::new(), 0);
+        while at < size {
+            let len = PART.min(size - at);
+            hasher.write(&file.read_vec_at(at, len)?);
+            at += len;
+        }
+        Ok(Some(format!("{size} {:x}", hasher.finish())))
     }
 
     /// Returns the [gap](Remote::gap), but at least 4097 bytes, more than the default.

@@ -152,7 +152,7 @@ pub mod repair {
 /// chunks.
 pub mod storage {
     pub use blosc2_format::ReadAt;
-    pub use blosc2_format::directory::{Folder, FolderMut};
+    pub use blosc2_format::directory::{Folder, FolderMut, file_version};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
     pub use crate::partial::PartialRead;

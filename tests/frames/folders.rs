@@ -427,3 +427,45 @@ fn a_change_that_leaves_all_sizes_is_noticed_by_other_handles() {
         assert_eq!(other.decompress_chunk::<i32>(1).unwrap(), chunks[3]);
     }
 }
+
+/// A writer that knows nothing of the reader, like another program without locking, stores another chunk in the file of
+/// a removed chunk.
+#[test]
+fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
+    let (_folder, path) = folder();
+    for change in 0..4 {
+        let path = path.with_file_name(format!("{change}"));
+        drop(filled(Place::Directory, &path, &CParams::default(), &model(3)));
+        let mut reader = SChunk::open(&path).unwrap();
+        let mut writer = options().write(true).open_folder(Folded::new(&path)).unwrap();
+        match change {
+            // The number of the removed chunk is the lowest free one.
+            0 => {
+                writer.update(0, &numbers(50)).unwrap();
+                writer.update(1, &numbers(60)).unwrap();
+            }
+            1 => {
+                writer.delete(0).unwrap();
+                writer.append(&numbers(50)).unwrap();
+            }
+            2 => drop(writer.delete(0).unwrap()),
+            _ => drop(writer.append(&numbers(50)).unwrap()),
+        }
+        for index in 0..3 {
+            match reader.decompress_chunk::<i32>(index) {
+                Ok(found) => {
+                    assert_eq!(found, numbers(index), "chunk {index} after change {change}")
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+                    assert!(error.to_string().contains("`refresh`"), "{error}");
+                }
+            }
+        }
+        assert!(reader.refresh().unwrap());
+        for index in 0..writer.nchunks() {
+            let expected = writer.decompress_chunk::<i32>(index).unwrap();
+            assert_eq!(reader.decompress_chunk::<i32>(index).unwrap(), expected);
+        }
+    }
+}

@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk};
 use blosc2_object_store::Remote;
 use blosc2_store::{Object as Container, TreeStore};
-use object_store::ObjectStore;
+use futures::stream::BoxStream;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
 
 /// An object store in memory, and one in a folder.
 fn remotes() -> (tempfile::TempDir, [Remote; 2]) {
@@ -78,6 +84,84 @@ fn directories_are_read_and_changed() {
         assert_eq!(found.read::<u16>((AxisSelection::from(rows.to_vec()), ..)).unwrap(), expected);
         let error = remote.array("x").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+}
+
+/// A writer stores another chunk in the object of a removed chunk. A reader with the old index must not return it.
+#[test]
+fn reused_objects_are_not_taken_for_the_chunks_of_an_old_index() {
+    let (_folder, [memory, local]) = remotes();
+    for remote in [memory, local, Remote::new(Arc::new(NoTags(InMemory::new())))] {
+        let items: Vec<u32> = (0..40_000).collect();
+        let builder = NDArray::builder().folder(remote.folder("dir").unwrap()).chunks([10, 100]);
+        let mut writer = builder.from_slice(&items, [400, 100]).unwrap();
+        let mut reader = remote.array("dir").unwrap();
+        assert_eq!(reader.item::<u32>([0, 0]).unwrap(), 0);
+        writer.fill((0..10, ..), 1u32).unwrap();
+        writer.fill((10..20, ..), 2u32).unwrap();
+        for rows in [0..1, 10..11, 390..391, 0..400] {
+            let found = reader.read::<u32>((rows.clone(), ..));
+            match found {
+                Ok(found) => {
+                    assert_eq!(found, items[rows.start as usize * 100..rows.end as usize * 100]);
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
+            }
+        }
+        reader.refresh().unwrap();
+        assert_eq!(reader.read::<u32>((9..11, 0)).unwrap(), [1, 2]);
+        assert_eq!(reader.read_all::<u32>().unwrap(), writer.read_all::<u32>().unwrap());
+    }
+}
+
+/// An object store that knows no ETags, and modification times of one second.
+#[derive(Debug)]
+struct NoTags(InMemory);
+
+impl std::fmt::Display for NoTags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NoTags")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for NoTags {
+    async fn put_opts(&self, to: &Path, body: PutPayload, how: PutOptions) -> Result<PutResult> {
+        self.0.put_opts(to, body, how).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        to: &Path,
+        how: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(to, how).await
+    }
+
+    async fn get_opts(&self, from: &Path, how: GetOptions) -> Result<GetResult> {
+        let mut result = self.0.get_opts(from, how).await?;
+        result.meta.e_tag = None;
+        result.meta.last_modified = Default::default();
+        Ok(result)
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.0.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {
+        self.0.copy_opts(from, to, how).await
     }
 }
 

@@ -254,6 +254,11 @@ impl storage::Folder for Folder {
         let text = |(name, ..): (OsString, Kind, u64)| name.to_string_lossy().into_owned();
         Ok(entries.into_iter().map(text).collect())
     }
+
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        let metadata = self.file(name, Access::Read)?.metadata()?;
+        Ok(Some(storage::file_version(&metadata)))
+    }
 }
 
 impl storage::FolderMut for Folder {

@@ -80,6 +80,10 @@ impl<F: Folder> Folder for Guarded<F> {
         guarded("list a folder", || self.0.names())
     }
 
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        guarded("open a file in a folder", || self.0.version(name))
+    }
+
     fn request_cost(&self) -> u64 {
         guarded("open a file in a folder", || Ok(self.0.request_cost()))
             .unwrap_or(DEFAULT_REQUEST_COST)

@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use blosc2_format::directory::{Disk, FolderMut, INDEX, chunk_name};
 use blosc2_format::frame::{Layout, Offset, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
+use parking_lot::Mutex;
 
 use super::{
-    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, around_of, missing,
+    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, around_of, missing, outdated,
     read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
@@ -60,11 +62,15 @@ pub(crate) struct Directory<F> {
     index: Option<Stamped>,
     /// The fingerprint of the index file that was last read or written.
     known: Option<u64>,
+    /// The version of the index file that was last read or written, if the directory has versions.
+    version: Option<String>,
+    /// The start of the last check of the version that has succeeded.
+    checked: Mutex<Option<Instant>>,
 }
 
 impl<F: Files> Directory<F> {
     pub(crate) fn new(files: F, safety: Safety) -> Self {
-        Self { files, safety, index: None, known: None }
+        Self { files, safety, index: None, known: None, version: None, checked: Mutex::default() }
     }
 
     fn put(&mut self, name: &str, content: &[u8], doing: &str) -> Result<()> {
@@ -90,6 +96,32 @@ impl<F: Files> Directory<F> {
         let index = self.files.open(INDEX).map_err(failed)?;
         let now = self.fingerprint(&index).map_err(failed)?;
         if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
+    }
+
+    /// Checks that the chunk files that are open contain the chunks of the index that was read. A writer that reuses the
+    /// number of a removed chunk has stored another index before.
+    fn check_version(&self) -> io::Result<()> {
+        if self.version.is_none() {
+            return Ok(());
+        }
+        let called = Instant::now();
+        let mut checked = self.checked.lock();
+        if checked.is_some_and(|start| start > called) {
+            // Another thread has checked it for this call, too.
+            return Ok(());
+        }
+        let start = Instant::now();
+        if self.files.version(INDEX)? != self.version {
+            return Err(outdated().into());
+        }
+        *checked = Some(start);
+        Ok(())
+    }
+
+    /// Records the version of the index file. Only its comparison is necessary: a failure is not one of the caller.
+    fn record_version(&mut self) {
+        self.version = self.files.version(INDEX).ok().flatten();
+        *self.checked.get_mut() = None;
     }
 
     /// Returns the fingerprint of an index file; `None` if it has no header. In a custom directory, which no claim
@@ -125,6 +157,8 @@ impl<F: Files> Store for Directory<F> {
         verify: bool,
         doing: &str,
     ) -> Result<Option<Outline>> {
+        // If the file changes after this, reads of chunks fail until it is read again.
+        self.record_version();
         let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
         let mut index = Stamped::new(F::storage(index));
         index.stamp = Stamp::of(&*index.storage, doing)?;
@@ -154,7 +188,9 @@ impl<F: Files> Store for Directory<F> {
             io::ErrorKind::InvalidData => missing(&error.to_string()).at(self.path_of(&name)),
             _ => self.failed(&name, super::READ, error),
         };
-        let file = self.files.open(&name).map_err(failed)?;
+        let opened = self.files.open(&name);
+        self.check_version().map_err(|error| self.failed(INDEX, super::READ, error))?;
+        let file = opened.map_err(failed)?;
         let size = file.size().map_err(failed)?;
         Ok(Located::Stored(Source::File(Box::new(file)), 0, size))
     }
@@ -207,6 +243,7 @@ impl<F: Files> Store for Directory<F> {
             }
         }
         self.known = known;
+        self.record_version();
         Ok(())
     }
 
@@ -217,7 +254,8 @@ impl<F: Files> Store for Directory<F> {
     fn stored_bytes(&self) -> u64 {
         let size = |name: &String| self.files.open(name)?.size();
         let names = self.files.names().unwrap_or_default();
-        names.iter().filter_map(|name| size(name).ok()).sum()
+        // A custom directory can state any sizes.
+        names.iter().filter_map(|name| size(name).ok()).fold(0, u64::saturating_add)
     }
 
     fn sync(&mut self) -> io::Result<()> {

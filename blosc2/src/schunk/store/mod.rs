@@ -438,8 +438,7 @@ impl Stamped {
         if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
             return Ok(());
         }
-        let detail = "another handle or program has changed it since it was opened: call `refresh` to read it again";
-        Err(Error::new(ErrorKind::Busy, READ, detail).into())
+        Err(outdated().into())
     }
 }
 
@@ -464,6 +463,12 @@ impl ReadAt for Stamped {
     fn request_cost(&self) -> u64 {
         self.storage.request_cost()
     }
+}
+
+/// The error of a read whose index no longer describes the stored chunks.
+fn outdated() -> Error {
+    let detail = "another handle or program has changed it since it was opened: call `refresh` to read it again";
+    Error::new(ErrorKind::Busy, READ, detail)
 }
 
 /// The error of a frame that another handle or program has changed since the last read or write of this handle.
