@@ -29,18 +29,27 @@ pub trait ReadAt {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Returns the `len` bytes at `offset`. The default implementation compares the range with the
-    /// size of the source before it allocates memory.
+    /// size of the source before it allocates memory. It reads a long range in parts, because a
+    /// source can state a size that it does not have.
     ///
     /// # Errors
-    /// Fails with the errors of [`size`](Self::size) and [`read_exact_at`](Self::read_exact_at).
+    /// Fails with the errors of [`size`](Self::size) and [`read_exact_at`](Self::read_exact_at),
+    /// and with [`ErrorKind::OutOfMemory`].
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         let size = self.size()?;
         if offset.checked_add(len).is_none_or(|end| end > size) {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let len = usize::try_from(len).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
-        let mut buffer = vec![0; len];
+        let mut buffer = vec![0; len.min(PART)];
         self.read_exact_at(offset, &mut buffer)?;
+        while buffer.len() < len {
+            let done = buffer.len();
+            let part = (len - done).min(done);
+            buffer.try_reserve_exact(part).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+            buffer.resize(done + part, 0);
+            self.read_exact_at(offset + done as u64, &mut buffer[done..])?;
+        }
         Ok(buffer)
     }
 
@@ -69,6 +78,9 @@ pub trait ReadAt {
         DEFAULT_REQUEST_COST
     }
 }
+
+/// The bytes that [`ReadAt::read_vec_at`] allocates before it has read some of them.
+const PART: usize = 64 << 20;
 
 /// The default of [`ReadAt::request_cost`], in bytes.
 pub const DEFAULT_REQUEST_COST: u64 = 4096;

@@ -19,6 +19,11 @@ use crate::work::Work;
 
 /// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
 const TAIL: u64 = 1 << 20;
+/// The start of the end record, and the most bytes of the record with its comment, which end the file.
+const END: &[u8] = b"PK\x05\x06";
+const END_ROOM: usize = 22 + u16::MAX as usize;
+/// The maximum number of bytes that opening reads, whatever the size of the file is: enough for about a million members.
+const MOST: u64 = 256 << 20;
 
 /// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
@@ -33,7 +38,7 @@ pub(crate) struct Archive {
 
 impl Archive {
     pub(crate) fn open(source: Source) -> Result<Self> {
-        let reader = Reader::new(Arc::clone(&source)).map_err(failed)?;
+        let reader = Reader::new(Arc::clone(&source)).map_err(|error| of_zip(error.into()))?;
         let opening = Arc::clone(&reader.opening);
         let zip = ZipArchive::new(reader).map_err(of_zip)?;
         *opening.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -134,8 +139,9 @@ impl Archive {
                 break;
             }
             let name = ENTRY.name(&*self.source, at, &entry).map_err(failed)?;
-            at += ENTRY.len
-                + ENTRY.lengths.iter().map(|&length| number_at(&entry, length)).sum::<u64>();
+            let lengths = ENTRY.lengths.iter().map(|&length| number_at(&entry, length));
+            // Beyond the end, the loop ends.
+            at = at.saturating_add(ENTRY.len + lengths.sum::<u64>());
             if let Some(name) = names.replace(name) {
                 duplicates.insert(String::from_utf8_lossy(&name).into_owned());
             }
@@ -197,7 +203,7 @@ const ENTRY: Named<3> = Named { magic: b"PK\x01\x02", len: 46, lengths: [28, 30,
 impl<const N: usize> Named<N> {
     /// The name after a header that starts at an offset.
     fn name(&self, source: &dyn ReadAt, offset: u64, header: &[u8]) -> io::Result<Vec<u8>> {
-        source.read_vec_at(offset + self.len, number_at(header, self.lengths[0]))
+        source.read_vec_at(offset.saturating_add(self.len), number_at(header, self.lengths[0]))
     }
 }
 
@@ -226,7 +232,9 @@ fn of_zip(error: zip::result::ZipError) -> Error {
             io::ErrorKind::UnexpectedEof => {
                 Error::new(ErrorKind::InvalidData, DOING, "the file is truncated")
             }
-            io::ErrorKind::QuotaExceeded => Error::new(ErrorKind::InvalidData, DOING, error),
+            io::ErrorKind::InvalidData | io::ErrorKind::QuotaExceeded => {
+                Error::new(ErrorKind::InvalidData, DOING, error)
+            }
             _ => failed(error),
         },
         error => Error::new(ErrorKind::InvalidData, DOING, error),
@@ -454,7 +462,14 @@ impl Reader {
         let size = source.size()?;
         let len = size.min(TAIL);
         let tail = source.read_vec_at(size - len, len)?;
-        let opening = Opening { tail, left: (16 << 20) + 64 * size };
+        let last = &tail[tail.len().saturating_sub(END_ROOM)..];
+        if !last.windows(END.len()).any(|bytes| bytes == END) {
+            // The library would search the whole file, which a server can state to be of any size.
+            let detail = "it has no end record: it is truncated, or not a zip file";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, detail));
+        }
+        let left = (16 << 20) + size.saturating_mul(64).min(MOST);
+        let opening = Opening { tail, left };
         Ok(Self { source, size, position: 0, opening: Arc::new(Mutex::new(Some(opening))) })
     }
 }

@@ -7,3 +7,4 @@ mod bad_input;
 mod chunks;
 mod frames;
 mod malformed;
+mod sizes;
