@@ -10,6 +10,10 @@ const READ: &str = "read an object";
 
 /// A failure that this crate describes itself. The crate `object_store` passes it on as the source of its errors.
 #[derive(Debug)]
+#[cfg_attr(
+    not(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http")),
+    allow(dead_code, reason = "only the client for servers creates it")
+)]
 pub(crate) enum Fault {
     /// The object has no bytes, so that no range of it can be requested. With its ETag.
     Empty(Option<String>),

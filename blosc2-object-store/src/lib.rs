@@ -41,7 +41,10 @@
 //! - During a large read, the next part is requested while a part is decompressed.
 //! - Iterators over chunks, and computations ([`blosc2::compute`]), request chunks or parts of chunks sequentially on
 //!   each thread. Before a computation on a small array, read the complete array.
-//! - In a directory (sparse frame), each chunk takes one or two requests. Up to 16 chunks are requested concurrently.
+//! - In a directory (sparse frame), each chunk takes one or two requests. Up to 16 chunks are requested concurrently;
+//!   one more request then checks that the index is unchanged.
+//! - From an HTTP server that ignores ranges, the object is downloaded once when it is opened, up to a
+//!   [limit](Remote::from_url).
 //! - [`Remote::cache`] sets the size of the cache of compressed bytes from small reads. [`NDArray::set_cache`] sets the
 //!   size of the cache of decompressed blocks.
 //!

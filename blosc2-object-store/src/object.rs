@@ -114,6 +114,10 @@ impl Version {
 
 /// All bytes of an object, in the extensions of a response: the server has ignored the requested range.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http")),
+    allow(dead_code, reason = "only the client for servers creates it")
+)]
 pub(crate) struct Whole(pub(crate) Bytes);
 
 /// What a request sends to the reading thread.

@@ -196,16 +196,18 @@ impl Remote {
     pub fn schunk(&self, path: impl AsRef<str>) -> Result<SChunk> {
         let path = path.as_ref();
         let options = OpenOptions::new();
-        let opened = match self.object(path) {
-            Ok(object) => options.open_storage(ReadOnly::new(object)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let opened =
+            self.object(path).and_then(|object| options.open_storage(ReadOnly::new(object)));
+        let opened = match opened {
+            // An HTTP server can respond with a list of the files of a directory.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
                 // The error of a missing object is clearer than that of a missing index.
                 match self.object(format!("{}/{INDEX}", path.trim_end_matches('/'))) {
                     Ok(_) => options.open_folder(self.folder(path)?),
                     Err(_) => Err(error),
                 }
             }
-            Err(error) => Err(error),
+            opened => opened,
         };
         opened.map_err(|error| error.at(self.name(path)))
     }
@@ -244,13 +246,12 @@ impl Remote {
     /// Fails with the errors of [`schunk`](Self::schunk) and of [`blosc2_store::Object::open_source`].
     pub fn container(&self, path: impl AsRef<str>) -> Result<Container> {
         let path = path.as_ref();
-        let opened = match self.object(path) {
-            Ok(object) => Container::open_source(object),
+        let opened = match self.object(path).and_then(Container::open_source) {
             // It can be a directory.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Container::from_schunk(self.schunk(path)?)
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
+                self.schunk(path).map_err(|_| error).and_then(Container::from_schunk)
             }
-            Err(error) => Err(error),
+            opened => opened,
         };
         opened.map_err(|error| error.at(self.name(path)))
     }

@@ -1,10 +1,11 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
+use blosc2::storage::ReadAt;
 use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
 use blosc2_object_store::Remote;
 
 use crate::data::{self, within_a_minute};
-use crate::servers::{BUCKET, Nginx, S3, run_python, write};
+use crate::servers::{BUCKET, Nginx, PlainServer, S3, run_python, write};
 
 const SHAPE: [u64; 2] = [8192, 8192];
 const CHUNKS: [u64; 2] = [128, 8192];
@@ -31,6 +32,66 @@ fn a_box_of_a_large_array_takes_five_requests_at_most() {
     let array = s3.remote().array("x/a.b2nd").unwrap();
     assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
     assert!(array.read_all::<f32>().unwrap() == items);
+}
+
+#[test]
+fn files_on_the_server_of_python_are_read() {
+    within_a_minute(|| {
+        let server = PlainServer::start();
+        let (frame, items) = data::array([1024, 1024], [128, 1024], [16, 1024]);
+        write(server.files(), "a b.b2nd", &frame);
+        write(server.files(), "empty", b"");
+        let no_options = [("", ""); 0];
+        let (remote, path) = Remote::from_url(&server.url("a%20b.b2nd?x=1"), no_options).unwrap();
+        assert!(remote.array(path).unwrap().read_all::<f32>().unwrap() == items);
+        assert_eq!(remote.object("empty").unwrap().size().unwrap(), 0);
+        assert_eq!(remote.array("none").unwrap_err().kind(), ErrorKind::NotFound);
+        let url = server.url("a%20b.b2nd");
+        let (remote, path) = Remote::from_url(&url, [("download_limit", "1MiB")]).unwrap();
+        let error = remote.array(path).unwrap_err().to_string();
+        assert!(error.contains("download_limit") && error.contains(&url), "{error}");
+
+        // A directory. The server knows no ETags, so the content of the index is compared.
+        let path = server.files().join("dir.b2nd");
+        let builder = NDArray::builder().directory(&path).chunks([10, 100]);
+        let mut writer = builder.from_fn([100, 100], |[row, _]| row as u16).unwrap();
+        let mut reader = remote.array("dir.b2nd").unwrap();
+        assert_eq!(reader.read::<u16>((9..11, 5)).unwrap(), [9, 10]);
+        writer.fill((0..10, ..), 1u16).unwrap();
+        writer.fill((10..20, ..), 2u16).unwrap();
+        for row in [0u64, 10, 50] {
+            match reader.read::<u16>((row, 5)) {
+                Ok(found) => assert_eq!(found, [row as u16]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
+            }
+        }
+        reader.refresh().unwrap();
+        assert_eq!(reader.read::<u16>((9..11, 5)).unwrap(), [1, 2]);
+    });
+}
+
+/// A presigned URL is valid for `GET` only.
+#[test]
+fn presigned_urls_are_read() {
+    within_a_minute(|| {
+        let s3 = S3::start();
+        let array = NDArray::builder().chunks(1000).arange(0i64, 100_000, 1).unwrap();
+        s3.remote().save("a/b c.b2nd", array.schunk(), false).unwrap();
+        let program = "
+import sys
+import boto3
+client = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1',
+                      aws_access_key_id='key', aws_secret_access_key='secret')
+params = {'Bucket': sys.argv[2], 'Key': 'a/b c.b2nd'}
+print(client.generate_presigned_url('get_object', Params=params))
+";
+        let url = run_python(program, &[&s3.endpoint(), BUCKET]);
+        let url = url.trim();
+        assert!(url.contains("Signature="), "{url}");
+        let (remote, path) = Remote::from_url(url, [("", ""); 0]).unwrap();
+        let found = remote.array(path).unwrap();
+        assert_eq!(found.read_all::<i64>().unwrap(), array.read_all::<i64>().unwrap());
+    });
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub(crate) struct Faults {
     pub(crate) encodes_ranges: bool,
     /// Sends this header `Content-Range`.
     pub(crate) content_range: Option<String>,
+    /// Sends ranges of an object of zeros of this size, whatever it has.
+    pub(crate) size: Option<u64>,
     /// The query that requests need. Without it, a page repeats the query.
     pub(crate) query: Option<&'static str>,
     /// The header `Authorization` that requests need.
@@ -223,6 +225,14 @@ fn respond(
             || faults.ignores_whole_ranges && is_whole(range)
             || faults.encoding.is_some() && !faults.encodes_ranges
     };
+    if let (Some(size), Some(range)) = (faults.size, &range) {
+        let end = range.end.min(size);
+        let body = vec![0; end.saturating_sub(range.start) as usize];
+        headers +=
+            &format!("content-range: bytes {}-{}/{size}\r\n", range.start, end.wrapping_sub(1));
+        send("206 Partial Content", &headers, &body, body.len())?;
+        return Ok(true);
+    }
     if range.is_some() && faults.refuses_ranges {
         send("416 Range Not Satisfiable", "", b"", 0)?;
         return Ok(true);

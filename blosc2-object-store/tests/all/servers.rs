@@ -98,6 +98,35 @@ impl Nginx {
     }
 }
 
+/// Python's `http.server`, which ignores ranges, with a folder.
+#[derive(Debug)]
+pub(crate) struct PlainServer {
+    _process: Process,
+    folder: TempDir,
+    port: u16,
+}
+
+impl PlainServer {
+    pub(crate) fn start() -> Self {
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let mut command = Command::new(python());
+        command.args(["-m", "http.server", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.arg("--directory").arg(folder.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process(command.spawn().expect("Python's server runs"));
+        wait_for(port);
+        Self { _process: process, folder, port }
+    }
+
+    pub(crate) fn files(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+}
+
 /// An S3 server with a bucket, in Python.
 #[derive(Debug)]
 pub(crate) struct S3 {

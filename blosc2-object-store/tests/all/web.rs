@@ -331,6 +331,40 @@ fn errors_name_the_host_and_the_cause() {
     });
 }
 
+/// A server that has objects of any size.
+#[test]
+fn ranges_of_huge_objects_are_read() {
+    within_a_minute(|| {
+        let (server, ..) = start();
+        let url = server.url("large.b2nd");
+        for size in [1, 65_536, 65_537, 1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX] {
+            server.set(Faults { size: Some(size), ..Faults::default() });
+            for cache in [0, 32 << 20] {
+                let (remote, path) = Remote::from_url(&url, QUICK).unwrap();
+                let remote = remote.cache(cache);
+                let object = remote.object(&path).unwrap();
+                assert_eq!(object.size().unwrap(), size);
+                for start in [0, size / 2, size.saturating_sub(100_000), size - 1] {
+                    let len = (size - start).min(90_000);
+                    assert_eq!(object.read_vec_at(start, len).unwrap(), vec![0; len as usize]);
+                    // Two ranges that do not share a request, and one that is outside.
+                    let (mut first, mut second) = ([1], [1]);
+                    let middle = size / 3;
+                    object
+                        .read_ranges_at(&mut [(start, &mut first), (middle, &mut second)])
+                        .unwrap();
+                    assert_eq!([first, second], [[0], [0]]);
+                }
+                for start in [size, size - 1, u64::MAX, u64::MAX - 1] {
+                    assert!(object.read_exact_at(start, &mut [0; 2]).is_err());
+                }
+                assert!(remote.array(&path).is_err() && remote.tree_store(&path).is_err());
+                assert!(remote.container(&path).is_err());
+            }
+        }
+    });
+}
+
 /// All lengths that a server states in its answers, with values near 2^63 and 2^64.
 #[test]
 fn stated_lengths_do_not_overflow() {

@@ -49,7 +49,9 @@ impl SChunk {
     /// [locking](crate::OpenOptions::locking), each read also refreshes the handle after a change by another program
     /// that locks the file. In both cases, `refresh` is needed only to update sizes, counts and metalayers.
     ///
-    /// Without locking, `refresh` is needed to read the changes of another program. The caller must ensure that the
+    /// Without locking, `refresh` is needed to read the changes of another program. In a directory (sparse frame), reads
+    /// of stored chunks fail with [`ErrorKind::Busy`] after such a change, because the other program may have stored
+    /// other chunks under the names of removed chunks. The caller must ensure that the
     /// other program is not writing at the same time. In two cases `refresh` returns `false` although the frame has
     /// changed and reads return the new data:
     /// - a chunk was overwritten at its old offset, and the length of the frame has not changed;
