@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blosc2::{CParams, Codec, Filter, SplitMode};
-use serde::Deserialize;
 use serde_json::json;
 use zarrs::array::codec::api::{
     self as api, CodecPluginV2, CodecPluginV3, CodecTraitsV2, CodecTraitsV3,
@@ -15,15 +14,9 @@ use zarrs::plugin::{PluginCreateError, ZarrVersion};
 
 use crate::codec::impl_codec;
 use crate::coder::Coder;
+use crate::fields::{CODECS, Fields};
 
 /// The names and codes of imagecodecs; the first name of each value is written.
-const CODECS: [(&str, i64, Codec); 5] = [
-    ("blosclz", 0, Codec::BloscLz),
-    ("lz4", 1, Codec::Lz4),
-    ("lz4hc", 2, Codec::Lz4Hc),
-    ("zlib", 4, Codec::Zlib),
-    ("zstd", 5, Codec::Zstd),
-];
 const FILTERS: [(&str, i64, &[Filter]); 5] = [
     ("nofilter", 0, &[]),
     ("noshuffle", 0, &[]),
@@ -60,9 +53,10 @@ const SPLITS: [(&str, i64, SplitMode); 4] = [
 /// | `splitmode` | `auto` |
 /// | `typesize` | 1; see the [limits](crate#limits) |
 /// | `blocksize` | an automatic size |
-/// | `numthreads` | the field is ignored |
+/// | `numthreads` and other fields | are ignored |
 ///
-/// Reading a configuration accepts names in upper or lower case, and the numeric codes of imagecodecs.
+/// Reading a configuration accepts names in upper or lower case, the numeric codes of imagecodecs, and the names
+/// `cname` and `clevel` for `compressor` and `level`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -118,18 +112,19 @@ impl Blosc2Codec {
         &self.params
     }
 
-    fn from_settings(settings: Settings) -> Result<Self, PluginCreateError> {
-        let codec = find("compressor", settings.compressor, &CODECS)?;
-        let filters = find("shuffle", settings.shuffle, &FILTERS)?;
-        let split = find("splitmode", settings.splitmode, &SPLITS)?;
+    fn from_fields(fields: &Configuration) -> Result<Self, PluginCreateError> {
+        let fields = Fields { codec: "imagecodecs_blosc2", fields };
+        let codec = fields.choice(&["compressor", "cname"], &CODECS)?;
+        let filters = fields.choice(&["shuffle"], &FILTERS)?;
+        let split = fields.choice(&["splitmode"], &SPLITS)?;
         let mut params = CParams::new()
             .codec(codec.unwrap_or(Codec::Zstd))
-            .level(settings.level.unwrap_or(1))
+            .level(fields.level(&["level", "clevel"])?.unwrap_or(1))
             .filters(filters.unwrap_or(&[Filter::Shuffle]))
             .split(split.unwrap_or(SplitMode::Auto));
-        params.typesize = settings.typesize.filter(|&typesize| typesize > 0);
+        params.typesize = fields.size("typesize")?;
         let least = params.typesize.unwrap_or(1);
-        params.blocksize = settings.blocksize.filter(|&size| size > 0).map(|size| size.max(least));
+        params.blocksize = fields.size("blocksize")?.map(|size| size.max(least));
         Self::new(params)
     }
 
@@ -168,58 +163,15 @@ inventory::submit! {
 
 impl CodecTraitsV3 for Blosc2Codec {
     fn create(metadata: &MetadataV3) -> Result<api::Codec, PluginCreateError> {
-        let codec = Self::from_settings(metadata.to_typed_configuration()?)?;
+        let none = Configuration::default();
+        let codec = Self::from_fields(metadata.configuration().unwrap_or(&none))?;
         Ok(api::Codec::BytesToBytes(Arc::new(codec)))
     }
 }
 
 impl CodecTraitsV2 for Blosc2Codec {
     fn create(metadata: &MetadataV2) -> Result<api::Codec, PluginCreateError> {
-        let codec = Self::from_settings(metadata.to_typed_configuration()?)?;
+        let codec = Self::from_fields(metadata.configuration())?;
         Ok(api::Codec::BytesToBytes(Arc::new(codec)))
     }
-}
-
-/// The configuration of imagecodecs.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Settings {
-    level: Option<u8>,
-    compressor: Option<Name>,
-    shuffle: Option<Name>,
-    splitmode: Option<Name>,
-    typesize: Option<usize>,
-    blocksize: Option<usize>,
-    #[serde(rename = "numthreads")]
-    _numthreads: Option<i64>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Name {
-    Code(i64),
-    Name(String),
-}
-
-fn find<T: Copy>(
-    field: &str,
-    name: Option<Name>,
-    known: &[(&str, i64, T)],
-) -> Result<Option<T>, PluginCreateError> {
-    let Some(name) = name else { return Ok(None) };
-    let found = known.iter().find(|(each, code, _)| match &name {
-        Name::Code(name) => name == code,
-        Name::Name(name) => name.eq_ignore_ascii_case(each),
-    });
-    found.map(|entry| Some(entry.2)).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|entry| entry.0).collect();
-        let (names, found) = (
-            names.join(", "),
-            match name {
-                Name::Code(code) => code.to_string(),
-                Name::Name(name) => name,
-            },
-        );
-        format!("codec imagecodecs_blosc2: expected a {field} of {names}, found {found}").into()
-    })
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use blosc2::{CParams, Codec, Filter, SplitMode};
 use blosc2_format::chunk::MAX_BLOCKSIZE;
-use serde::Deserialize;
 use serde_json::json;
 use zarrs::array::codec::api::{
     self as api, CodecPluginV2, CodecPluginV3, CodecTraitsV2, CodecTraitsV3,
@@ -16,12 +15,13 @@ use zarrs::plugin::{PluginCreateError, ZarrVersion};
 
 use crate::codec::impl_codec;
 use crate::coder::Coder;
+use crate::fields::{CODECS, Fields};
 
 /// The largest typesize with which C-Blosc splits blocks.
 const MAX_SPLIT: usize = 16;
 
 /// The name under which zarr-python stores the codec of numcodecs in arrays of Zarr V3.
-const NUMCODECS: &str = "numcodecs.blosc";
+pub(crate) const NUMCODECS: &str = "numcodecs.blosc";
 
 /// The codec `blosc` of Zarr V2 and V3. Each encoded chunk is a Blosc1 chunk. numcodecs and zarr-python write the same
 /// format.
@@ -34,8 +34,10 @@ const NUMCODECS: &str = "numcodecs.blosc";
 /// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`. Arrays with the compressor `snappy` cannot be
 /// opened.
 ///
-/// In metadata of Zarr V2, the typesize is optional. Python does not write the typesize: see the
-/// [limits](crate#limits).
+/// Reading metadata needs no field, and accepts the forms of other writers: see [other
+/// writers](crate#metadata-of-other-writers). The defaults of missing fields are those of numcodecs (`lz4`, level 5,
+/// `shuffle`) for `numcodecs.blosc` and in Zarr V2, and those of zarr-python (`zstd`, level 5), with `noshuffle`, in
+/// Zarr V3. The default typesize is 1. Python does not write the typesize in Zarr V2: see the [limits](crate#limits).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -93,28 +95,26 @@ impl BloscCodec {
         &self.params
     }
 
-    fn from_settings(settings: Settings) -> Result<Self, PluginCreateError> {
-        let codec = match settings.cname {
-            Cname::Blosclz => Codec::BloscLz,
-            Cname::Lz4 => Codec::Lz4,
-            Cname::Lz4hc => Codec::Lz4Hc,
-            Cname::Zlib => Codec::Zlib,
-            Cname::Zstd => Codec::Zstd,
+    /// Creates a codec from the fields of its configuration. `cname` and `filter` are the defaults.
+    fn from_fields(
+        fields: &Configuration,
+        cname: Codec,
+        filter: Shuffle,
+    ) -> Result<Self, PluginCreateError> {
+        let fields = Fields { codec: "blosc", fields };
+        let typesize = fields.size("typesize")?;
+        let filters: &[Filter] = match fields.choice(&["shuffle"], &SHUFFLES)?.unwrap_or(filter) {
+            Shuffle::None => &[],
+            Shuffle::Bits => &[Filter::Bitshuffle],
+            Shuffle::Auto if typesize.unwrap_or(1) == 1 => &[Filter::Bitshuffle],
+            Shuffle::Bytes | Shuffle::Auto => &[Filter::Shuffle],
         };
-        let filters: &[Filter] = match settings.shuffle {
-            0 => &[],
-            1 => &[Filter::Shuffle],
-            2 => &[Filter::Bitshuffle],
-            -1 if settings.typesize.unwrap_or(1) == 1 => &[Filter::Bitshuffle],
-            -1 => &[Filter::Shuffle],
-            other => {
-                let detail = format!("codec blosc: expected a shuffle from -1 to 2, found {other}");
-                return Err(detail.into());
-            }
-        };
-        let mut params = CParams::new().codec(codec).level(settings.clevel).filters(filters);
-        params.typesize = settings.typesize.filter(|&typesize| typesize > 0);
-        params.blocksize = Some(settings.blocksize).filter(|&blocksize| blocksize > 0);
+        let mut params = CParams::new()
+            .codec(fields.choice(&["cname"], &CODECS)?.unwrap_or(cname))
+            .level(fields.level(&["clevel"])?.unwrap_or(5))
+            .filters(filters);
+        params.typesize = typesize;
+        params.blocksize = fields.size("blocksize")?;
         Self::new(params)
     }
 
@@ -128,7 +128,7 @@ impl BloscCodec {
         };
         let shuffle = match version {
             ZarrVersion::V2 => json!(shuffle),
-            ZarrVersion::V3 => json!(SHUFFLES[shuffle]),
+            ZarrVersion::V3 => json!(SHUFFLES[shuffle].0),
         };
         let mut fields = serde_json::Map::new();
         fields.insert("cname".into(), json!(params.codec.to_string()));
@@ -158,34 +158,44 @@ inventory::submit! {
 
 impl CodecTraitsV3 for BloscCodec {
     fn create(metadata: &MetadataV3) -> Result<api::Codec, PluginCreateError> {
-        let settings = if metadata.name() == NUMCODECS {
-            metadata.to_typed_configuration::<Numcodecs>()?.into()
-        } else {
-            metadata.to_typed_configuration::<Registered>()?.try_into()?
+        let none = Configuration::default();
+        let fields = metadata.configuration().unwrap_or(&none);
+        let codec = match metadata.name() {
+            NUMCODECS => Self::from_fields(fields, Codec::Lz4, Shuffle::Bytes)?,
+            _ => Self::from_fields(fields, Codec::Zstd, Shuffle::None)?,
         };
-        Ok(api::Codec::BytesToBytes(Arc::new(Self::from_settings(settings)?)))
+        Ok(api::Codec::BytesToBytes(Arc::new(codec)))
     }
 }
 
 impl CodecTraitsV2 for BloscCodec {
     fn create(metadata: &MetadataV2) -> Result<api::Codec, PluginCreateError> {
-        let settings = metadata.to_typed_configuration::<Numcodecs>()?.into();
-        Ok(api::Codec::BytesToBytes(Arc::new(Self::from_settings(settings)?)))
+        let codec = Self::from_fields(metadata.configuration(), Codec::Lz4, Shuffle::Bytes)?;
+        Ok(api::Codec::BytesToBytes(Arc::new(codec)))
     }
 }
 
-/// The names of the shuffles 0, 1 and 2.
-const SHUFFLES: [&str; 3] = ["noshuffle", "shuffle", "bitshuffle"];
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Cname {
-    Blosclz,
-    Lz4,
-    Lz4hc,
-    Zlib,
-    Zstd,
+/// The value of the field `shuffle`.
+#[derive(Debug, Clone, Copy)]
+enum Shuffle {
+    None,
+    Bytes,
+    Bits,
+    /// The typesize decides.
+    Auto,
 }
+
+/// The names of the shuffles in Zarr V3, and their codes in Zarr V2. The other names are those of drafts of Zarr V3 and
+/// of numcodecs.
+const SHUFFLES: [(&str, i64, Shuffle); 7] = [
+    ("noshuffle", 0, Shuffle::None),
+    ("shuffle", 1, Shuffle::Bytes),
+    ("bitshuffle", 2, Shuffle::Bits),
+    ("autoshuffle", -1, Shuffle::Auto),
+    ("none", 0, Shuffle::None),
+    ("byte", 1, Shuffle::Bytes),
+    ("bit", 2, Shuffle::Bits),
+];
 
 /// The block size that C-Blosc chooses.
 fn automatic(params: &CParams, typesize: usize, splits: bool) -> usize {
@@ -201,81 +211,4 @@ fn automatic(params: &CParams, typesize: usize, splits: bool) -> usize {
         _ => base * 8,
     };
     if splits { (size.min(256 << 10) * typesize).clamp(64 << 10, 1 << 20) } else { size }
-}
-
-/// The values of a configuration.
-#[derive(Debug)]
-struct Settings {
-    cname: Cname,
-    clevel: u8,
-    shuffle: i64,
-    typesize: Option<usize>,
-    blocksize: usize,
-}
-
-/// The configuration in Zarr V3.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Registered {
-    cname: Cname,
-    clevel: u8,
-    shuffle: Option<String>,
-    typesize: Option<usize>,
-    #[serde(default)]
-    blocksize: usize,
-}
-
-impl TryFrom<Registered> for Settings {
-    type Error = PluginCreateError;
-
-    fn try_from(found: Registered) -> Result<Self, PluginCreateError> {
-        let Registered { cname, clevel, shuffle, typesize, blocksize } = found;
-        let name = shuffle.as_deref().unwrap_or(SHUFFLES[0]);
-        let Some(shuffle) = SHUFFLES.iter().position(|each| *each == name) else {
-            let names = SHUFFLES.join(", ");
-            return Err(format!("codec blosc: expected a shuffle of {names}, found {name}").into());
-        };
-        if shuffle > 0 && typesize.unwrap_or(0) == 0 {
-            return Err(format!(
-                "codec blosc: expected a typesize of at least 1 for the shuffle {name}, found {}",
-                typesize.map_or("none".to_owned(), |typesize| typesize.to_string())
-            )
-            .into());
-        }
-        Ok(Self { cname, clevel, shuffle: shuffle as i64, typesize, blocksize })
-    }
-}
-
-/// The configuration of numcodecs, with its defaults.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Numcodecs {
-    #[serde(default = "lz4")]
-    cname: Cname,
-    #[serde(default = "level")]
-    clevel: u8,
-    #[serde(default = "byte_shuffle")]
-    shuffle: i64,
-    typesize: Option<usize>,
-    #[serde(default)]
-    blocksize: usize,
-}
-
-fn lz4() -> Cname {
-    Cname::Lz4
-}
-
-fn level() -> u8 {
-    5
-}
-
-fn byte_shuffle() -> i64 {
-    1
-}
-
-impl From<Numcodecs> for Settings {
-    fn from(found: Numcodecs) -> Self {
-        let Numcodecs { cname, clevel, shuffle, typesize, blocksize } = found;
-        Self { cname, clevel, shuffle, typesize, blocksize }
-    }
 }

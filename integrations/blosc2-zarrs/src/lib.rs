@@ -5,7 +5,9 @@ mod blosc2_codec;
 mod blosc_codec;
 mod codec;
 mod coder;
+mod fields;
 mod partial;
+mod standard;
 
 use std::sync::Once;
 
@@ -17,6 +19,7 @@ use zarrs::plugin::{ExtensionAliasesV2, ExtensionAliasesV3};
 
 pub use crate::blosc_codec::BloscCodec;
 pub use crate::blosc2_codec::Blosc2Codec;
+pub use crate::standard::standardize;
 
 /// Registers both codecs in the run-time registry of `zarrs`. This registry has precedence over the codecs that `zarrs`
 /// finds without registration, because they are linked into the program. Further calls have no effect.

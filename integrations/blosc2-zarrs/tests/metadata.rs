@@ -61,7 +61,7 @@ fn blosc_is_converted_between_the_versions() {
         auto["id"] = json!("blosc");
         assert_eq!(found(auto), Ok(blosc(shuffle, typesize)));
     }
-    // The defaults of numcodecs, and of Zarr V3.
+    // The defaults of numcodecs, and of Zarr V3, in which zarr-python writes all fields.
     let defaults = json!({
         "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 1, "blocksize": 0
     });
@@ -86,18 +86,210 @@ fn wrong_metadata_of_blosc_are_errors() {
     let wrong = |key: &str, value: Value| {
         let mut metadata = blosc("shuffle", 4);
         metadata[key] = value;
-        v3("blosc", metadata).unwrap_err()
+        let mut v2 = metadata.clone();
+        v2["id"] = json!("blosc");
+        let error = v3("blosc", metadata).unwrap_err();
+        assert_eq!(from_v2(v2).unwrap_err(), error);
+        error
     };
-    assert!(wrong("cname", json!("snappy")).contains("unknown variant `snappy`"));
-    assert!(wrong("clevel", json!(10)).contains("the level has to be from 0 to 9, got 10"));
-    assert!(wrong("shuffle", json!(1)).contains("invalid type"));
-    assert!(wrong("shuffle", json!("x")).contains("shuffle, bitshuffle, found x"));
-    assert!(wrong("typesize", json!(0)).contains("expected a typesize of at least 1"));
-    assert!(wrong("typesize", json!(null)).contains("shuffle shuffle, found none"));
-    assert!(wrong("blocksize", json!(-1)).contains("invalid value"));
-    assert!(wrong("extra", json!(1)).contains("unknown field `extra`"));
-    let error = from_v2(json!({"id": "blosc", "shuffle": 3})).unwrap_err();
-    assert!(error.contains("expected a shuffle from -1 to 2, found 3"), "{error}");
+    let error = wrong("cname", json!("snappy"));
+    let expected = "codec blosc: expected cname to be blosclz (0), lz4 (1), lz4hc (2), zlib (4), \
+        zstd (5), found \"snappy\"";
+    assert_eq!(error, expected);
+    for level in [json!(10), json!(-1), json!(266), json!("x"), json!(1.5), json!([])] {
+        let error = wrong("clevel", level.clone());
+        assert_eq!(
+            error,
+            format!("codec blosc: expected clevel to be an integer from 0 to 9, found {level}")
+        );
+    }
+    assert!(wrong("shuffle", json!("x")).ends_with("found \"x\""));
+    assert!(wrong("shuffle", json!(3)).ends_with("found 3"));
+    assert!(wrong("shuffle", json!({})).contains("expected shuffle to be noshuffle (0), shuffle"));
+    assert!(
+        wrong("typesize", json!("i4"))
+            .ends_with("expected typesize to be an integer, found \"i4\"")
+    );
+    assert!(wrong("blocksize", json!(0.5)).ends_with("found 0.5"));
+}
+
+/// The fields of a configuration in the forms of other writers, and the standard form of the field in Zarr V3 for items
+/// of 4 bytes. `null` for a missing field means the default.
+fn forms() -> Vec<(&'static str, Value, Value)> {
+    let mut forms = vec![
+        // n5-zarr and n5-blosc (Fiji), and other fields.
+        ("nthreads", json!(1), Value::Null),
+        ("numthreads", json!(0), Value::Null),
+        ("id", json!("blosc"), Value::Null),
+        ("x", json!({"y": [null]}), Value::Null),
+        // Numbers of writers that have only one type of numbers, and text.
+        ("clevel", json!(3.0), json!(3)),
+        ("clevel", json!("3"), json!(3)),
+        ("clevel", json!(null), json!(5)),
+        ("blocksize", json!(8192.0), json!(8192)),
+        ("cname", json!("ZSTD"), json!("zstd")),
+        ("cname", json!("BloscLZ"), json!("blosclz")),
+        ("cname", json!(1), json!("lz4")),
+        ("typesize", json!(4.0), json!(4)),
+        ("typesize", json!(2), json!(2)),
+    ];
+    for unknown in [json!(null), json!(0), json!(-1), json!(0.0)] {
+        forms.push(("typesize", unknown.clone(), json!(4)));
+        forms.push(("blocksize", unknown, json!(0)));
+    }
+    let shuffles: [(&[Value], &str); 4] = [
+        (&[json!(0), json!(0.0), json!("0"), json!("none"), json!("NoShuffle")], "noshuffle"),
+        (&[json!(1), json!("1"), json!("byte"), json!("SHUFFLE")], "shuffle"),
+        (&[json!(2), json!("2"), json!("bit"), json!("BitShuffle")], "bitshuffle"),
+        // With items of 4 bytes.
+        (&[json!(-1), json!("autoshuffle")], "shuffle"),
+    ];
+    for (values, name) in shuffles {
+        forms.extend(values.iter().map(|value| ("shuffle", value.clone(), json!(name))));
+    }
+    forms
+}
+
+/// The metadata of an array of 4-byte items with this codec: in Zarr V3, in a shard, and in Zarr V2.
+fn arrays(configuration: &Value) -> [ArrayMetadata; 3] {
+    let codec = json!({"name": "blosc", "configuration": configuration});
+    let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    let shard = json!({"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [100],
+        "codecs": [bytes.clone(), codec.clone()],
+        "index_codecs": [bytes.clone(), {"name": "crc32c"}],
+        "index_location": "end"
+    }});
+    let v3 = |codecs: Value| {
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": [1000], "data_type": "int32",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [600]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": 0, "codecs": codecs
+        })
+    };
+    let mut compressor = configuration.clone();
+    compressor["id"] = json!("blosc");
+    let v2 = json!({
+        "zarr_format": 2, "shape": [1000], "chunks": [600], "dtype": "<i4", "fill_value": 0,
+        "order": "C", "filters": null, "compressor": compressor
+    });
+    [v3(json!([bytes, codec])), v3(json!([shard])), v2]
+        .map(|metadata| serde_json::from_value(metadata).unwrap())
+}
+
+/// The configuration of the codec in metadata of [`arrays`].
+fn configuration_in(metadata: &ArrayMetadata) -> Value {
+    let metadata = serde_json::to_value(metadata).unwrap();
+    let codecs = &metadata["codecs"];
+    if metadata["zarr_format"] == 2 {
+        metadata["compressor"].clone()
+    } else if codecs.as_array().unwrap().len() == 1 {
+        codecs[0]["configuration"]["codecs"][1]["configuration"].clone()
+    } else {
+        codecs[1]["configuration"].clone()
+    }
+}
+
+/// Arrays are opened with each form of each field, in Zarr V3, in shards and in Zarr V2.
+#[test]
+fn metadata_of_other_writers() {
+    blosc2_zarrs::register();
+    let items: Vec<i32> = (0..1000).map(|i| i * i).collect();
+    let standard =
+        json!({"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0});
+    let mut cases = Vec::new();
+    for (field, form, expected) in forms() {
+        let mut found = standard.clone();
+        found[field] = form;
+        let mut wanted = standard.clone();
+        if !expected.is_null() {
+            wanted[field] = expected;
+        }
+        cases.push((found, wanted));
+    }
+    // Without each field, and without all fields. The defaults differ between the versions of Zarr.
+    for field in ["clevel", "typesize", "blocksize"] {
+        let mut found = standard.clone();
+        found.as_object_mut().unwrap().remove(field);
+        cases.push((found, standard.clone()));
+    }
+    cases.push((json!({"shuffle": 1, "cname": "lz4"}), standard.clone()));
+    assert_eq!(cases.len(), 40);
+    for (found, wanted) in cases {
+        // These were written with standard metadata; the chunks do not depend on the metadata.
+        for (written, opened) in arrays(&standard).into_iter().zip(arrays(&found)) {
+            let store = Arc::new(MemoryStore::new());
+            let array = match (&written, cfg!(feature = "zarrs-blosc")) {
+                // The codec of `zarrs` has no names for shuffles in Zarr V2.
+                (ArrayMetadata::V2(_), true) => {
+                    let mut written = written.clone();
+                    blosc2_zarrs::standardize(&mut written).unwrap();
+                    Array::new_with_metadata(store.clone(), "/a", written).unwrap()
+                }
+                _ => Array::new_with_metadata(store.clone(), "/a", written).unwrap(),
+            };
+            array.store_array_subset(&array.subset_all(), &items).unwrap();
+
+            let mut standardized = opened.clone();
+            blosc2_zarrs::standardize(&mut standardized).unwrap();
+            let mut wanted = wanted.clone();
+            if let ArrayMetadata::V2(_) = opened {
+                let code = ["noshuffle", "shuffle", "bitshuffle"].map(Value::from);
+                let code = code.iter().position(|name| *name == wanted["shuffle"]).unwrap();
+                wanted["shuffle"] = json!(code);
+                wanted["id"] = json!("blosc");
+                let typesize = found.get("typesize").and_then(Value::as_f64).unwrap_or(0.0);
+                if typesize <= 0.0 {
+                    wanted.as_object_mut().unwrap().remove("typesize");
+                    if ["-1", "\"autoshuffle\""].contains(&&*found["shuffle"].to_string()) {
+                        wanted["shuffle"] = json!(2);
+                    }
+                }
+            }
+            assert_eq!(configuration_in(&standardized), wanted, "{found}");
+            // The standard form is unchanged.
+            let mut again = standardized.clone();
+            blosc2_zarrs::standardize(&mut again).unwrap();
+            assert_eq!(again, standardized);
+
+            let mut ways = vec![standardized];
+            // The codec `blosc` of `zarrs` refuses most forms in Zarr V2.
+            if !(cfg!(feature = "zarrs-blosc") && matches!(opened, ArrayMetadata::V2(_))) {
+                ways.push(opened);
+            }
+            for metadata in ways {
+                let array = Array::new_with_metadata(store.clone(), "/a", metadata).unwrap();
+                let read: Vec<i32> = array.retrieve_array_subset(&array.subset_all()).unwrap();
+                assert_eq!(read, items, "{found}");
+                assert_eq!(array.retrieve_array_subset::<Vec<i32>>(&[7..9]).unwrap(), [49, 64]);
+                // The codec of the metadata also writes.
+                array.store_array_subset(&[0..700], &items[..700]).unwrap();
+                let read: Vec<i32> = array.retrieve_array_subset(&array.subset_all()).unwrap();
+                assert_eq!(read, items, "{found}");
+            }
+        }
+    }
+}
+
+/// Without any field, decoding works, and the standard form is complete.
+#[test]
+fn codecs_without_fields() {
+    blosc2_zarrs::register();
+    let v3 = json!({"cname": "zstd", "clevel": 5, "shuffle": "noshuffle", "typesize": 4, "blocksize": 0});
+    let v2 = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0});
+    for (mut metadata, expected) in arrays(&json!({})).into_iter().zip([v3.clone(), v3, v2]) {
+        blosc2_zarrs::standardize(&mut metadata).unwrap();
+        assert_eq!(configuration_in(&metadata), expected);
+    }
+    assert_eq!(from_v3(json!("blosc")).unwrap().0["cname"], "zstd");
+    // Other codecs are unchanged, and a wrong field is an error that changes nothing.
+    for mut metadata in arrays(&json!({"cname": "snappy"})) {
+        let before = metadata.clone();
+        let error = blosc2_zarrs::standardize(&mut metadata).unwrap_err().to_string();
+        assert!(error.contains("found \"snappy\""), "{error}");
+        assert_eq!(metadata, before);
+    }
 }
 
 fn blosc2() -> Value {
@@ -133,6 +325,16 @@ fn blosc2_is_the_same_in_both_versions() {
     assert_eq!(from_v2(nulls), expected);
     assert_eq!(from_v3(json!({"name": "imagecodecs_blosc2"})), expected);
     assert_eq!(from_v3(json!("imagecodecs_blosc2")), expected);
+    // Other forms of the values, and other fields.
+    let other = json!({
+        "clevel": "3", "cname": "LZ4", "shuffle": 2.0, "splitmode": "NEVER", "typesize": 4.0,
+        "blocksize": 4096.0, "nthreads": 8, "x": null
+    });
+    assert_eq!(v3("blosc2", other), Ok((blosc2(), blosc2())));
+    for unknown in [0, -1] {
+        let other = json!({"typesize": unknown, "blocksize": unknown});
+        assert_eq!(v3("blosc2", other), expected);
+    }
 }
 
 #[test]
@@ -143,14 +345,16 @@ fn wrong_metadata_of_blosc2_are_errors() {
         v3("imagecodecs_blosc2", metadata).unwrap_err()
     };
     let error = wrong("compressor", json!("snappy"));
-    let expected = "codec imagecodecs_blosc2: expected a compressor of blosclz, lz4, lz4hc, zlib, \
-        zstd, found snappy";
+    let expected = "codec imagecodecs_blosc2: expected compressor to be blosclz (0), lz4 (1), \
+        lz4hc (2), zlib (4), zstd (5), found \"snappy\"";
     assert_eq!(error, expected);
     assert!(wrong("compressor", json!(3)).ends_with("found 3"));
-    assert!(wrong("shuffle", json!("trunc_prec")).ends_with("found trunc_prec"));
-    assert!(wrong("splitmode", json!("x")).contains("expected a splitmode of always, never"));
-    assert!(wrong("level", json!(10)).contains("the level has to be from 0 to 9, got 10"));
-    assert!(wrong("extra", json!(1)).contains("unknown field `extra`"));
+    assert!(wrong("shuffle", json!("trunc_prec")).ends_with("found \"trunc_prec\""));
+    assert!(wrong("splitmode", json!("x")).contains("expected splitmode to be always (1), never"));
+    assert!(
+        wrong("level", json!(10))
+            .ends_with("expected level to be an integer from 0 to 9, found 10")
+    );
 }
 
 #[test]

@@ -83,5 +83,45 @@ for version in [2, 3]:
             shards = {"shards": (60, 1000)}
             write("shard", large, (20, 500), version, each, **shards)
 
+# The metadata of other writers, which Python refuses: each edit replaces or removes (`...`) fields.
+EDITS = [
+    {"nthreads": 1},
+    {"nthreads": 1, "shuffle": 2},
+    {"typesize": None},
+    {"typesize": 0},
+    {"typesize": ...},
+    {"shuffle": 0},
+    {"shuffle": 1, "typesize": ...},
+    {"shuffle": 2},
+    {"shuffle": -1},
+    {"shuffle": "bitshuffle"},
+    {"shuffle": None, "typesize": None},
+    {"shuffle": ..., "typesize": ...},
+    {"blocksize": None},
+    {"blocksize": ...},
+    {"cname": "LZ4", "clevel": 5.0},
+    {"clevel": ..., "unknown": {"a": [1]}},
+]
+for version in [2, 3]:
+    for dtype in ["u1", "<i4", "<f8"]:
+        for shards in [None, (32, 20)] if version == 3 else [None]:
+            for edit in EDITS:
+                each = codec("blosc", version, "lz4", "shuffle", np.dtype(dtype).itemsize)
+                write("other", items((40, 27), dtype), (16, 10), version, each, shards=shards)
+                path = f"theirs/{names[-1]}/{'zarr.json' if version == 3 else '.zarray'}"
+                with open(path) as file:
+                    metadata = json.load(file)
+                if version == 2:
+                    fields = metadata["compressor"]
+                else:
+                    codecs = metadata["codecs"][0]["configuration"]["codecs"] if shards else metadata["codecs"]
+                    fields = codecs[1]["configuration"]
+                for key, value in edit.items():
+                    fields.pop(key, None)
+                    if value is not ...:
+                        fields[key] = value
+                with open(path, "w") as file:
+                    json.dump(metadata, file)
+
 with open("names.json", "w") as file:
     json.dump(names, file)
