@@ -194,7 +194,10 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             return self.collect(bytes, 0..count, count);
         }
         // One call writes all items that fill chunks, so that an error changes nothing.
-        let rest = usize::try_from((filled - self.room) % side).unwrap_or(count);
+        // If another handle has appended since then, more items can be collected than fit into the last chunk. In that
+        // case, the collected items are written and all new items are collected.
+        let rest =
+            usize::try_from((filled - self.room) % side).map_or(count, |rest| rest.min(count));
         let whole = count - rest;
         if self.filled == 0 && rest == 0 {
             return self.write(bytes);

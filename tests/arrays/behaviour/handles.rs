@@ -381,3 +381,57 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
         assert_eq!(array.read::<i32>(..).unwrap(), items);
     }
 }
+
+/// An appender collects items for the room that it knows in the last chunk. Appends of another handle change this room.
+#[test]
+fn appenders_and_appends_of_another_handle() {
+    for place in IN_FILES {
+        for axis in [0, 1] {
+            for theirs in [0, 1, 7, 8, 9, 15, 16, 17] {
+                for parts in
+                    [&[14, 1][..], &[14, 1, 1, 1, 5], &[1, 1], &[8, 8], &[7, 1, 9], &[30, 2, 7]]
+                {
+                    let (_folder, path) = folder();
+                    let (shape, chunks) =
+                        if axis == 0 { ([0, 2], [8, 2]) } else { ([2, 0], [2, 8]) };
+                    let builder = NDArray::builder().chunks(chunks);
+                    drop(place.of(builder, &path).zeros::<i32>(shape).unwrap());
+                    let what = format!("{place:?}, axis {axis}, {theirs}, {parts:?}");
+                    let mut other = locking(&path);
+                    let mut ours = locking(&path).into_appender(axis).unwrap();
+                    // Each index on the axis has two items with its number. Other handles append negative numbers.
+                    let slab = |numbers: std::ops::Range<i32>| -> Vec<i32> {
+                        match axis {
+                            0 => numbers.flat_map(|number| [number; 2]).collect(),
+                            _ => [numbers.clone(), numbers].into_iter().flatten().collect(),
+                        }
+                    };
+                    let mut next = 1;
+                    for part in parts {
+                        other.append(axis, &slab(-theirs..0)).unwrap();
+                        ours.append(&slab(next..next + part)).expect(&what);
+                        next += part;
+                    }
+                    drop(ours.finish().expect(&what));
+                    drop(other);
+                    let found = reading(&path, true);
+                    let count = next - 1 + theirs * parts.len() as i32;
+                    assert_eq!(found.shape()[axis], count as u64, "{what}");
+                    let all = found.read_all::<i32>().unwrap();
+                    // On axis 1, the second row is equal.
+                    let first: Vec<i32> = match axis {
+                        0 => all.iter().copied().step_by(2).collect(),
+                        _ => all[..count as usize].to_vec(),
+                    };
+                    let second: Vec<i32> = match axis {
+                        0 => all.iter().copied().skip(1).step_by(2).collect(),
+                        _ => all[count as usize..].to_vec(),
+                    };
+                    assert_eq!(first, second, "{what}");
+                    let kept: Vec<i32> = first.into_iter().filter(|&number| number > 0).collect();
+                    assert_eq!(kept, (1..next).collect::<Vec<_>>(), "{what}");
+                }
+            }
+        }
+    }
+}
