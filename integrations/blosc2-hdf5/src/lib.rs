@@ -14,4 +14,4 @@ mod payload;
 #[cfg(feature = "hdf5")]
 pub use libhdf5::register;
 pub use params::{FILTER_ID, FilterParams};
-pub use payload::{decode, encode};
+pub use payload::{decode, decode_shorter, encode};

@@ -10,13 +10,20 @@ use blosc2::{Error, ErrorKind, Result};
 use hdf5_metno::globals::{H5E_CALLBACK, H5E_ERR_CLS, H5E_PLINE};
 use hdf5_metno::sync::sync;
 use hdf5_metno_sys::h5::{H5allocate_memory, H5free_memory, herr_t, hsize_t};
+use hdf5_metno_sys::h5d::H5Dget_create_plist;
 use hdf5_metno_sys::h5e::{H5E_DEFAULT, H5Epush2};
+use hdf5_metno_sys::h5f::{H5F_OBJ_ALL, H5F_OBJ_DATASET, H5Fget_obj_count, H5Fget_obj_ids};
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5p::{H5Pget_chunk, H5Pget_filter_by_id2, H5Pmodify_filter};
+use hdf5_metno_sys::h5p::{
+    H5Pclose, H5Pget_chunk, H5Pget_filter_by_id2, H5Pget_filter2, H5Pget_nfilters, H5Pmodify_filter,
+};
 use hdf5_metno_sys::h5t::{H5T_ARRAY, H5Tclose, H5Tget_class, H5Tget_size, H5Tget_super};
-use hdf5_metno_sys::h5z::{H5Z_CLASS_T_VERS, H5Z_FLAG_REVERSE, H5Z_class2_t, H5Zregister};
+use hdf5_metno_sys::h5z::{
+    H5Z_CLASS_T_VERS, H5Z_FILTER_FLETCHER32, H5Z_FILTER_SHUFFLE, H5Z_FLAG_REVERSE, H5Z_class2_t,
+    H5Zregister,
+};
 
-use crate::payload::{decode_to, encode, no_memory};
+use crate::payload::{decode_to, encode, no_memory, too_long, too_short};
 use crate::{FILTER_ID, FilterParams};
 
 /// The maximum number of axes of a dataset. C: `H5S_MAX_RANK`.
@@ -32,6 +39,9 @@ const MAX_RANK: usize = 32;
 ///
 /// When a dataset is created, the filter sets the sizes of items and chunks in `cd_values` if they are missing. If the
 /// compression parameters are not supported, creating the dataset fails.
+///
+/// A chunk that contains less or more data than a chunk of the dataset is an error, unless the pipeline of an open
+/// dataset with the same `cd_values` contains a filter before Blosc2 that can change the length, such as Deflate.
 ///
 /// If a chunk cannot be decompressed, reading the chunk fails, and the error stack of HDF5 contains the message of this
 /// crate. If a chunk cannot be compressed, the result depends on the dataset: with an optional filter, HDF5 stores the
@@ -186,13 +196,84 @@ fn transform(decompress: bool, values: &[u32], input: &[u8]) -> Result<Buffer> {
         // HDF5 does not tell the length. It is the size of the chunk, unless other filters were applied before this
         // one: checksums add some bytes, and so do compressors to data that they cannot compress.
         let limit = chunksize.saturating_add(chunksize / 64 + 1024);
-        // HDF5 may read the whole chunk, even if the payload contains less.
-        return decode_to(input, &params, limit, |len| Buffer::new(len, len.max(chunksize)));
+        return decode_to(input, &params, limit, |len| {
+            if len < chunksize && !follows_filter_that(Changes::Shortens, values) {
+                return Err(too_short(len, &params));
+            }
+            if len > chunksize && !follows_filter_that(Changes::Lengthens, values) {
+                return Err(too_long(len as u64, chunksize));
+            }
+            // HDF5 may read the whole chunk, even if the payload contains less.
+            Buffer::new(len, len.max(chunksize))
+        });
     }
     let payload = encode(input, &params)?;
     let mut buffer = Buffer::new(payload.len(), payload.len())?;
     buffer.as_mut().copy_from_slice(&payload);
     Ok(buffer)
+}
+
+/// What a filter before Blosc2 can do with the length of chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    Shortens,
+    Lengthens,
+}
+
+/// Returns whether an open dataset has these `cd_values` of Blosc2, and a filter before Blosc2 that can change the length
+/// of chunks in this way.
+///
+/// HDF5 does not pass the pipeline to a filter, and the `cd_values` do not describe it. Without such a filter, HDF5 would
+/// read the bytes that a chunk with too little data lacks as zeros, and would ignore additional bytes.
+fn follows_filter_that(changes: Changes, values: &[u32]) -> bool {
+    let all = H5F_OBJ_ALL.into();
+    // SAFETY: HDF5 holds its lock on this thread while it runs a filter, and its functions can be called again on this
+    // thread. H5Fget_obj_ids writes at most `ids.len()` identifiers. They are valid, because no dataset is closed here.
+    unsafe {
+        let count = H5Fget_obj_count(all, H5F_OBJ_DATASET);
+        let mut ids: Vec<hid_t> = vec![-1; usize::try_from(count).unwrap_or(0)];
+        let count = H5Fget_obj_ids(all, H5F_OBJ_DATASET, ids.len(), ids.as_mut_ptr());
+        ids.truncate(usize::try_from(count).unwrap_or(0));
+        ids.into_iter().any(|dataset| {
+            let properties = H5Dget_create_plist(dataset);
+            if properties < 0 {
+                return false;
+            }
+            let found = pipeline_follows(properties, changes, values);
+            H5Pclose(properties);
+            found
+        })
+    }
+}
+
+/// Returns whether a pipeline has Blosc2 with these `cd_values` after a filter that can change the length of chunks in
+/// this way.
+///
+/// # Safety
+/// `properties` are valid properties of a dataset.
+unsafe fn pipeline_follows(properties: hid_t, changes: Changes, values: &[u32]) -> bool {
+    let mut has_changed = false;
+    // SAFETY: the guarantee of the caller. Layouts without filters have 0 filters, and errors are negative.
+    let count = unsafe { H5Pget_nfilters(properties) };
+    for index in 0..c_uint::try_from(count).unwrap_or(0) {
+        let mut found = vec![0; values.len()];
+        let mut len = found.len();
+        let (mut flags, name, config) = (0, ptr::null_mut(), ptr::null_mut());
+        // SAFETY: as in `complete`.
+        let filter = unsafe {
+            let found = found.as_mut_ptr();
+            H5Pget_filter2(properties, index, &mut flags, &mut len, found, 0, name, config)
+        };
+        match filter {
+            FILTER_ID if has_changed && len == values.len() && found == values => return true,
+            H5Z_FILTER_SHUFFLE => {}
+            // It adds a checksum.
+            H5Z_FILTER_FLETCHER32 if changes == Changes::Shortens => {}
+            // Others compress, and can add bytes to data that they cannot compress.
+            _ => has_changed = true,
+        }
+    }
+    false
 }
 
 /// Memory of the allocator of HDF5.

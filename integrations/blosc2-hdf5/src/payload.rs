@@ -12,14 +12,23 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// `payload` contains the stored bytes of the chunk. If filters follow Blosc2 in the pipeline, undo them first; for
 /// example, verify and remove a Fletcher32 checksum.
 ///
-/// `params` are needed only to check the chunk: if the payload is an array and [`FilterParams::chunk_shape`] is not
-/// empty, the array must have this shape, and its size must be [`FilterParams::chunksize`].
+/// HDF5 stores a filter mask with each chunk (`filter_mask` of `ChunkInfo` in `hdf5-metno`; the first result of
+/// `read_direct_chunk` in h5py). Bit `n` of the mask belongs to filter `n` of the pipeline; the first filter is 0. If the
+/// bit of Blosc2 is set, the writer has stored this chunk without Blosc2, and the payload is the uncompressed chunk. Do
+/// not call this function for such a chunk.
+///
+/// `params` are needed only to check the chunk. The result has at least [`FilterParams::chunksize`] bytes. If the
+/// payload is an array and [`FilterParams::chunk_shape`] is not empty, the array must have this shape, and its size must
+/// be the chunk size. If a filter before Blosc2 in the pipeline can make chunks shorter, use [`decode_shorter`].
 ///
 /// `limit` is the maximum length of the result in bytes. Pass the size of an uncompressed chunk of the dataset, plus
 /// the number of bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32).
 ///
-/// Returns the items of the complete chunk in C order, also for a chunk at the edge of the dataset. The result is never
-/// empty. If a damaged payload contains too little data, the result is shorter than the chunk: compare the lengths.
+/// Returns the items of the complete chunk in C order, also for a chunk at the edge of the dataset: HDF5 stores complete
+/// chunks only. A payload that contains only the items inside the dataset is an error. The payload is then a valid
+/// frame, which [`SChunk::from_cframe`](blosc2::SChunk::from_cframe) or
+/// [`NDArray::from_cframe`](blosc2::NDArray::from_cframe) reads. If the frame has several chunks, the result contains
+/// the data of all of them.
 ///
 /// The payload can be untrusted input: in addition to the result, this function allocates at most about 64 MiB or
 /// `limit` bytes, whichever is larger.
@@ -35,7 +44,7 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// ```
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, does not have exactly one chunk, or
+/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, contains less data than a chunk, or
 ///   is an array whose shape or size differs from `params`;
 /// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
 ///   memory;
@@ -43,11 +52,43 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
 pub fn decode(payload: &[u8], params: &FilterParams, limit: usize) -> Result<Vec<u8>> {
     decode_to(payload, params, limit, |len| {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|error| no_memory(len, error))?;
-        bytes.resize(len, 0);
-        Ok(bytes)
+        if len < params.chunksize as usize { Err(too_short(len, params)) } else { zeroed(len) }
     })
+}
+
+/// Decompresses a chunk like [`decode`], but the result can be shorter than [`FilterParams::chunksize`]. It is not
+/// empty.
+///
+/// Use this function only if a filter before Blosc2 in the pipeline can make chunks shorter, such as Deflate, n-bit or
+/// scale-offset. A damaged payload with too little data is then an error of that filter.
+///
+/// # Errors
+/// The errors of [`decode`], except for a result that is shorter than a chunk.
+pub fn decode_shorter(payload: &[u8], params: &FilterParams, limit: usize) -> Result<Vec<u8>> {
+    decode_to(payload, params, limit, zeroed)
+}
+
+fn zeroed(len: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|error| no_memory(len, error))?;
+    bytes.resize(len, 0);
+    Ok(bytes)
+}
+
+/// The error for a payload with more data than a chunk.
+pub(crate) fn too_long(len: u64, limit: usize) -> Error {
+    let detail = format!("the chunk has {len} bytes, expected at most {limit}");
+    Error::new(ErrorKind::TooLarge, DECODE, detail)
+}
+
+/// The error for a payload with less data than a chunk.
+pub(crate) fn too_short(len: usize, params: &FilterParams) -> Error {
+    let detail = format!(
+        "expected at least the {} bytes of a chunk, got a frame with {len} bytes; HDF5 stores complete chunks, also at \
+         the edge of a dataset",
+        params.chunksize
+    );
+    Error::new(ErrorKind::InvalidData, DECODE, detail)
 }
 
 /// Decompresses a chunk to memory that `allocate` returns for a length of at most `limit`.
@@ -57,15 +98,20 @@ pub(crate) fn decode_to<B: AsMut<[u8]>>(
     limit: usize,
     allocate: impl FnOnce(usize) -> Result<B>,
 ) -> Result<B> {
+    if payload.get(2..).is_none_or(|rest| !rest.starts_with(b"b2frame\0")) {
+        let detail = format!(
+            "expected a frame of Blosc2, got {} bytes without its header; if the filter mask of the chunk excludes \
+             Blosc2, these bytes are the uncompressed chunk",
+            payload.len()
+        );
+        return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
+    }
     let bytes = limit as u64;
     let limits = Limits { metadata: Some(bytes.max(MIN_METADATA)), ..Limits::default() };
     OpenOptions::new().limits(limits).max_read(bytes).with_borrowed(payload, |schunk| {
         let allocate = |len: u64| {
             let fits = usize::try_from(len).ok().filter(|&len| len <= limit);
-            let fits = fits.ok_or_else(|| {
-                let detail = format!("the chunk has {len} bytes, expected at most {limit}");
-                Error::new(ErrorKind::TooLarge, DECODE, detail)
-            })?;
+            let fits = fits.ok_or_else(|| too_long(len, limit))?;
             match fits {
                 0 => Err(Error::new(ErrorKind::InvalidData, DECODE, "the chunk is empty")),
                 len => allocate(len),
@@ -73,7 +119,7 @@ pub(crate) fn decode_to<B: AsMut<[u8]>>(
         };
         match schunk.is_array() {
             true => decode_array(&NDArray::from_schunk(schunk)?, params, allocate),
-            false => decode_chunk(&schunk, allocate),
+            false => decode_chunks(&schunk, allocate),
         }
     })
 }
@@ -93,10 +139,15 @@ fn decode_array<B: AsMut<[u8]>>(
         if expected != found {
             let (shape, bytes) = expected;
             let (found_shape, found_bytes) = found;
-            let detail = format!(
+            let mut detail = format!(
                 "expected an array of shape {shape:?} with {bytes} bytes, \
                  got {found_shape:?} with {found_bytes} bytes"
             );
+            if found_shape.len() == shape.len()
+                && found_shape.iter().zip(shape).all(|(a, b)| a <= b)
+            {
+                detail += "; HDF5 stores complete chunks, also at the edge of a dataset";
+            }
             return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
         }
     }
@@ -105,17 +156,32 @@ fn decode_array<B: AsMut<[u8]>>(
     Ok(target)
 }
 
-fn decode_chunk<B: AsMut<[u8]>>(
+/// Decompresses all chunks of a frame. The filter writes frames with one chunk; other writers store several.
+fn decode_chunks<B: AsMut<[u8]>>(
     schunk: &SChunk,
     allocate: impl FnOnce(u64) -> Result<B>,
 ) -> Result<B> {
-    let count = schunk.nchunks();
-    if count != 1 {
-        let detail = format!("expected a frame with 1 chunk, got {count}");
-        return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
-    }
     let mut target = allocate(schunk.nbytes())?;
-    schunk.decompress_chunk_into(0, target.as_mut())?;
+    let all = target.as_mut().len();
+    let mut rest = target.as_mut();
+    let count = schunk.nchunks();
+    let differs = |found: String| {
+        let detail = format!("the frame states {all} bytes in {count} chunks, found {found}");
+        Error::new(ErrorKind::InvalidData, DECODE, detail)
+    };
+    if count > all {
+        return Err(differs("empty chunks".to_owned()));
+    }
+    for index in 0..count {
+        let len = schunk.chunk_info(index)?.nbytes;
+        let (part, after) =
+            rest.split_at_mut_checked(len).ok_or_else(|| differs("more".to_owned()))?;
+        schunk.decompress_chunk_into(index, part)?;
+        rest = after;
+    }
+    if !rest.is_empty() {
+        return Err(differs(format!("{} bytes less", rest.len())));
+    }
     Ok(target)
 }
 

@@ -136,12 +136,55 @@ fn larger_chunks() -> Result<()> {
     Ok(())
 }
 
-/// HDF5 reads a whole chunk, even if the payload contains less: the rest are zeros, and no other memory.
+/// HDF5 would read missing items as zeros.
 #[test]
-fn shorter_chunks() -> Result<()> {
+fn shorter_and_longer_chunks() -> Result<()> {
     let _alone = alone();
     let half = encode(&[5; 5000], &FilterParams::new(1, &[5000])?)?;
-    let found = read_replaced(&half, &[10_000])??;
-    assert_eq!(found, [[5u8; 5000], [0; 5000]].concat());
+    let error = read_replaced(&half, &[10_000])?.unwrap_err().to_string();
+    let expected = "expected at least the 10000 bytes of a chunk, got a frame with 5000 bytes; HDF5 stores complete \
+        chunks, also at the edge of a dataset";
+    assert!(error.contains(expected), "{error}");
+    // Without a shape, also for a chunk with several axes.
+    let error = read_replaced(&half, &[100, 100])?.unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    let half = encode(&[5; 5000], &FilterParams::new(1, &[50, 100])?)?;
+    let error = read_replaced(&half, &[100, 100])?.unwrap_err().to_string();
+    let expected = "expected an array of shape [100, 100] with 10000 bytes, got [50, 100] with 5000 bytes; HDF5 stores";
+    assert!(error.contains(expected), "{error}");
+
+    // HDF5 would ignore additional bytes, which only a filter before Blosc2 adds.
+    for len in [10_001, 10_004, 11_000] {
+        let longer = encode(&vec![5; len], &FilterParams::new(1, &[len])?)?;
+        for chunk in [&[10_000][..], &[100, 100]] {
+            let error = read_replaced(&longer, chunk)?.unwrap_err().to_string();
+            let expected = format!("the chunk has {len} bytes, expected at most 10000");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+
+    // Another open dataset with other filters does not matter, if it has other parameters.
+    let folder = tempfile::tempdir()?;
+    let file = File::create(folder.path().join("other.h5"))?;
+    let values = FilterParams::new(1, &[10_000])?.cd_values()?;
+    let create = |name: &str, values: &[u32]| {
+        let builder = file.new_dataset::<u8>().shape([10_000]).chunk([10_000]);
+        builder.fletcher32().shuffle().deflate(6).add_filter(FILTER_ID, values).create(name)
+    };
+    let other = create("other", &FilterParams::new(1, &[10_000])?.level(9).cd_values()?)?;
+    let half = encode(&[5; 5000], &FilterParams::new(1, &[5000])?)?;
+    assert!(read_replaced(&half, &[10_000])?.is_err());
+    // With a filter that makes chunks shorter, the chunk is one.
+    other.write_raw(&[7u8; 10_000])?;
+    assert!(other.chunk_info(0).unwrap().size < 1000);
+    let same = create("same", &values)?;
+    same.write_raw(&[8u8; 10_000])?;
+    file.flush()?;
+    drop((other, same));
+    file.close()?;
+    let file = File::open(folder.path().join("other.h5"))?;
+    for (name, value) in [("other", 7), ("same", 8)] {
+        assert_eq!(file.dataset(name)?.read_raw::<u8>()?, [value; 10_000]);
+    }
     Ok(())
 }

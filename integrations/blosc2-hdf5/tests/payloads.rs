@@ -4,8 +4,8 @@
 mod common;
 
 use anyhow::{Context, Result};
-use blosc2::{Codec, ErrorKind, Filter, NDArray, OpenOptions};
-use blosc2_hdf5::{FilterParams, decode, encode};
+use blosc2::{Codec, ErrorKind, Filter, NDArray, OpenOptions, Special};
+use blosc2_hdf5::{FilterParams, decode, decode_shorter, encode};
 use blosc2_testing::{Kind, Rng, data};
 
 use common::run_python;
@@ -130,7 +130,8 @@ fn chunks_with_a_shape_are_arrays() -> Result<()> {
     for len in [12_004, 11_000, 7] {
         let items = data(Kind::Ramp, len, 1);
         let payload = encode(&items, &params)?;
-        assert_eq!(decode(&payload, &params, len)?, items);
+        assert_eq!(decode_shorter(&payload, &params, len)?, items);
+        assert_eq!(decode(&payload, &params, len).is_ok(), len > 12_000);
         assert_eq!(NDArray::from_cframe(payload).unwrap_err().kind(), ErrorKind::InvalidData);
     }
     Ok(())
@@ -222,13 +223,17 @@ fn wrong_payloads() -> Result<()> {
     let other = encode(&items[..6000], &FilterParams::new(2, &[60, 50])?)?;
     check(&other, 12_000, ErrorKind::InvalidData, "with 12000 bytes, got [60, 50] with 6000 bytes");
 
-    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
-    let empty = schunk.to_cframe()?;
-    check(&empty, 12_000, ErrorKind::InvalidData, "expected a frame with 1 chunk, got 0");
-    schunk.append(&items)?;
-    schunk.append(&items)?;
-    let two = schunk.into_cframe()?;
-    check(&two, 24_000, ErrorKind::InvalidData, "expected a frame with 1 chunk, got 2");
+    let message =
+        "got [60, 49] with 11760 bytes; HDF5 stores complete chunks, also at the edge of a dataset";
+    let edge = encode(&items[..11_760], &FilterParams::new(4, &[60, 49])?)?;
+    check(&edge, 12_000, ErrorKind::InvalidData, message);
+    // A chunk that the writer has stored without the filter.
+    let message =
+        "got 12000 bytes without its header; if the filter mask of the chunk excludes Blosc2";
+    check(&items, 12_000, ErrorKind::InvalidData, message);
+
+    let schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    check(&schunk.into_cframe()?, 12_000, ErrorKind::InvalidData, "the chunk is empty");
 
     // An array of 10,000 bytes in a block of 128 MiB, which reading would have to decompress.
     let block = [1 << 13, 1 << 14];
@@ -245,6 +250,43 @@ fn wrong_payloads() -> Result<()> {
     let same = FilterParams::new(1, &[1 << 15, 1 << 15])?;
     let error = decode(&huge, &same, 1 << 20).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    Ok(())
+}
+
+/// Other writers store frames with several chunks, of which the last one can be shorter.
+#[test]
+fn frames_with_several_chunks() -> Result<()> {
+    let items = data(Kind::Mixed, 12_000, 1);
+    let params = FilterParams::new(4, &[3000])?;
+    for chunksize in [12_000, 6000, 5000, 4000, 100, 4] {
+        let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+        for chunk in items.chunks(chunksize) {
+            schunk.append(chunk)?;
+        }
+        assert_eq!(schunk.nchunks(), items.len().div_ceil(chunksize));
+        let payload = schunk.into_cframe()?;
+        assert!(decode(&payload, &params, 12_000)? == items, "{chunksize}");
+        // Also if a chunk has a shape.
+        let shape = FilterParams::new(4, &[60, 50])?;
+        assert!(decode(&payload, &shape, 12_000)? == items, "{chunksize}");
+        let error = decode(&payload, &params, 11_999).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    }
+    // All chunks together are too short, or too long.
+    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    schunk.append(&items[..6000])?;
+    schunk.append(&items[..5996])?;
+    let payload = schunk.into_cframe()?;
+    let error = decode(&payload, &params, 12_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    let message = "expected at least the 12000 bytes of a chunk, got a frame with 11996 bytes";
+    assert!(error.to_string().contains(message), "{error}");
+    assert_eq!(decode_shorter(&payload, &params, 12_000)?.len(), 11_996);
+    assert_eq!(decode_shorter(&payload, &params, 11_995).unwrap_err().kind(), ErrorKind::TooLarge);
+    // Runs of zeros.
+    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    schunk.fill(Special::Zeros, 3000, 1000)?;
+    assert_eq!(decode(&schunk.into_cframe()?, &params, 12_000)?, [0; 12_000]);
     Ok(())
 }
 
