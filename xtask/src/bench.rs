@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{BENCH, BLOSC2, LIBCLANG, Venv};
-use crate::{bindings, run, vendor};
+use crate::python::{BENCH, BLOSC2, Venv};
+use crate::{libclang, run, vendor};
 
 /// The lines around the generated part of a document.
 const BEGIN: &str = "<!-- written by cargo xtask bench --publish -->";
@@ -39,7 +39,7 @@ pub(crate) fn quick() -> Result<()> {
 pub(crate) fn compare(only: Option<&str>, publish: bool) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
-    for requirement in [LIBCLANG].into_iter().chain(BENCH) {
+    for requirement in BENCH {
         Venv::with(requirement)?;
     }
     let peers = peers(&venv)?;
@@ -63,13 +63,8 @@ fn peers(venv: &Venv) -> Result<PathBuf> {
     command
         .current_dir(run::root().join("peers").join("bench"))
         .env("CARGO_TARGET_DIR", &target)
-        .env("PATH", run::prepend("PATH", programs)?)
-        .env("LIBCLANG_PATH", venv.libclang()?)
-        // The vector types of the C compiler's headers are unknown to this libclang.
-        .env(
-            "BINDGEN_EXTRA_CLANG_ARGS",
-            bindings::clang_args() + " -U__SSE2__ -U__AVX2__ -U__AVX512F__ -U__AVX512BW__",
-        );
+        .env("PATH", run::prepend("PATH", programs)?);
+    libclang::set(&mut command)?;
     if let Err(error) = run::run(&mut command) {
         eprintln!("bench: some libraries are not measured: {error:#}");
     }

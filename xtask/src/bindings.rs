@@ -4,16 +4,13 @@
 //! `bindgen` is enabled. This command enables it, with a pinned libclang for reproducible bytes, and copies or compares
 //! the result.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::python::{LIBCLANG, Venv};
-use crate::{run, vendor};
+use crate::{libclang, run, vendor};
 
 /// Generates the bindings again. With `check`, fails if the committed ones are stale.
 pub(crate) fn bindings(check: bool) -> Result<()> {
@@ -46,25 +43,22 @@ pub(crate) fn bindings(check: bool) -> Result<()> {
 
 /// Lets the build script of `blosc2-sys` generate the bindings.
 fn generate() -> Result<String> {
-    let venv = Venv::with(LIBCLANG)?;
-    let messages = run::read_stdout(
-        // The declarations do not depend on the codecs.
-        run::cargo([
-            "build",
-            "-p",
-            "cblosc2-sys",
-            "--no-default-features",
-            "--features",
-            "bindgen",
-        ])
+    // The declarations do not depend on the codecs.
+    let mut command = run::cargo([
+        "build",
+        "-p",
+        "cblosc2-sys",
+        "--no-default-features",
+        "--features",
+        "bindgen",
+    ]);
+    command
         .arg("--message-format=json")
-        .env("LIBCLANG_PATH", venv.libclang()?)
-        .env("BINDGEN_EXTRA_CLANG_ARGS", clang_args())
         .env("BLOSC2_SYS_HEADERS_ONLY", "1")
         .env_remove("BLOSC2_SYS_SOURCE_DIR")
-        .env_remove("BLOSC2_SYS_USE_PKG_CONFIG"),
-    )
-    .context("the bindings cannot be made")?;
+        .env_remove("BLOSC2_SYS_USE_PKG_CONFIG");
+    libclang::set(&mut command)?;
+    let messages = run::read_stdout(&mut command).context("the bindings cannot be made")?;
     let made = out_dir(&messages)
         .context("cargo did not say where the build script of blosc2-sys writes")?
         .join("bindings.rs");
@@ -83,20 +77,6 @@ fn out_dir(messages: &str) -> Option<PathBuf> {
             id.contains("#cblosc2-sys@")
         })
         .and_then(|message| message["out_dir"].as_str().map(PathBuf::from))
-}
-
-/// The package of libclang has no headers such as `stddef.h`, so it uses those of the C compiler.
-pub(crate) fn clang_args() -> String {
-    let mut args = env::var("BINDGEN_EXTRA_CLANG_ARGS").unwrap_or_default();
-    let include = ["gcc", "cc", "clang"].into_iter().find_map(|compiler| {
-        let answer = run::read(Command::new(compiler).arg("-print-file-name=include")).ok()?;
-        let folder = Path::new(answer.trim());
-        folder.join("stddef.h").is_file().then(|| folder.display().to_string())
-    });
-    if let Some(folder) = include {
-        args = format!("{args} -I{folder}").trim().to_owned();
-    }
-    args
 }
 
 #[cfg(test)]

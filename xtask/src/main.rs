@@ -13,6 +13,7 @@ mod fuzz;
 mod hazards;
 mod imports;
 mod integrations;
+mod libclang;
 mod links;
 mod miri;
 mod package;

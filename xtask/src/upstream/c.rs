@@ -14,8 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::hazards::{in_parallel, wait};
-use crate::python::{CMAKE, LIBCLANG, Venv};
-use crate::run;
+use crate::python::{CMAKE, Venv};
+use crate::{libclang, run};
 
 /// A run that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -243,15 +243,15 @@ fn report(
 
 /// Builds the patched library, with all codecs and with the functions that upstream's tests need.
 fn library() -> Result<Library> {
-    let venv = Venv::with_all(&[LIBCLANG, CMAKE])?;
+    let venv = Venv::with(CMAKE)?;
     let programs = venv.python.parent().context("the Python of the environment has a folder")?;
-    let messages = run::read_stdout(
-        run::cargo(["build", "-p", "cblosc2-sys", "--features", "zfp"])
-            .arg("--message-format=json-render-diagnostics")
-            .env("BLOSC2_SYS_TESTING", "1")
-            .env("LIBCLANG_PATH", venv.libclang()?)
-            .env("PATH", run::prepend("PATH", programs)?),
-    )?;
+    let mut command = run::cargo(["build", "-p", "cblosc2-sys", "--features", "zfp"]);
+    command
+        .arg("--message-format=json-render-diagnostics")
+        .env("BLOSC2_SYS_TESTING", "1")
+        .env("PATH", run::prepend("PATH", programs)?);
+    libclang::set(&mut command)?;
+    let messages = run::read_stdout(&mut command)?;
     let (mut paths, mut names, mut sources) = (Vec::new(), Vec::new(), None);
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for message in messages.filter(|message| message["reason"] == "build-script-executed") {
