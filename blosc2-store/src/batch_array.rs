@@ -1,13 +1,13 @@
 //! Batch arrays: a batch of items in each chunk.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "arrow")]
 use arrow_array::{Array, ArrayRef};
 #[cfg(feature = "arrow")]
 use arrow_schema::Field;
-use blosc2::super_chunk::{Metalayers, MetalayersMut};
+use blosc2::super_chunk::{Metalayers, MetalayersMut, Revision};
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
@@ -69,10 +69,12 @@ const BATCH_COST: u64 = 8 << 10;
 pub struct BatchArray {
     schunk: SChunk,
     known: Known,
+    /// The revision of the super-chunk for which `known` is right.
+    revision: Mutex<Revision>,
 }
 
 /// The known facts about the batches.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Known {
     /// `None` before the first batch, or if the file does not state it.
     items_per_block: Option<u64>,
@@ -191,8 +193,39 @@ impl BatchArray {
     /// - [`ErrorKind::Unsupported`]: the items are serialized with Arrow, and this build does not have the feature
     ///   `arrow`; or the format version of the array is newer than this crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
+        let revision = schunk.revision()?.into();
         let known = Known::read(&schunk)?;
-        Ok(Self { schunk, known })
+        Ok(Self { schunk, known, revision })
+    }
+
+    /// Checks that no other handle or program has changed the batches since their lengths were read.
+    fn check_current(&self) -> Result<()> {
+        let now = self.schunk.revision()?;
+        let mut revision = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        if *revision == now {
+            return Ok(());
+        }
+        let found = Known::read(&self.schunk)?;
+        if let (Some(_), None) = (self.known.starts.get(), found.starts.get()) {
+            let lengths = count(&self.schunk, &found.format, max_counted(&self.schunk))?;
+            found.starts.get_or_init(|| starts_of(&self.schunk, &lengths).unwrap_or_default());
+        }
+        let is_known = |known: &Known| (known.items_per_block, known.starts.get().cloned());
+        if is_known(&found) == is_known(&self.known) {
+            *revision = now;
+            return Ok(());
+        }
+        let detail = "another handle or program has changed its batches since this handle read their lengths: call \
+            `refresh` to read them again";
+        Err(error(&self.schunk, ErrorKind::Busy, READ, detail))
+    }
+
+    /// Keeps what is known of the batches after a change of this handle.
+    fn know(&mut self, known: Known) {
+        self.known = known;
+        if let Ok(now) = self.schunk.revision() {
+            self.revision = now.into();
+        }
     }
 
     /// Returns the super-chunk.
@@ -223,11 +256,16 @@ impl BatchArray {
 
     /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
+    /// If another handle or program has changed the number of items in a batch, or of batches, all methods that read
+    /// items or numbers of items fail with [`ErrorKind::Busy`] until `refresh` is called. Changes by programs that do not
+    /// lock the file are detected by the length, the modification time and the header of the file.
+    ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh()?;
-        self.known = Known::read(&self.schunk)?;
+        let known = Known::read(&self.schunk)?;
+        self.know(known);
         Ok(())
     }
 
@@ -253,8 +291,15 @@ impl BatchArray {
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: the stored numbers are missing or invalid, and the decompressed batches take more
     ///   than 256 MiB and more than 256 times their compressed size; call [`recount`](Self::recount);
+    /// - [`ErrorKind::Busy`]: another handle or program has changed the batches; call [`refresh`](Self::refresh);
     /// - the errors of [reading values](crate#reading-values).
     pub fn nitems(&self) -> Result<u64> {
+        self.check_current()?;
+        self.known_nitems()
+    }
+
+    /// The number of items in all batches that this handle has read last.
+    pub(crate) fn known_nitems(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
@@ -265,6 +310,11 @@ impl BatchArray {
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
     /// - the errors of [`nitems`](Self::nitems).
     pub fn batch_len(&self, index: usize) -> Result<u64> {
+        self.check_current()?;
+        self.known_len(index)
+    }
+
+    fn known_len(&self, index: usize) -> Result<u64> {
         match self.starts()?.get(index..).unwrap_or_default() {
             [start, end, ..] => Ok(end - start),
             _ => Err(no_batch(&self.schunk, READ, index)),
@@ -277,8 +327,10 @@ impl BatchArray {
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
     /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored number; see
     ///   [`recount`](Self::recount);
+    /// - [`ErrorKind::Busy`]: another handle or program has changed the batches; call [`refresh`](Self::refresh);
     /// - the errors of [reading values](crate#reading-values).
     pub fn batch(&self, index: usize) -> Result<Vec<Value>> {
+        self.check_current()?;
         let items = batch(&self.schunk, &self.known.format, index)?;
         self.check_len(index, items.len() as u64)?;
         Ok(items)
@@ -311,6 +363,7 @@ impl BatchArray {
     ///   [`recount`](Self::recount);
     /// - the errors of [`nitems`](Self::nitems).
     pub fn item(&self, index: u64) -> Result<Value> {
+        self.check_current()?;
         let (first, items) = self.around(index)?;
         let item = usize::try_from(index - first).ok();
         item.and_then(|item| items.into_iter().nth(item)).ok_or_else(|| {
@@ -384,7 +437,9 @@ impl BatchArray {
         if self.schunk.is_writable() {
             keep_lengths(&mut self.schunk, &lengths)?;
         }
-        self.known.starts = OnceLock::from(starts_of(&self.schunk, &lengths)?);
+        let starts = OnceLock::from(starts_of(&self.schunk, &lengths)?);
+        let Known { items_per_block, format, .. } = self.known.clone();
+        self.know(Known { items_per_block, format, starts });
         Ok(())
     }
 
@@ -415,7 +470,7 @@ impl BatchArray {
             Err(error) => (Known::read(&self.schunk), Err(error)),
         };
         if let Ok(known) = known {
-            self.known = known;
+            self.know(known);
         }
         result
     }
@@ -444,7 +499,7 @@ impl BatchArray {
         };
         let block = inner / per_block;
         let before = block * per_block;
-        let expected = (self.batch_len(batch)? - before).min(per_block);
+        let expected = (self.known_len(batch)? - before).min(per_block);
         let place = usize::try_from(block).unwrap_or(usize::MAX);
         let found = match block_items(&self.schunk, &self.known.format, batch, place) {
             Ok(items) => items,

@@ -294,6 +294,21 @@ impl EmbedStore {
         Ok(result)
     }
 
+    /// Re-reads the list of entries, so that the changes of other handles and programs are visible; see
+    /// [`SChunk::refresh`]. Until this call, [`keys`](Self::keys), [`contains`](Self::contains) and
+    /// [`frame`](Self::frame) use the entries that this handle has read last. All methods that change the store also
+    /// re-read the entries.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container). After an error, the entries are
+    /// unchanged.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.schunk.refresh()?;
+        let entries = read_map(&self.schunk, OPEN)?;
+        (self.places, self.entries) = (places(&entries), entries);
+        Ok(())
+    }
+
     /// Returns the super-chunk that holds all entries.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk

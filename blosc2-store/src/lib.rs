@@ -59,6 +59,7 @@
 //! |---|---|---|
 //! | [`ObjectArray`], [`BatchArray`], [`ListArray`] | each call is one change of its super-chunk; `ListArray` buffers rows until `flush` | the same events as a super-chunk with the same [options](blosc2::OpenOptions): *default*, or *durable* for `BatchArray::from_schunk(OpenOptions::new().write(true).durable(true).open(path)?)` |
 //! | [`CTable`] in a directory | `append`, `delete_rows`, `add_column`, `rename_column`, `drop_column` | *default*. Each call takes effect in one atomic step: the first step of `drop_column`, the last step of the other calls. `finish` syncs all changes to disk. If the program dies, unused data can remain in the files; the next change removes the remains of an interrupted `append`. If the program dies while it is writing to a file, Python rejects this file, and reads fail with `Unfinished`. Calls of `open_rw` and `finish` repair the file |
+//! | [`TableAppender`] | each write of collected rows, which is one `append` of the table | as `append`. If the program dies, collected rows are lost, and the table has all rows that were written before |
 //! | [`CTable`] in a directory | `update` | *default*, separately for each stored part of the column (values, list of distinct strings, mask of nulls). The strings of a `Utf8` column can be damaged if the program dies |
 //! | [`CTable`] in a directory | `compact` | a read error only, because all rows are read before the first column is changed. After the death of the program or a write error, possibly only some columns are compacted: the rows of different columns then no longer match |
 //! | [`CTable`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |
@@ -67,6 +68,22 @@
 //! | [`TreeStore`] in a directory | changes of an entry through the object that `edit` or `create_array` returns | *default*; after a call of `sync` on the super-chunk of the object: *sync* |
 //! | [`TreeStore`] in a zip file | all changes until `finish` | *durable*; before `finish`, the zip file does not change |
 //! | [`TreeStore`] | `pack`, `unpack` | *durable* |
+//!
+//! # Changes by other handles
+//! A handle for reading can become outdated, because another handle or program changes the file.
+//!
+//! | container | reads after such a change |
+//! |---|---|
+//! | [`CTable`] in a directory, [`BatchArray`], [`ListArray`] in batches | new items while the numbers of rows and items are the same; otherwise an error of the kind [`Busy`](blosc2::ErrorKind::Busy), until `refresh` is called |
+//! | [`ObjectArray`], [`ListArray`] with the option `storage` set to `vl` | the new values; counts are those that the handle has read last, until `refresh` is called |
+//! | [`EmbedStore`] | the entries that the handle has read last, until `refresh` is called |
+//! | [`TreeStore`] in a directory | the entries that existed when the store was opened, with their new content; an entry that was removed is an error. Open the store again |
+//! | [`TreeStore`] and [`CTable`] in a zip file | the file that was opened, also if another file has replaced it |
+//! | [`Tensor`], [`Carrier`] | the shape, the dtype and the description that were read when the file was opened, and the new items. Open the file again |
+//!
+//! Changes by handles of the same program, and by programs that lock a file that this handle also locks, are always
+//! detected. Other changes are detected by the length, the modification time and the header of the file. Another program
+//! must not write at the same time as this handle reads, unless both lock the file.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

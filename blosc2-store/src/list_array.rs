@@ -248,8 +248,9 @@ impl ListArray {
         self.list.is_nullable()
     }
 
-    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. Buffered rows stay in
-    /// the buffer.
+    /// Re-reads the array if other handles or programs have changed it; see [`BatchArray::refresh`]. Buffered rows stay
+    /// in the buffer. Until this call, row numbers and [`len`](Self::len) refer to the number of rows that this handle has
+    /// read last.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

@@ -140,7 +140,9 @@ impl ObjectArray {
         self.schunk.vlmeta_mut()
     }
 
-    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`]. After a change by another
+    /// handle of this program, [`get`](Self::get) returns the new values even without a call of this method, and an index
+    /// refers to the new values.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container). After an error, the array is

@@ -164,8 +164,8 @@ pub mod storage {
 /// Types that methods of [`SChunk`] return: metalayers, items, streams and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
-        ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, SChunkInfo,
-        SChunkReader, SChunkWriter,
+        ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, Revision,
+        SChunkInfo, SChunkReader, SChunkWriter,
     };
 }
 

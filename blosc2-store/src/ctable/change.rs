@@ -1069,8 +1069,7 @@ impl CTable {
     }
 
     fn number_columns(&mut self) {
-        let columns = self.columns.iter().enumerate();
-        self.places = columns.map(|(at, column)| (column.name.clone(), at)).collect();
+        self.places = super::places_of(&self.columns);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use blosc2::super_chunk::Revision;
 use blosc2::{Dtype, NDArray, Value};
 
 use crate::{BatchArray, ItemType, ObjectArray};
@@ -224,6 +225,8 @@ pub(super) struct Stored {
     pub(super) content: Content,
     /// The mask of the rows that are not null; without it the content itself represents nulls.
     pub(super) marks: Option<NDArray>,
+    /// The revision of the part whose lengths or strings are kept in memory, when it was opened.
+    pub(super) seen: Option<Revision>,
 }
 
 #[derive(Debug)]

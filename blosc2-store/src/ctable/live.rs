@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use blosc2::dtype::Kind;
+use blosc2::super_chunk::Revision;
 use blosc2::{Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
 use super::part::{Budget, check_array, replace, row_bytes, row_items};
@@ -29,6 +30,8 @@ pub(super) struct LiveRows {
     unit: u64,
     /// The number of live rows before each unit of the mask, and in total.
     before: Vec<u64>,
+    /// The revision of the mask when the rows were counted first.
+    seen: Revision,
 }
 
 /// A contiguous range of rows, including dead ones, at the same position in all columns.
@@ -49,9 +52,15 @@ impl LiveRows {
             let detail = format!("its mask of valid rows has {units} chunks in {stored} bytes");
             return Err(error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail));
         }
-        let mut this = Self { marks, unit, before: vec![0] };
+        let seen = marks.schunk().revision()?;
+        let mut this = Self { marks, unit, before: vec![0], seen };
         this.count(0)?;
         Ok(this)
+    }
+
+    /// Whether no other handle has changed the mask since it was opened. Must not be called after own changes.
+    pub(super) fn is_current(&self) -> Result<bool> {
+        Ok(self.marks.schunk().revision()? == self.seen)
     }
 
     /// Counts the live rows again, from a unit on.

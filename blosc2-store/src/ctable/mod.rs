@@ -25,7 +25,7 @@ use column::Stored;
 pub use column::{Column, ColumnKind, TimeUnit};
 pub use data::Data;
 use live::LiveRows;
-use part::{Parts, array, leaf, row_bytes, row_items};
+use part::{Parts, array, row_bytes, row_items};
 pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
@@ -56,6 +56,11 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 
     /// Removes all super-chunks below a key.
     fn discard_below(&mut self, key: &str) -> Result<()>;
+
+    /// Finds the super-chunks below a key that other handles have added.
+    fn refresh(&mut self, _root: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Stores all changes.
     fn finish(&mut self) -> Result<()>;
@@ -130,8 +135,17 @@ impl CTable {
     }
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
-        let mut parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable: false };
-        let meta = leaf(&parts, "/_meta", "b2f")?;
+        let parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable };
+        let (manifest, live) = Self::read_state(&parts)?;
+        let schema::Manifest { columns, others } = manifest;
+        let places = places_of(&columns);
+        Ok(Self { parts, columns, places, live, others, meta: None, changed: false })
+    }
+
+    /// Reads the schema and the mask of live rows.
+    fn read_state(parts: &Parts) -> Result<(schema::Manifest, LiveRows)> {
+        let meta = parts.leaves.leaf(&format!("{}/_meta", parts.root), "b2f")?;
+        let meta = meta.ok_or_else(|| part::missing(parts, "/_meta"))?;
         let schema = match meta.vlmeta().value("schema")? {
             Some(Value::Str(text)) => Some(text),
             Some(Value::Bytes(text)) => String::from_utf8(text).ok(),
@@ -141,17 +155,53 @@ impl CTable {
             Some(text) => schema::parse(text),
             None => Err((ErrorKind::InvalidData, "it has no schema".to_owned())),
         };
-        let schema::Manifest { columns, others } =
-            manifest.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
+        let manifest = manifest.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
         drop(meta);
-        parts.writable = writable;
-        let live = LiveRows::new(array(&parts, "/_valid_rows")?)?;
-        let places = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at));
-        let places = places.collect();
-        Ok(Self { parts, columns, places, live, others, meta: None, changed: false })
+        Ok((manifest, LiveRows::new(array(parts, "/_valid_rows")?)?))
     }
 
-    /// Returns the number of valid rows. Python: `len(table)`.
+    /// Re-reads the schema and the valid rows of a table in a directory, so that the changes of other handles and
+    /// programs are visible. Columns are opened again when they are next read. If the table is open for changing, this
+    /// method does nothing, because no other handle of this crate can change it.
+    ///
+    /// A handle for reading counts the rows when the table is opened. If another handle or program appends or deletes
+    /// rows or compacts the table, all methods that read rows or cells fail with [`ErrorKind::Busy`] until `refresh` is
+    /// called. [`nrows`](Self::nrows) and [`columns`](Self::columns) return what the handle has read last. If only items
+    /// of a column were updated, reads return the new items; if strings, lists or other values of variable length were
+    /// updated, reads of the column fail with `Busy`. Changes by another program are detected by the length, the
+    /// modification time and the header of a file. The other program must not be writing during a read or `refresh`.
+    ///
+    /// A handle of a table in a zip file reads the file that it has opened, also after another file has replaced it.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container). After an error, the handle is
+    /// unchanged.
+    pub fn refresh(&mut self) -> Result<()> {
+        if self.parts.writable {
+            return Ok(());
+        }
+        self.parts.leaves.refresh(&self.parts.root)?;
+        let (schema::Manifest { columns, others }, live) = Self::read_state(&self.parts)?;
+        self.places = places_of(&columns);
+        (self.columns, self.others, self.live) = (columns, others, live);
+        Ok(())
+    }
+
+    /// Checks that no other handle has changed what this handle for reading has counted.
+    fn check_current(&self, stored: Option<&Stored>) -> Result<()> {
+        // No other handle changes a table that is open for changing.
+        if self.parts.writable {
+            return Ok(());
+        }
+        if self.live.is_current()? && stored.map_or(Ok(true), Stored::is_current)? {
+            return Ok(());
+        }
+        let detail = "another handle or program has changed the table since this handle read it: call `refresh`";
+        Err(error(self.live.marks().schunk(), ErrorKind::Busy, READ, detail))
+    }
+
+    /// Returns the number of valid rows that this handle has read last; see [`refresh`](Self::refresh). Python:
+    /// `len(table)`.
     pub fn nrows(&self) -> u64 {
         self.live.len()
     }
@@ -185,8 +235,10 @@ impl CTable {
     ///   table;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
+    /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn valid_rows(&self, rows: impl Into<Rows>) -> Result<Vec<u64>> {
+        self.check_current(None)?;
         let rows = rows.into().resolve(self.nrows(), READ)?;
         self.live.budget().take(rows.len().saturating_mul(8))?;
         rows.read(1, |rows| self.places(rows))
@@ -251,6 +303,7 @@ impl CTable {
     /// - [`ErrorKind::Unsupported`]: the column is computed, is [stale](Column::is_stale), or has an unknown kind;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
+    /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Element>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
         let rows = rows.into().resolve(self.nrows(), READ)?;
@@ -363,6 +416,7 @@ impl CTable {
     ///   - the column is serialized with Arrow, and this build does not have the feature `arrow`;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
+    /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn values(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Value>> {
         let rows = rows.into().resolve(self.nrows(), READ)?;
@@ -395,12 +449,23 @@ impl CTable {
             let detail = format!("the column `{name}` cannot be read: {why}");
             return Err(Error::new(ErrorKind::Unsupported, READ, detail));
         }
-        if let Some(stored) = column.stored.get() {
-            return Ok((column, stored));
-        }
-        let stored = Box::new(Stored::open(&self.parts, column)?);
-        Ok((column, column.stored.get_or_init(|| stored)))
+        let stored = match column.stored.get() {
+            Some(stored) => stored,
+            None => {
+                // Before files that another handle has removed are missing.
+                self.check_current(None)?;
+                let stored = Box::new(Stored::open(&self.parts, column)?);
+                column.stored.get_or_init(|| stored)
+            }
+        };
+        self.check_current(Some(stored))?;
+        Ok((column, stored))
     }
+}
+
+/// The positions of the columns, by name.
+fn places_of(columns: &[Column]) -> HashMap<String, usize> {
+    columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect()
 }
 
 fn no_items(column: &Column) -> Error {
@@ -528,7 +593,7 @@ mod tests {
         append(&mut rows, &[3, 4]).unwrap();
         counts.fails.store(true, Ordering::Relaxed);
         assert_eq!(rows.flush().unwrap_err().kind(), ErrorKind::Io);
-        let many: Vec<i64> = (5..1 << 20).collect();
+        let many: Vec<i64> = (0..1_100_000).collect();
         // A call that writes what was collected, and one that only writes its own rows.
         assert_eq!(append(&mut rows, &many).unwrap_err().kind(), ErrorKind::Io);
         assert_eq!((rows.pending(), rows.table().nrows()), (2, 2));

@@ -64,7 +64,26 @@ impl Stored {
                 Content::Items(array)
             }
         };
-        Ok(Self { content, marks })
+        // Opened before: a later change alters the revision.
+        let seen = match &content {
+            Content::Codes { texts, .. } => Some(texts.schunk().revision()?),
+            Content::Texts { bytes, .. } => Some(bytes.schunk().revision()?),
+            Content::Batches(array) => Some(array.schunk().revision()?),
+            Content::Items(_) | Content::Cells(_) => None,
+        };
+        Ok(Self { content, marks, seen })
+    }
+
+    /// Whether no other handle has changed strings, codes or batches since they were opened. Items have no state besides
+    /// their array.
+    pub(super) fn is_current(&self) -> Result<bool> {
+        let now = match &self.content {
+            Content::Codes { texts, .. } => Some(texts.schunk().revision()?),
+            Content::Texts { bytes, .. } => Some(bytes.schunk().revision()?),
+            Content::Batches(array) => Some(array.schunk().revision()?),
+            Content::Items(_) | Content::Cells(_) => None,
+        };
+        Ok(now == self.seen)
     }
 
     /// The array of fixed-size items; `None` if the column has none.
@@ -326,7 +345,7 @@ fn in_batches(
     budget: &Budget,
 ) -> Result<Vec<Value>> {
     let invalid = |detail| failed(array.schunk(), ErrorKind::InvalidData, detail);
-    check_rows(&span.rows, array.nitems()?).map_err(invalid)?;
+    check_rows(&span.rows, array.known_nitems()?).map_err(invalid)?;
     let mut budget = budget.clone();
     let mut values = Vec::new();
     for row in span.numbers() {

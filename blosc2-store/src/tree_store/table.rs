@@ -164,6 +164,10 @@ impl Leaves for TreeStore {
         self.remove_parts(names)
     }
 
+    fn refresh(&mut self, root: &str) -> Result<()> {
+        self.find_parts(root)
+    }
+
     fn finish(&mut self) -> Result<()> {
         self.changed = true;
         TreeStore::finish(self)

@@ -52,6 +52,7 @@ pub use files::temporary_prefix;
 pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
+pub use sharing::Revision;
 pub(crate) use store::{Memory, Store};
 
 pub use content::{SChunkReader, SChunkWriter};

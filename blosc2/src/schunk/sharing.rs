@@ -41,7 +41,41 @@ impl Reading<'_> {
     }
 }
 
+/// A state of a frame. Returned by [`SChunk::revision`].
+///
+/// ```
+/// use blosc2::SChunk;
+///
+/// let mut schunk = SChunk::in_memory::<u8>(blosc2::CParams::default())?;
+/// let before = schunk.revision()?;
+/// assert_eq!(schunk.revision()?, before);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Revision(Version);
+
 impl SChunk {
+    /// Returns the revision of a frame in a file, which every change by a handle of this program alters, and with
+    /// [locking](crate::OpenOptions::locking) also every change by another program that locks the file. A program that
+    /// derives data from a frame compares revisions to detect that these data are outdated.
+    ///
+    /// If the frame has changed, this method re-reads the metadata, as each read of a chunk does. The revision of a frame
+    /// in memory, which only its own handle can change, is always the same.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Busy`]: another program has changed the file without locking since this handle read it; call
+    ///   [`refresh`](Self::refresh). The length, the modification time and the header of the file are compared;
+    /// - the errors of [`refresh`](Self::refresh).
+    pub fn revision(&self) -> Result<Revision> {
+        let reading = self.reading()?;
+        // Only files: the same comparison is a request to a server for other storages.
+        if matches!(reading.state.store.opened(), Opened::File(_)) {
+            let compared = reading.state.store.source().read_ranges_at(&mut []);
+            compared.map_err(|error| self.at(Error::of_io("read a frame", error)))?;
+        }
+        Ok(Revision(reading.version()))
+    }
+
     /// Re-reads the metadata, so that the changes of other handles and programs are visible. Returns whether the frame
     /// has changed. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
     ///
