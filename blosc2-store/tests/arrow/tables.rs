@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::UInt8Type;
+use arrow_array::types::{Int32Type, UInt8Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray,
     Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchReader,
     StringArray, StringViewArray, TimestampSecondArray,
 };
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, TimeUnit as ArrowUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, TimeUnit as ArrowUnit};
 use arrow_select::concat::concat_batches;
 use blosc2::{Dtype, ErrorKind, NDArray, Value};
 use blosc2_store::arrow::ReadOptions;
@@ -391,4 +391,48 @@ fn arrays_that_take_much_more_memory_as_items_are_refused() {
     let error = table.append_record_batch(&batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     assert_eq!(table.nrows(), 0);
+}
+
+/// A reader of batches: all rows, or those before the first batch that fails.
+#[test]
+fn batches_of_a_reader_are_appended() {
+    let batch = |ids: &[i64]| {
+        let words = ids.iter().map(|id| (id % 3 > 0).then(|| format!("word {}", id % 7)));
+        let words: DictionaryArray<Int32Type> =
+            words.collect::<Vec<_>>().iter().map(|word| word.as_deref()).collect();
+        let ids = Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef;
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", ids, false),
+            ("word", Arc::new(words) as ArrayRef, true),
+        ])
+    };
+    let ids: Vec<i64> = (0..100_000).collect();
+    let schema = Schema::try_from(&*batch(&[]).unwrap().schema()).unwrap();
+    for size in [1000, 7777, 100_000] {
+        let mut table = CTable::in_memory(&schema.clone().expected_rows(50_000)).unwrap();
+        table.append_record_batches(ids.chunks(size).map(batch)).unwrap();
+        assert_eq!(table.read::<i64>("id", ..).unwrap(), ids);
+        let word = |id: &i64| (id % 3 > 0).then(|| format!("word {}", id % 7));
+        assert_eq!(table.texts("word", ..).unwrap(), ids.iter().map(word).collect::<Vec<_>>());
+    }
+
+    let other =
+        || RecordBatch::try_from_iter([("id", Arc::new(StringArray::from(vec!["a"])) as ArrayRef)]);
+    let of_crate = blosc2::Error::new(ErrorKind::Busy, "read", "it is in use");
+    let faults = [
+        (ErrorKind::TypeMismatch, other()),
+        (ErrorKind::InvalidData, Err(ArrowError::ParseError("a fault".to_owned()))),
+        (ErrorKind::Busy, Err(ArrowError::ExternalError(Box::new(of_crate)))),
+        (
+            ErrorKind::Io,
+            Err(ArrowError::IoError("a fault".to_owned(), std::io::Error::other("a fault"))),
+        ),
+    ];
+    for (kind, fault) in faults {
+        let mut table = CTable::in_memory(&schema).unwrap();
+        let batches = [batch(&[1, 2]), batch(&[3]), fault, batch(&[4])];
+        let error = table.append_record_batches(batches).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(table.read::<i64>("id", ..).unwrap(), [1, 2, 3]);
+    }
 }
