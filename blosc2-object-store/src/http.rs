@@ -73,7 +73,9 @@ struct Service {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        // Without a user name and a password, which an endpoint can have.
+        let (name, port) = (request.uri().host().unwrap_or_default(), request.uri().port_u16());
+        let host = port.map_or(name.to_owned(), |port| format!("{name}:{port}"));
         let range = range_of(&request);
         let Some(site) = &self.connector.site else {
             let response = self.execute(request, &host).await?;
@@ -161,9 +163,10 @@ impl Service {
             true => "ignores the range of the request",
             false => "encodes the object, which has no ranges then",
         };
-        let too_long = |len: &str| {
+        let too_long = |len: Option<u64>| {
+            let len = len.map(|len| format!(" of {len} bytes")).unwrap_or_default();
             fault(format!(
-                "the server {host} {what}, and sends the complete object of {len} bytes, more than the limit of {limit} \
+                "the server {host} {what}, and sends the complete object{len}, which exceeds the limit of {limit} \
                  bytes: download the file and open the copy, or increase the storage option `download_limit`"
             ))
         };
@@ -171,14 +174,14 @@ impl Service {
         // A larger number is invalid.
         let stated: Option<u64> = stated.and_then(|len| len.parse().ok());
         if let Some(len) = stated.filter(|&len| len > limit) {
-            return Err(too_long(&len.to_string()));
+            return Err(too_long(Some(len)));
         }
         let mut content = Vec::new();
         let mut body = body.bytes_stream();
         while let Some(bytes) = body.next().await {
             let bytes = bytes?;
             if bytes.len() as u64 > limit.saturating_sub(content.len() as u64) {
-                return Err(too_long("at least that many"));
+                return Err(too_long(None));
             }
             let room = content.try_reserve(bytes.len());
             room.map_err(|error| fault(format!("cannot hold the object: {error}")))?;
@@ -189,12 +192,12 @@ impl Service {
                 Some(detail) => fault(format!(
                     "the server {host} sends the object in the encoding `{encoding}`: {detail}"
                 )),
-                None => too_long("more decoded"),
+                None => too_long(None),
             })?;
         }
         let headers = &mut parts.headers;
         let size = content.len() as u64;
-        if size == 0 {
+        if size == 0 && range.start == 0 {
             let e_tag = headers.get(ETAG).and_then(|e_tag| e_tag.to_str().ok()).map(str::to_owned);
             return Err(HttpError::new(HttpErrorKind::Unknown, Fault::Empty(e_tag)));
         }
