@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let [file] = &args.files[..] {
         let facts = AllFacts::read(args, file)?;
         match args.json {
-            true => writeln!(out, "{}", json::pretty(&facts.to_json())?)?,
+            true => writeln!(out, "{}", json::pretty(&facts.into_json())?)?,
             false => facts.write(&mut out)?,
         }
         return Ok(out.flush()?);
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut failed = None;
     for file in &args.files {
         match AllFacts::read(args, file) {
-            Ok(facts) if args.json => list.push(facts.to_json()),
+            Ok(facts) if args.json => list.push(facts.into_json()),
             Ok(facts) => {
                 if !list.is_empty() {
                     writeln!(out)?;
@@ -140,7 +140,7 @@ impl AllFacts {
         Ok(Self { facts, chunks, stats })
     }
 
-    fn to_json(mut self) -> Map<String, Value> {
+    fn into_json(mut self) -> Map<String, Value> {
         if let Some(stats) = self.stats {
             self.facts.insert("stats".to_owned(), stats.to_json());
         }

@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn small_floats_have_the_values_of_ml_dtypes() {
         let (inf, nan) = (f32::INFINITY, f32::NAN);
-        let cases: [(&str, usize, &[(u16, f32)]); 9] = [
+        type Values<'a> = &'a [(u16, f32)];
+        let cases: [(&str, usize, Values<'_>); 9] = [
             (
                 "bfloat16",
                 2,
@@ -373,7 +374,7 @@ mod tests {
                 "float8_e8m0fnu",
                 1,
                 &[
-                    (0x00, 5.877_471_8e-39),
+                    (0x00, 5.877_472e-39),
                     (0x7f, 1.0),
                     (0x80, 2.0),
                     (0xfe, 1.701_411_8e38),

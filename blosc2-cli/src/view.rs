@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Field of a structured dtype.
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Use this dtype, such as `f4` or `bfloat16`, instead of the stored dtype.
+    /// Use this dtype, such as `f4` or `bfloat16`.
     #[arg(long)]
     dtype: Option<ItemType>,
     /// PNG file to create; `-` is stdout.
