@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Check the structure only; do not decode the data.
     #[arg(long)]
     no_content: bool,
+    /// Report an error if a file has no valid checksums. In a zip file, its own checksums are sufficient.
+    #[arg(long)]
+    require_checksums: bool,
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
@@ -63,7 +66,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         args.files.iter().try_for_each(|file| output.check_apart(file))?;
     }
     let map = args.map || svg.is_some();
-    let options = Options { content: !args.no_content, map, ..Options::default() };
+    let content = !args.no_content;
+    let require_checksums = args.require_checksums;
+    let options = Options { content, map, require_checksums, ..Options::default() };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
     let (mut bad, mut unreadable, mut reason) = (0, 0, None);
@@ -74,6 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let mut groups = Vec::new();
         match &mut checked {
             Ok(checked) => {
+                checked.report.note_unverified();
                 bad += usize::from(!checked.report.is_good());
                 groups = map::groups(&name, std::mem::take(&mut checked.report.regions));
                 if let What::Foreign(format) = &checked.what {

@@ -121,6 +121,7 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     };
     let opened = members.iter().filter_map(|member| member.open().ok()?.size().ok());
     let mut walk = Walk::new(options, opened.fold(0, u64::saturating_add));
+    walk.is_verified = !is_folder && options.content;
     if members.get(INDEX).is_none() {
         walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
     }
@@ -180,6 +181,8 @@ struct Walk<'a> {
     /// The keys of the entries of `embed.b2e`, and the keys that the index files of sparse frames have. These objects
     /// are not opened again.
     done: BTreeSet<String>,
+    /// Whether the members have checksums in a zip file, which are compared.
+    is_verified: bool,
     /// Remaining bytes of embedded frames: a few bytes can contain very many of them.
     left: u64,
 }
@@ -193,6 +196,7 @@ impl<'a> Walk<'a> {
             report: Report::new(),
             members: BTreeMap::new(),
             done: BTreeSet::new(),
+            is_verified: false,
             left: size.saturating_mul(256).max(1 << 30),
         }
     }
@@ -340,10 +344,17 @@ impl<'a> Walk<'a> {
     /// Checks a frame at a depth of embedded stores.
     fn frame(&mut self, name: &str, source: Arc<dyn ReadAt + Send + Sync>, depth: usize) {
         let watched = Watched { source: Arc::clone(&source), bar: self.bar.clone() };
-        let (kind, report) = match file::check(&watched, self.options) {
+        // The checksums of the outer file cover an embedded frame.
+        let is_covered = depth > 0 || self.is_verified;
+        let require_checksums = self.options.require_checksums && !is_covered;
+        let options = Options { require_checksums, ..*self.options };
+        let (kind, mut report) = match file::check(&watched, &options) {
             Ok(checked) => checked,
             Err(error) => return self.found(Some(name), &MEMBER, "a readable file", error),
         };
+        if is_covered {
+            report.unverified = 0;
+        }
         let is_good = report.is_good();
         self.add(name, kind, report);
         if is_good && kind == Some(Kind::Frame) {

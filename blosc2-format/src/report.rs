@@ -92,6 +92,8 @@ impl Rule {
     }
 }
 
+pub(crate) static UNVERIFIED: Rule = Rule::note("file.unverified", "checksums", "Frame: checksums");
+
 /// A part of a file.
 ///
 /// ```
@@ -255,6 +257,10 @@ pub struct Report {
     /// [`MAX_FINDINGS`](Self::MAX_FINDINGS) findings. If the check found an error, the report
     /// contains at least one error.
     pub omitted: u64,
+    /// The number of checked files without checksums: frames, single chunks, or legacy files. If a
+    /// byte of such a file is changed, the file can follow the format and decode to other data. The
+    /// check does not detect this. [`note_unverified`](Self::note_unverified) adds a note.
+    pub unverified: u64,
     errors: usize,
     /// Whether only the first error is stored.
     is_brief: bool,
@@ -318,6 +324,20 @@ impl Report {
         }
     }
 
+    /// Adds a note (`file.unverified`) if there are [files without checksums](Self::unverified). A check
+    /// does not add this note, because one note is sufficient for a report on many files.
+    pub fn note_unverified(&mut self) {
+        let files = match self.unverified {
+            0 => return,
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        let found = format!(
+            "{files} without checksums, in which a changed byte can decode to other data without a finding"
+        );
+        self.add(Finding::new(&UNVERIFIED, Part::Whole, 0, 0, "checksums of all data", found));
+    }
+
     /// Adds the findings and the regions of `other`, a report on another file, such as a member of
     /// a store.
     ///
@@ -334,6 +354,7 @@ impl Report {
             self.add(Finding { file, ..finding });
         }
         self.omitted = self.omitted.saturating_add(other.omitted);
+        self.unverified = self.unverified.saturating_add(other.unverified);
         let regions = other.regions.into_iter();
         self.regions.extend(regions.map(|it| Region { file: Some(named(&it.file)), ..it }));
     }
@@ -406,10 +427,20 @@ impl<'a> Checker<'a> {
         });
     }
 
+    /// Counts a file without checksums.
+    pub(crate) fn unverified(&mut self) {
+        self.report.unverified += 1;
+    }
+
     /// Adds a region to the map.
     pub(crate) fn region(&mut self, part: Part, offset: u64, len: u64) {
         let offset = self.base.saturating_add(offset);
         self.report.regions.push(Region { file: self.file.clone(), part, offset, len });
+    }
+
+    /// Returns the report.
+    pub(crate) fn report(&mut self) -> &mut Report {
+        self.report
     }
 
     /// Returns the findings.
@@ -439,6 +470,9 @@ pub struct Options {
     pub content: bool,
     /// Whether to add a [map of the file](Report::regions) to the report. Default: `false`.
     pub map: bool,
+    /// Whether a frame without valid checksums is an error (`frame.checksums.missing`). Files that
+    /// cannot have checksums (single chunks, legacy files) are errors as well. Default: `false`.
+    pub require_checksums: bool,
     /// The limits on memory and work. Default: [`Limits::default`](crate::Limits::default).
     pub limits: crate::Limits,
 }
@@ -473,12 +507,12 @@ mod tests {
         checker.found(&BAD, 5, 1, "less", "more");
         checker.in_file("0.chunk", Part::Chunk(0)).found(&ODD, 0, 1, "less", "more");
         checker.region(Part::Header, 0, 5);
-        inner.omitted = 3;
+        (inner.omitted, inner.unverified) = (3, 1);
         let mut report = Report::new();
         report.append("group/a.b2nd", inner);
         let files = report.findings.iter().map(|finding| finding.file.as_deref().unwrap());
         assert!(files.eq(["group/a.b2nd", "group/a.b2nd/0.chunk"]));
         assert_eq!(report.regions[0].file.as_deref(), Some("group/a.b2nd"));
-        assert_eq!((report.omitted, report.errors), (3, 1));
+        assert_eq!((report.omitted, report.unverified, report.errors), (3, 1, 1));
     }
 }

@@ -67,7 +67,7 @@ pub(crate) const LIMITS: Limits = Limits {
 
 /// The options of a check of all blocks.
 pub(crate) fn options() -> Options {
-    Options { content: true, map: true, limits: LIMITS }
+    Options { content: true, map: true, limits: LIMITS, ..Options::default() }
 }
 
 /// Returns what is read from something that has no fault. Only limits and user-defined codecs and filters prevent that.

@@ -23,6 +23,7 @@ mod corpus;
 mod filters;
 #[cfg_attr(target_endian = "big", expect(dead_code))]
 mod rust;
+mod valid;
 mod written;
 
 use blosc2_format::chunk::Header;

@@ -34,12 +34,12 @@ fn read_all(mut file: File<'_>) -> Result<Content, Error> {
 
 /// Checks a file, including all blocks.
 pub(crate) fn check(path: &Path, limits: &Limits) -> Result<Report, Error> {
-    let options = Options { content: true, map: false, limits: *limits };
+    let options = Options { content: true, limits: *limits, ..Options::default() };
     Ok(file::check_path(path, &options)?.1)
 }
 
 /// Checks a frame in memory in the same way.
 pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Report {
-    let options = Options { content: true, map: false, limits: *limits };
+    let options = Options { content: true, limits: *limits, ..Options::default() };
     file::check(bytes, &options).unwrap().1
 }

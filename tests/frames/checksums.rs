@@ -3,13 +3,16 @@
 use std::fs;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use blosc2::repair::{Repaired, repair};
 use blosc2::{
-    CParams, ErrorKind, Filter, FrameReader, NDArray, OpenOptions, SChunk, SaveOptions, Special,
+    CParams, Codec, ErrorKind, Filter, FrameReader, NDArray, OpenOptions, SChunk, SaveOptions,
+    Special,
 };
+use blosc2_format::file::{self, File};
 use blosc2_format::frame::{self, Frame, Piece, salvage};
-use blosc2_format::{Limits, Options, Part};
+use blosc2_format::{Limits, Options, Part, chunk};
 
 use super::common::{Rng, codecs};
 use super::{CHUNK, PLACES, assert_holds, folder, model, numbers};
@@ -126,13 +129,7 @@ fn a_changed_byte_outside_the_chunks_never_changes_what_is_read() {
     for (name, bytes) in samples() {
         let expected = content(bytes.clone()).unwrap();
         let (mut unnoticed, parts) = (0, parts(&bytes));
-        let layer = b"blosc2.crc32c";
-        let layer_at = bytes.windows(layer.len()).position(|bytes| bytes == layer).unwrap();
         for at in 0..bytes.len() {
-            // With another name, it is another metalayer.
-            if (layer_at..layer_at + layer.len()).contains(&at) {
-                continue;
-            }
             let mut changed = bytes.clone();
             changed[at] ^= 1 + rng.below(255) as u8;
             if let Ok(found) = content(changed.clone()) {
@@ -146,6 +143,224 @@ fn a_changed_byte_outside_the_chunks_never_changes_what_is_read() {
             }
         }
         assert!(unnoticed <= 2 * 32, "{name}: {unnoticed}");
+    }
+}
+
+/// The items, the metalayers, the typesize and the shape of a frame at `path`.
+fn all_of(path: &Path) -> blosc2::Result<(Content, Option<Vec<u64>>)> {
+    let of = |schunk: &SChunk, items, shape| {
+        let (meta, vlmeta) = (schunk.meta(), schunk.vlmeta());
+        let layers = meta.iter().chain(vlmeta.iter()).collect::<Result<_, _>>()?;
+        Ok(((items, layers, schunk.typesize() as u64), shape))
+    };
+    if path.extension().is_some_and(|ending| ending == "b2nd") {
+        let array = NDArray::open(path)?;
+        let items = array.read_all::<i16>()?.into_iter().flat_map(i16::to_le_bytes).collect();
+        return of(array.schunk(), items, Some(array.shape().to_vec()));
+    }
+    let schunk = SChunk::open(path)?;
+    of(&schunk, schunk.items::<u8>(..)?, None)
+}
+
+/// The same, as `blosc2-format` reads it: the items of chunks, or of the array.
+fn all_of_format(path: &Path) -> Result<(Content, Option<Vec<u64>>), blosc2_format::Error> {
+    let mut file = File::open(path, &Limits::default())?;
+    let info = file.info().clone();
+    let mut layers: Vec<_> =
+        info.metalayers.into_iter().map(|layer| (layer.name, layer.content)).collect();
+    for name in info.vlmetalayers {
+        let content = file.vlmetalayer(&name)?.unwrap();
+        layers.push((name, content));
+    }
+    let shape = file.geometry().map(|array| array.shape().to_vec());
+    let mut items = Vec::new();
+    match &shape {
+        Some(shape) => {
+            let ranges: Vec<_> = shape.iter().map(|&side| 0..side).collect();
+            items = file.read_box(&ranges)?;
+        }
+        None => {
+            let mut data = Vec::new();
+            for number in 0..info.nchunks {
+                file.decode_chunk(number, &mut data)?;
+                items.extend_from_slice(&data);
+            }
+        }
+    }
+
+    Ok(((items, layers, info.typesize.into()), shape))
+}
+
+#[test]
+fn no_changed_byte_of_three_files_is_read_without_an_error() {
+    let (folder, path) = folder();
+    let mut rng = Rng(77);
+    let options = OpenOptions::new().checksums(true).create_new(true).meta("units", b"kelvin");
+    let cparams = CParams::new().codec(Codec::Lz4).blocksize(32);
+    let options = options.typesize(2).cparams(&cparams);
+    let sparse = folder.path().join("sparse");
+    for (path, options) in [(&path, options.clone()), (&sparse, options.directory(true))] {
+        let mut schunk = options.open(path).unwrap();
+        for _ in 0..2 {
+            schunk.append(&mixed(48, &mut rng)).unwrap();
+        }
+        schunk.append(&[0u8; 48]).unwrap();
+        schunk.append(&[7u8; 20]).unwrap();
+        schunk.vlmeta_mut().set("author", b"me").unwrap();
+    }
+    let array = folder.path().join("array.b2nd");
+    let builder = NDArray::builder().checksums(true).chunks([3, 4]).cparams(&cparams);
+    let builder = builder.vlmeta_value("author", "me").unwrap().file(&array);
+    let items: Vec<i16> = (0..35).map(|_| rng.below(5) as i16).collect();
+    builder.from_slice(&items, [5, 7]).unwrap();
+
+    for path in [path, array, sparse] {
+        let expected = all_of(&path).unwrap();
+        assert_eq!(all_of_format(&path).unwrap(), expected, "{path:?}");
+        let (_, report) = file::check_path(&path, &Options::default()).unwrap();
+        assert!(report.is_good() && report.unverified == 0, "{path:?}");
+        let files: Vec<PathBuf> = match path.is_dir() {
+            true => fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect(),
+            false => vec![path.clone()],
+        };
+        let mut refused = 0;
+        for file in files {
+            let bytes = fs::read(&file).unwrap();
+            let name = b"blosc2.crc32c";
+            let name_at = bytes.windows(name.len()).position(|bytes| bytes == name);
+            for at in 0..bytes.len() {
+                // Each bit, and another value.
+                for flip in (0..8).map(|bit| 1 << bit).chain([1 + rng.below(255) as u8]) {
+                    let mut changed = bytes.clone();
+                    changed[at] ^= flip;
+                    fs::write(&file, &changed).unwrap();
+                    let what =
+                        format!("{file:?}: byte {at}: {:#x} to {:#x}", bytes[at], changed[at]);
+                    let (read, format) = (all_of(&path), all_of_format(&path));
+                    if let Ok(found) = &read {
+                        assert!(*found == expected, "{what}");
+                    }
+                    if let Ok(found) = &format {
+                        assert!(*found == expected, "{what}");
+                    }
+                    refused += usize::from(read.is_err() && format.is_err());
+                    // The name of the checksums, and its copy in their content.
+                    if name_at.is_some_and(|name_at| (name_at..name_at + name.len()).contains(&at))
+                    {
+                        assert!(read.is_err() && format.is_err(), "{what}");
+                        let (_, report) = file::check_path(&path, &Options::default()).unwrap();
+                        let mut ids = report.findings.iter().map(|finding| finding.rule.id);
+                        assert!(ids.any(|id| id == "frame.checksums"), "{what}: {report:?}");
+                    }
+                }
+            }
+            fs::write(&file, &bytes).unwrap();
+        }
+        assert!(refused > 1000, "{path:?}: {refused}");
+        assert_eq!(all_of(&path).unwrap(), expected, "{path:?}");
+    }
+}
+
+#[test]
+fn a_damaged_name_of_the_checksums_is_repaired_or_accepted() {
+    let (_folder, path) = folder();
+    let options = OpenOptions::new().checksums(true).typesize(4).create_new(true);
+    let mut schunk = options.open(&path).unwrap();
+    schunk.append(&model(1)[0]).unwrap();
+    schunk.vlmeta_mut().set("author", b"me").unwrap();
+    drop(schunk);
+    let intact = fs::read(&path).unwrap();
+    let at = intact.windows(6).position(|bytes| bytes == b"crc32c").unwrap();
+    let mut bytes = intact.clone();
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let error = SChunk::open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert!(error.to_string().contains("blosc2.brc32c"), "{error}");
+
+    let options = OpenOptions::new().write(true).verify_checksums(false);
+    let mut ignored = options.open(&path).unwrap();
+    assert!(ignored.has_checksums() && ignored.vlmeta().len() == 1);
+    ignored.set_checksums(true).unwrap();
+    drop(ignored);
+    assert_eq!(fs::read(&path).unwrap(), intact);
+
+    fs::write(&path, &bytes).unwrap();
+    let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!() };
+    assert_eq!(rebuilt.lost, Some(vec![]));
+    let repaired = SChunk::open(&path).unwrap();
+    assert!(repaired.has_checksums() && repaired.vlmeta().len() == 1);
+    assert_holds(&repaired, &model(1), "repaired");
+}
+
+#[test]
+fn content_like_that_of_checksums_is_refused() {
+    let bytes = samples().remove(0).1;
+    let at = bytes.windows(13).rposition(|bytes| bytes == b"blosc2.crc32c").unwrap();
+    // The chunk of level 0 starts with a header of 32 bytes.
+    let chunk = &bytes[at - 34..];
+    let len = u32::from_le_bytes(chunk[12..16].try_into().unwrap()) as usize;
+    let mut outline = frame::Outline::new(Default::default(), frame::Layout::Contiguous);
+    let error = outline.set_vlmetalayer_chunk("other", &chunk[..len]).unwrap_err();
+    assert!(error.to_string().contains("reserved for checksums"), "{error}");
+    // Compressed, the same content is that of an ordinary metalayer.
+    let mut content = chunk[32..len].to_vec();
+    let params = chunk::Params { codec: 5, ..chunk::Params::default() };
+    content.extend([0; 1000]);
+    let chunk = chunk::Encoder::new(params).unwrap().encode(&content).unwrap();
+    outline.set_vlmetalayer_chunk("other", &chunk).unwrap();
+    assert!(!outline.has_checksums());
+}
+
+#[test]
+fn checksums_can_be_required() {
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let required = OpenOptions::new().require_checksums(true);
+        let mut schunk = super::filled(place, &path, &CParams::new(), &model(2));
+        let refused = |bytes: Vec<u8>, expected: &str| {
+            let error = required.from_cframe(bytes.clone()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{place:?}");
+            assert!(error.to_string().contains(expected), "{error}");
+            let frame = Frame::open(&bytes, &Limits::default()).unwrap();
+            frame.require_checksums().unwrap_err();
+            let file = File::from_reader(&bytes, &Limits::default()).unwrap();
+            file.require_checksums().unwrap_err();
+            FrameReader::new(Cursor::new(&bytes)).unwrap().require_checksums().unwrap_err();
+        };
+        refused(schunk.to_cframe().unwrap(), "no checksums");
+        schunk.set_checksums(true).unwrap();
+        let mut bytes = schunk.to_cframe().unwrap();
+        required.from_cframe(bytes.clone()).unwrap();
+        Frame::open(&bytes, &Limits::default()).unwrap().require_checksums().unwrap();
+        FrameReader::new(Cursor::new(&bytes)).unwrap().require_checksums().unwrap();
+        // As after a change by a program that does not know them.
+        let at = bytes.windows(13).rposition(|bytes| bytes == b"blosc2.crc32c").unwrap() + 13 + 2;
+        bytes[at..at + 8].copy_from_slice(&7u64.to_be_bytes());
+        refused(bytes, "an earlier state");
+    }
+    let (_folder, path) = folder();
+    let required = OpenOptions::new().require_checksums(true);
+    let error = required.clone().create_new(true).open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(!path.exists());
+    required.clone().checksums(true).create_new(true).open(&path).unwrap();
+    required.clone().open(&path).unwrap();
+    // A handle that re-reads the metadata.
+    let mut reader = required.open(&path).unwrap();
+    SChunk::open_rw(&path).unwrap().set_checksums(false).unwrap();
+    let error = reader.refresh().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    // Files that cannot have checksums.
+    let chunk = chunk::Encoder::new(chunk::Params::default()).unwrap().encode(&[7; 40]).unwrap();
+    let file = File::from_reader(&chunk, &Limits::default()).unwrap();
+    file.require_checksums().unwrap_err();
+    for require_checksums in [false, true] {
+        let options = Options { require_checksums, ..Options::default() };
+        let (_, report) = file::check(&chunk, &options).unwrap();
+        assert_eq!((report.is_good(), report.unverified), (!require_checksums, 1));
+        let (_, report) = file::check_path(&path, &options).unwrap();
+        assert_eq!((report.is_good(), report.unverified), (!require_checksums, 1));
     }
 }
 

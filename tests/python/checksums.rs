@@ -11,8 +11,8 @@ import numpy as np
 array = blosc2.open("a.b2nd", mode="r")
 assert np.array_equal(array[:], np.arange(600, dtype="<i4").reshape(20, 30))
 assert array.vlmeta[:]["author"] == "me"
-version, frame_len, metadata, sums = array.vlmeta["blosc2.crc32c"]
-assert version == 1 and len(sums) == 4 * array.schunk.nchunks
+name, version, frame_len, metadata, sums = array.vlmeta["blosc2.crc32c"]
+assert (name, version) == ("blosc2.crc32c", 2) and len(sums) == 4 * array.schunk.nchunks
 import os
 assert frame_len == os.path.getsize("a.b2nd")
 

@@ -65,10 +65,12 @@ fn entry(bytes: &[u8], name: &str) -> usize {
     entry.unwrap().0
 }
 
-/// The file and the rule of each finding, without those that only suggest a cause.
+/// The file and the rule of each finding, without those that only suggest a cause, and without that about missing
+/// checksums.
 fn rules(report: &Value) -> Vec<(String, String)> {
     let findings = report[0]["findings"].as_array().unwrap().iter();
-    let findings = findings.filter(|finding| finding["rule"] != "frame.suspect");
+    let is_about_all = |rule: &Value| *rule == "frame.suspect" || *rule == "file.unverified";
+    let findings = findings.filter(|finding| !is_about_all(&finding["rule"]));
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     findings.map(|finding| (text(&finding["file"]), text(&finding["rule"]))).collect()
 }
@@ -140,24 +142,41 @@ fn each_form_of_a_store_has_a_verdict() {
         [("a.b2z", "zip store", "zip-store"), ("a.b2d", "folder store", "folder-store")]
     {
         store(&folder.path(file));
-        let expected = format!("{file}: {form}, good: 4 members, 0 errors, 0 warnings, 0 notes");
-        assert_eq!(lines(&folder, &[file]), [expected]);
+        // The zip file has checksums of its members.
+        let is_zip = file == "a.b2z";
+        let found = lines(&folder, &[file]);
+        let notes = if is_zip { "0 notes" } else { "1 note" };
+        let expected = format!("{file}: {form}, good: 4 members, 0 errors, 0 warnings, {notes}");
+        assert_eq!((found.len(), found.last()), (2 - usize::from(is_zip), Some(&expected)));
+        let is_noted = found[0].contains("[file.unverified]") && found[0].contains("found 4 files");
+        assert_eq!(is_noted, !is_zip, "{found:?}");
+        let (status, _) = check(&folder, &[file, "--require-checksums"]);
+        assert_eq!(status, i32::from(!is_zip));
         let (status, report) = check(&folder, &[file]);
         assert_eq!((status, &report[0]["kind"]), (0, &json!(kind)));
     }
     let mut embedded = EmbedStore::create(folder.path("a.b2e")).unwrap();
     embedded.insert("/one", NDArray::from_slice(&[1u8, 2], &[2]).unwrap().schunk()).unwrap();
+    let expected = "a.b2e: embedded store, good: 1 member, 0 errors, 0 warnings, 1 note";
+    let found = lines(&folder, &["a.b2e"]);
+    assert_eq!((found.len(), &found[1][..]), (2, expected));
+    assert!(found[0].contains("found 1 file without checksums"), "{found:?}");
+    // The checksums of the store cover the embedded frames.
+    drop(embedded);
+    folder.good(&["checksums", "a.b2e"]);
     let expected = "a.b2e: embedded store, good: 1 member, 0 errors, 0 warnings, 0 notes";
-    assert_eq!(lines(&folder, &["a.b2e"]), [expected]);
+    assert_eq!(lines(&folder, &["a.b2e", "--require-checksums"]), [expected]);
     // Empty stores.
     for file in ["empty.b2z", "empty.b2d"] {
         TreeStore::create(folder.path(file)).unwrap().finish().unwrap();
         let line = lines(&folder, &[file]).pop().unwrap();
-        assert!(line.ends_with(", good: 1 member, 0 errors, 0 warnings, 0 notes"), "{line}");
+        let notes = if file == "empty.b2z" { "0 notes" } else { "1 note" };
+        let end = format!(", good: 1 member, 0 errors, 0 warnings, {notes}");
+        assert!(line.ends_with(&end), "{line}");
     }
     EmbedStore::create(folder.path("empty.b2e")).unwrap();
-    let expected = "empty.b2e: embedded store, good: 0 members, 0 errors, 0 warnings, 0 notes";
-    assert_eq!(lines(&folder, &["empty.b2e"]), [expected]);
+    let expected = "empty.b2e: embedded store, good: 0 members, 0 errors, 0 warnings, 1 note";
+    assert_eq!(lines(&folder, &["empty.b2e"])[1], expected);
 }
 
 #[test]
@@ -329,7 +348,7 @@ fn files_of_others_are_notes() {
     folder.write("a.b2d/README.txt", b"not Blosc2");
     folder.write("a.b2d/group/data.bin", &[0; 100]);
     let (status, report) = check(&folder, &["a.b2d"]);
-    assert_eq!((status, &report[0]["good"], &report[0]["notes"]), (0, &json!(true), &json!(2)));
+    assert_eq!((status, &report[0]["good"], &report[0]["notes"]), (0, &json!(true), &json!(3)));
     let expected =
         [named("README.txt", "store.stranger"), named("group/data.bin", "store.stranger")];
     assert_eq!(rules(&report), expected);

@@ -86,7 +86,8 @@ fn old_files_become_frames_of_today() {
         assert!(folder.good(&["cat", "copy", "--engine", "c"]) == *raw, "{path}");
         assert!(folder.good(&["cat", "copy", "--engine", "rust"]) == *raw, "{path}");
         let (status, report) = check(&folder, &["copy"]);
-        assert_eq!((status, &report[0]["findings"]), (Some(0), &json!([])), "{path}");
+        assert_eq!((status, &report[0]["notes"]), (Some(0), &json!(1)), "{path}");
+        assert_eq!(report[0]["findings"][0]["rule"], "file.unverified", "{path}");
         let (info, before) = (folder.info("copy"), folder.info(path));
         // Variable-length chunks need a newer version.
         let version = if path.contains("last_bigger") { 3 } else { 2 };
@@ -265,6 +266,56 @@ fn directories_are_read_and_checked() {
     }
 }
 
+/// The note about files without checksums.
+fn unverified(count: usize) -> Value {
+    let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    json!({
+        "severity": "note",
+        "rule": "file.unverified",
+        "section": "Frame: checksums",
+        "file": null,
+        "part": "file",
+        "offset": 0,
+        "length": 0,
+        "what": "checksums",
+        "expected": "checksums of all data",
+        "found": format!(
+            "{files} without checksums, in which a changed byte can decode to other data without a finding"
+        ),
+    })
+}
+
+#[test]
+fn files_without_checksums_are_noted_or_refused() {
+    let folder = Folder::new();
+    folder.array("a.b2nd", &[10], &[10], &[10]);
+    let old = old_files().into_iter().next().unwrap().0;
+    for name in ["a.b2nd", &old] {
+        let (status, report) = check(&folder, &[name]);
+        assert_eq!((status, &report[0]["good"]), (Some(0), &json!(true)), "{name}");
+        assert!(report[0]["findings"].as_array().unwrap().contains(&unverified(1)), "{report:#}");
+        let (status, report) = check(&folder, &[name, "--require-checksums"]);
+        assert_eq!((status, &report[0]["errors"]), (Some(1), &json!(1)), "{name}");
+        let findings = report[0]["findings"].as_array().unwrap();
+        let is_missing = |finding: &Value| finding["rule"] == "frame.checksums.missing";
+        assert!(findings.iter().any(is_missing), "{report:#}");
+    }
+    folder.good(&["checksums", "a.b2nd"]);
+    for options in [&["a.b2nd"][..], &["a.b2nd", "--require-checksums"]] {
+        let (status, report) = check(&folder, options);
+        assert_eq!((status, &report[0]["findings"]), (Some(0), &json!([])), "{options:?}");
+    }
+    let text = String::from_utf8(folder.good(&["check", "a.b2nd"])).unwrap();
+    assert_eq!(text, "a.b2nd: contiguous frame, good: 0 errors, 0 warnings, 0 notes\n");
+    // A program that does not know the checksums has changed the file.
+    let mut bytes = folder.read("a.b2nd");
+    let at = bytes.windows(13).rposition(|bytes| bytes == b"blosc2.crc32c").unwrap() + 13 + 2;
+    bytes[at + 7] ^= 1;
+    folder.write("a.b2nd", &bytes);
+    folder.good(&["check", "a.b2nd"]);
+    folder.bad(1, &["check", "a.b2nd", "--require-checksums"]);
+}
+
 #[test]
 fn every_finding_is_told() {
     let folder = Folder::new();
@@ -278,16 +329,20 @@ fn every_finding_is_told() {
         "complete": true,
         "errors": 0,
         "warnings": 0,
-        "notes": 0,
+        "notes": 1,
         "omitted": 0,
         "unreadable": null,
         "members": null,
-        "findings": [],
+        "findings": [unverified(1)],
         "map": null,
     }]);
     assert_eq!((status, report), (Some(0), expected));
     let text = String::from_utf8(folder.good(&["check", "good.b2nd"])).unwrap();
-    assert_eq!(text, "good.b2nd: contiguous frame, good: 0 errors, 0 warnings, 0 notes\n");
+    let expected = "good.b2nd: note [file.unverified] byte 0 (+0), file: checksums: expected checksums of all data, \
+        found 1 file without checksums, in which a changed byte can decode to other data without a finding \
+        (see \"Frame: checksums\")\n\
+        good.b2nd: contiguous frame, good: 0 errors, 0 warnings, 1 note\n";
+    assert_eq!(text, expected);
 
     // Versions of the metalayer and of the chunk are wrong.
     let meta = bytes.windows(5).position(|each| each == [0xc6, 0, 0, 0, 0x35]).unwrap() + 5;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::{Kind, recognise, recognise_path};
 use crate::directory::{self, Disk};
-use crate::report::{Checker, Options, Part, Report, Rule};
+use crate::report::{Checker, Options, Part, Report, Rule, UNVERIFIED};
 use crate::{Error, Limits, ReadAt, chunk, early, frame, packed};
 
 pub(super) const KIND: Rule = Rule::error("file.kind", "kind of file", "Kinds of files");
 const LIMIT: Rule = Rule::warning("file.limit", "unchecked content", "Kinds of files");
 
-pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
+pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT, &UNVERIFIED];
 
 /// Detects the kind of the file or directory at `path` and checks it.
 ///
@@ -55,14 +55,21 @@ pub fn check<R: ReadAt + ?Sized>(
     match kind {
         Some(Kind::Chunk) => check_chunk(source, options, &mut checker)?,
         Some(Kind::Frame) => frame::check_into(source, options, &mut checker)?,
-        Some(Kind::EarlyFrame | Kind::FrameVersion1) => report = early::check(source, options)?,
-        Some(Kind::Packed) => report = packed::check(source, options)?,
+        Some(Kind::EarlyFrame | Kind::FrameVersion1) => {
+            *checker.report() = early::check(source, options)?
+        }
+        Some(Kind::Packed) => *checker.report() = packed::check(source, options)?,
         Some(Kind::Directory) | None => {
             let size = source.size()?;
             let start = source.read_vec_at(0, size.min(16))?;
             let found = format_args!("{size} bytes that start with {start:02x?}").to_string();
             checker.found(&KIND, 0, start.len() as u64, "one of the formats", found);
         }
+    }
+    // Only frames can have checksums.
+    if !matches!(kind, Some(Kind::Frame) | None) {
+        frame::check::require_checksums(options, "a kind of file that has none", &mut checker);
+        checker.unverified();
     }
     Ok((kind, report))
 }

@@ -83,6 +83,15 @@ impl<'a> File<'a> {
         Ok(Self { info, array, source })
     }
 
+    /// Checks that the file is a frame with [checksums](crate::frame::checksum) of its current state.
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the file cannot have checksums (a single chunk, a legacy file), has none,
+    /// or a program that writes no checksums has changed the file.
+    pub fn require_checksums(&self) -> Result<(), Error> {
+        self.source.require_checksums()
+    }
+
     /// Returns the metadata: sizes, compression parameters and metalayers.
     pub fn info(&self) -> &Info {
         &self.info

@@ -7,7 +7,7 @@ use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS};
 use crate::directory::Disk;
 use crate::frame::Metalayer;
 use crate::packed::{Ancillary, Packed};
-use crate::{Error, Limits, ReadAt, early, frame};
+use crate::{Error, FormatError, Limits, ReadAt, early, frame};
 
 /// The metadata of a file of any kind.
 ///
@@ -70,6 +70,12 @@ pub(super) trait Source {
     fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error>;
     fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error>;
     fn limits(&self) -> &Limits;
+
+    fn require_checksums(&self) -> Result<(), Error> {
+        let found = "a kind of file that has none";
+        Err(FormatError::of(&frame::rules::CHECKSUMS_MISSING, 0, "required checksums", found)
+            .into())
+    }
 }
 
 type Opened<'a> = Result<(Info, Box<dyn Source + Send + 'a>), Error>;
@@ -181,6 +187,10 @@ fn frame_info(
 }
 
 impl<R: ReadAt> Source for frame::Frame<R> {
+    fn require_checksums(&self) -> Result<(), Error> {
+        frame::Frame::require_checksums(self)
+    }
+
     fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
         frame::Frame::chunk_nbytes(self, number)
     }

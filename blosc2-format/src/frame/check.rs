@@ -4,6 +4,7 @@ use super::checksums::Fault;
 use super::field;
 use super::header::ChunkSize;
 use super::index::Depth;
+use super::integrity::REQUIRED;
 use super::offset::Offset;
 use super::offsets::Offsets;
 use super::outline::Metalayer;
@@ -292,7 +293,10 @@ impl<'a> ChunkChecker<'a> {
     /// special offsets.
     fn check_checksums(&self, checker: &mut Checker<'_>) {
         let outline = &self.parts.outline;
-        let Some(checksums) = &outline.checksums else { return };
+        if let Some(found) = outline.missing_checksums() {
+            require_checksums(self.options, found, checker);
+        }
+        let Some(checksums) = &outline.checksums else { return checker.unverified() };
         if let Some(Fault { rule, at, expected, found }) = checksums.fault() {
             let part = if *at == 0 { Part::Header } else { Part::Trailer };
             checker.within(part, *at).found(rule, 0, 0, expected, found);
@@ -457,6 +461,13 @@ impl<'a> ChunkChecker<'a> {
             let expected = format_args!("{}, the sum of the chunks", self.cbytes).to_string();
             field::CBYTES.found(&mut within, &rules::CBYTES_SUM, expected, frame.cbytes);
         }
+    }
+}
+
+/// Reports missing checksums if they are required.
+pub(crate) fn require_checksums(options: &Options, found: &str, checker: &mut Checker<'_>) {
+    if options.require_checksums {
+        checker.found(&rules::CHECKSUMS_MISSING, 0, 0, REQUIRED, found);
     }
 }
 

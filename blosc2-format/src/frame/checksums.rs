@@ -6,19 +6,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::offset::Offset;
 use super::offsets::room_for;
+use super::outline::Metalayer;
 use super::rules;
-use crate::chunk::{Chunk, Decoder, Encoder, Params};
+use crate::chunk::{Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, Params};
 use crate::report::Rule;
 use crate::{Error, Limits};
 
 /// The name of the variable-length metalayer with the checksums.
 pub(crate) const NAME: &str = "blosc2.crc32c";
-/// The bytes before the checksums of the chunks.
-const HEAD_LEN: usize = 21;
-const FRAME_LEN_AT: usize = 3;
-const METADATA_AT: usize = 12;
+/// The bytes before the checksums of the chunks: the mark, a version, two numbers, and a length.
+const HEAD_LEN: usize = MARK_LEN + 20;
+const VERSION_AT: usize = MARK_LEN;
+const FRAME_LEN_AT: usize = MARK_LEN + 2;
+const METADATA_AT: usize = MARK_LEN + 11;
+const MARK_LEN: usize = 2 + NAME.len();
+/// The start of the decoded content: a msgpack array of 5, and the name of the metalayer. The name
+/// is stored twice, so that a change of one byte does not hide the checksums.
+const MARK: [u8; MARK_LEN] = mark();
+const VERSION: u8 = 2;
 /// The memory for one checksum, in bytes: its stored form and its decoded form.
 const HELD_LEN: u64 = 4 + size_of::<Sum>() as u64;
+
+const fn mark() -> [u8; MARK_LEN] {
+    let mut mark = [0; MARK_LEN];
+    (mark[0], mark[1]) = (0x95, 0xa0 + NAME.len() as u8);
+    mark.split_at_mut(2).1.copy_from_slice(NAME.as_bytes());
+    mark
+}
+
+/// Returns whether `content`, a chunk, has the form in which writers store checksums: the header of
+/// the chunk, and the uncompressed data.
+pub(super) fn is_marked(content: &[u8]) -> bool {
+    content.get(EXTENDED_HEADER_LEN..).is_some_and(|data| data.starts_with(&MARK))
+}
+
+/// Returns the position of the checksums among the variable-length metalayers: the metalayer with
+/// their name. If there is none, the name of the metalayer may be damaged; then its content decides.
+pub(super) fn position(vlmetalayers: &[Metalayer]) -> Option<usize> {
+    let named = vlmetalayers.iter().position(|each| each.name == NAME);
+    named.or_else(|| vlmetalayers.iter().position(|each| is_marked(&each.content)))
+}
 
 /// The checksums of a frame.
 #[derive(Debug, Clone, Default)]
@@ -91,11 +118,11 @@ impl Checksums {
         self.chunks.get(usize::try_from(number).ok()?)
     }
 
-    /// Reads the content of the metalayer, which is a chunk at the position `at`. `frame_len` is
-    /// the length of the frame in its header. `crc` is the checksum of the metadata. `count` is the
-    /// number of chunks.
+    /// Reads the metalayer, whose content is a chunk at the position `at`. `frame_len` is the length
+    /// of the frame in its header. `crc` is the checksum of the metadata. `count` is the number of
+    /// chunks.
     pub(crate) fn read(
-        content: &[u8],
+        Metalayer { name, content }: &Metalayer,
         at: u64,
         (count, frame_len, crc): (u64, u64, u32),
         limits: &Limits,
@@ -112,7 +139,12 @@ impl Checksums {
         };
         let invalid = |found: &dyn Display| Self {
             chunks: Vec::new(),
-            fault: fault(&rules::CHECKSUMS, at, &"a chunk with checksums, version 1", found),
+            fault: fault(
+                &rules::CHECKSUMS,
+                at,
+                &format_args!("a chunk with checksums, version {VERSION}"),
+                found,
+            ),
         };
         match decoded {
             Ok(()) => {}
@@ -130,7 +162,10 @@ impl Checksums {
             return Ok(invalid(&head.escape_ascii()));
         }
         let found = sums.len() as u64 / 4;
-        let fault = if stored_len != frame_len {
+        let fault = if name != NAME {
+            let expected = format_args!("the name `{NAME}` of this content").to_string();
+            fault(&rules::CHECKSUMS, at, &expected, &format_args!("`{}`", name.escape_debug()))
+        } else if stored_len != frame_len {
             let found = format_args!("{stored_len}{CHANGED}").to_string();
             fault(&rules::CHECKSUMS_OUTDATED, at, &frame_len, &found)
         } else if found != count {
@@ -181,12 +216,14 @@ pub(super) const CAUSES: &str = ": it is damaged, or was changed by a program th
 /// The cause of a different length of the frame.
 pub(super) const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
 
-/// Returns the bytes before `len` bytes of checksums: a msgpack array of the version, the length of
-/// the frame, the checksum of the metadata, and the bytes.
+/// Returns the bytes before `len` bytes of checksums: a msgpack array of the name, the version, the
+/// length of the frame, the checksum of the metadata, and the bytes.
 fn head_of(len: usize) -> [u8; HEAD_LEN] {
     let mut head = [0; HEAD_LEN];
-    (head[0], head[1], head[2], head[11], head[16]) = (0x94, 1, 0xcf, 0xce, 0xc6);
-    head[17..].copy_from_slice(&(len as u32).to_be_bytes());
+    head[..MARK_LEN].copy_from_slice(&MARK);
+    head[VERSION_AT] = VERSION;
+    (head[FRAME_LEN_AT - 1], head[METADATA_AT - 1], head[METADATA_AT + 4]) = (0xcf, 0xce, 0xc6);
+    head[METADATA_AT + 5..].copy_from_slice(&(len as u32).to_be_bytes());
     head
 }
 
@@ -194,13 +231,13 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
-/// Returns the checksum of the metadata: the header, and all variable-length metalayers except the
-/// checksums.
+/// Returns the checksum of the metadata: the header, and the variable-length metalayers other than
+/// the checksums.
 pub(crate) fn of_metadata<'a>(
     header: &[u8],
     vlmetalayers: impl Iterator<Item = (&'a str, &'a [u8])>,
 ) -> u32 {
-    vlmetalayers.filter(|(name, _)| *name != NAME).fold(crc32c::crc32c(header), |crc, layer| {
+    vlmetalayers.fold(crc32c::crc32c(header), |crc, layer| {
         let crc = crc32c::crc32c_append(crc, layer.0.as_bytes());
         crc32c::crc32c_append(crc32c::crc32c_append(crc, &[0]), layer.1)
     })

@@ -12,6 +12,9 @@ use super::section::MAX_METALAYERS;
 use crate::report::Severity;
 use crate::{Error, FormatError};
 
+/// What a frame has if checksums are required.
+pub(crate) const REQUIRED: &str = "checksums of the current state, which are required";
+
 impl Outline {
     /// Sets the [checksums](checksum) of all chunks, or removes the checksums if `chunks` is
     /// `None`. Each later change updates the checksums, and [`trailer`](Self::trailer) includes
@@ -53,6 +56,30 @@ impl Outline {
             Some(Fault { rule, at, expected, found }) => {
                 Err(FormatError::of(rule, *at, expected, found).into())
             }
+        }
+    }
+
+    /// Checks that the frame has valid checksums of its current state: the header and the
+    /// metalayers match them, and each chunk will be [compared](Self::verify).
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the frame has no checksums, a program that writes no checksums has changed
+    /// the frame, or the frame does not match them.
+    pub fn require_checksums(&self) -> Result<(), Error> {
+        self.verify_metadata()?;
+        match self.missing_checksums() {
+            None => Ok(()),
+            Some(found) => {
+                Err(FormatError::of(&rules::CHECKSUMS_MISSING, 0, REQUIRED, found).into())
+            }
+        }
+    }
+
+    /// If the checksums do not cover the frame, returns why.
+    pub(super) fn missing_checksums(&self) -> Option<&'static str> {
+        match &self.checksums {
+            None => Some("no checksums"),
+            Some(checksums) => checksums.is_outdated().then_some("checksums of an earlier state"),
         }
     }
 

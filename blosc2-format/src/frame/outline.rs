@@ -431,6 +431,7 @@ impl Outline {
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
     /// - [`Error::Argument`], if
     ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
+    ///   - the name or the content is that of [checksums](Self::set_checksums);
     ///   - the metalayer is new, and the trailer already has 16 metalayers;
     ///   - the metalayer is new, and the name is not 1 to 31 bytes long or contains a NUL byte;
     ///   - the metalayer is new, and the compressed contents have 2 GiB - 4 KiB or more in total.
@@ -442,8 +443,11 @@ impl Outline {
                 "{found} bytes are not the whole chunk of {len} bytes"
             )));
         }
-        if name == checksums::NAME {
-            let what = format!("the name `{name}` is reserved for checksums (`set_checksums`)");
+        if name == checksums::NAME || checksums::is_marked(chunk) {
+            let what = format!(
+                "the name `{}` and content that starts with it are reserved for checksums (`set_checksums`)",
+                checksums::NAME
+            );
             return Err(Error::Argument(what));
         }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {

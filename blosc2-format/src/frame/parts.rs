@@ -4,7 +4,7 @@
 //! call this function first. A reader stops at the first error, and decodes most of a long index
 //! later.
 
-use super::checksums::{Checksums, NAME, of_metadata};
+use super::checksums::{self, Checksums, of_metadata};
 use super::field::{self, MIN_HEADER_LEN};
 use super::files::Files;
 use super::header::{
@@ -140,15 +140,15 @@ impl Parts {
         let mut rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
         let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
-        let mut checksums = None;
-        if let Some(number) = trailer.metalayers.iter().position(|each| each.name == NAME) {
-            let crc = of_metadata(&bytes, trailer.metalayers.iter().map(outline::pair));
+        let mut sums = None;
+        if let Some(number) = checksums::position(&trailer.metalayers) {
             let (layer, entry) =
                 (trailer.metalayers.remove(number), trailer.entries.remove(number));
+            let crc = of_metadata(&bytes, trailer.metalayers.iter().map(outline::pair));
             let at = trailer.span.at + entry.at as u64;
             rest.metadata = rest.metadata.map(|left| left.saturating_sub(offsets.held()));
             let known = (offsets.len(), header.frame_len, crc);
-            checksums = Some(Checksums::read(&layer.content, at, known, &rest)?);
+            sums = Some(Checksums::read(&layer, at, known, &rest)?);
         }
         let spans =
             |entries: &[Entry], base| entries.iter().map(|entry| span(entry, base)).collect();
@@ -162,7 +162,7 @@ impl Parts {
                 vlmetalayers: trailer.metalayers,
                 offsets,
                 files: Files::unknown(),
-                checksums,
+                checksums: sums,
                 is_header_stored: true,
                 header,
             },

@@ -98,6 +98,28 @@ impl<R: ReadAt> Frame<R> {
         &self.limits
     }
 
+    /// Checks that the frame has [checksums](super::checksum) of its current state. Without them, a
+    /// changed byte can decode to other data without an error.
+    ///
+    /// ```
+    /// use blosc2_format::Limits;
+    /// use blosc2_format::chunk::Params;
+    /// use blosc2_format::frame::{Frame, Writer};
+    ///
+    /// let out = std::io::Cursor::new(Vec::new());
+    /// let bytes = Writer::new(out, Params::default(), &[])?.finish()?.into_inner();
+    /// let frame = Frame::open(bytes, &Limits::default())?;
+    /// assert!(frame.require_checksums().is_err());
+    /// # Ok::<(), blosc2_format::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the frame has no checksums, or a program that writes no checksums has
+    /// changed the frame.
+    pub fn require_checksums(&self) -> Result<(), Error> {
+        self.outline.require_checksums()
+    }
+
     /// Returns the header.
     pub fn header(&self) -> &Header {
         self.outline.fields()

@@ -64,6 +64,7 @@ rules! {
 
     CHECKSUMS = error("frame.checksums", "checksums", CHECKS);
     CHECKSUMS_OUTDATED = warning("frame.checksums.outdated", "checksums of an earlier state", CHECKS);
+    CHECKSUMS_MISSING = error("frame.checksums.missing", "checksums", CHECKS);
     METADATA_CHECKSUM = error("frame.checksums.metadata", "checksum of the header and metalayers", CHECKS);
     CHUNK_CHECKSUM = error("frame.checksums.chunk", "checksum of a chunk", CHECKS);
 
@@ -86,6 +87,7 @@ rules! {
     CHUNK_NAN = error("frame.chunk.nan", "typesize of a chunk of NaN", FRAME);
     CHUNK_UNKNOWN = error("frame.chunk.unknown_size", "decompressed size of a chunk", FRAME);
     CHUNK_TYPESIZE = warning("frame.chunk.typesize", "typesize of a chunk", FRAME);
+    PARAMS = note("frame.params", "parameters of the chunks", HEADER);
     DICTIONARY = note("frame.dictionary", "whether chunks have dictionaries", HEADER);
     CHUNK_BLOCKS = warning("frame.chunk.blocks", "kind of blocks", FRAME);
     CHUNK_PARAMS = note("frame.chunk.params", "parameters of a chunk", FRAME);

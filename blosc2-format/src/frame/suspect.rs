@@ -7,7 +7,7 @@ use super::field::{self, Field};
 use super::header::TRAILER_LEN_FROM_END;
 use super::parts::Parts;
 use super::{Layout, Offset, rules};
-use crate::report::{Checker, Finding, Part, Rule};
+use crate::report::{Checker, Finding, Part, Rule, Severity};
 
 /// A position, a number of bytes, and the expected content.
 type Suspect = (u64, u64, &'static str);
@@ -51,8 +51,11 @@ pub(super) fn note(
     let all = differ.into_iter().filter(|(field, count)| *count == stored || *field == SIZES);
     fields.extend(all.map(|(field, _)| (Part::Header, field)));
     if let Some(index) = parts.and_then(|parts| parts.index) {
+        // A warning or a note is about a readable chunk, for example one with a user-defined filter.
         let lost = |finding: &Finding| {
-            matches!(finding.part, Part::Chunk(_)) && finding.rule.id.starts_with("chunk.")
+            is_error(finding)
+                && matches!(finding.part, Part::Chunk(_))
+                && finding.rule.id.starts_with("chunk.")
         };
         if checker.findings().get(before..).unwrap_or_default().iter().any(lost) {
             let expected = "the positions of the chunks";
@@ -60,14 +63,27 @@ pub(super) fn note(
         }
     }
     for (part, (at, len, expected)) in fields {
-        let found = "a value that contradicts other fields; this field or another field is wrong";
-        checker.within(part, 0).found(&rules::SUSPECT, at, len, expected, found);
+        let (rule, found) = if expected == OF_CHUNKS {
+            let found = "another value: the field is wrong, or a program (such as a tuner) compressed \
+                         all chunks with other parameters";
+            (&rules::PARAMS, found)
+        } else {
+            let found =
+                "a value that contradicts other fields; this field or another field is wrong";
+            (&rules::SUSPECT, found)
+        };
+        checker.within(part, 0).found(rule, at, len, expected, found);
     }
+}
+
+fn is_error(finding: &Finding) -> bool {
+    finding.rule.severity == Severity::Error
 }
 
 fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<(Part, Suspect)> {
     let header = |field| Some((Part::Header, field));
-    let is_meta = finding.rule.id.starts_with("frame.meta");
+    // A warning about a name does not mean that a size is wrong.
+    let is_meta = is_error(finding) && finding.rule.id.starts_with("frame.meta");
     match (&finding.part, finding.rule) {
         (Part::Header, _) if is_meta => header(HEADER_LEN),
         (Part::Header, rule) if *rule == rules::MARKER && finding.offset > METALAYERS.0 => {
@@ -83,7 +99,7 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
         (Part::Index, rule) if is_index(rule) => header(SIZES),
         (Part::Chunk(_), rule) if *rule == rules::CHUNK_NBYTES => header(SIZES),
         (Part::Chunk(_), rule) if *rule == rules::CHUNK_TYPESIZE => {
-            header(of_chunks(field::TYPESIZE))
+            header(suspect(field::TYPESIZE, "the typesize of the chunks"))
         }
         (Part::Chunk(number), rule) if *rule == rules::CHUNK_PARAMS => {
             let parts = parts?;
@@ -108,9 +124,11 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
     }
 }
 
-/// Returns a suspect field whose value the chunks state as well.
+const OF_CHUNKS: &str = "what all chunks state";
+
+/// Returns a parameter of compression, whose value the chunks state as well. Writers may change it.
 fn of_chunks(field: Field) -> Suspect {
-    suspect(field, "what the chunks state")
+    suspect(field, OF_CHUNKS)
 }
 
 fn is_index(rule: &Rule) -> bool {

@@ -165,7 +165,7 @@ fn a_wrong_byte_at_the_start_does_not_hide_the_kind() {
 #[test]
 fn what_is_good_by_the_check_is_read() {
     let limits = Limits { memory: 64 << 20, ..Limits::default() };
-    let options = Options { content: true, map: true, limits };
+    let options = Options { content: true, map: true, limits, ..Options::default() };
     let mut rng = Rng(1);
     let mut below = |end: usize| rng.index(end);
     for golden in all() {

@@ -3,7 +3,7 @@
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Offset, Stores, checksum};
 
-use super::store::State;
+use super::store::{State, Verify};
 use super::{Access, SChunk};
 use crate::element::zeroed;
 use crate::{Error, Result};
@@ -64,7 +64,7 @@ impl SChunk {
 impl State {
     /// Returns whether the chunk must still be compared with its checksum. The comparison needs the whole chunk.
     pub(super) fn is_unverified(&self, index: usize) -> bool {
-        self.verify && self.outline.is_unverified(index as u64)
+        self.verify != Verify::Never && self.outline.is_unverified(index as u64)
     }
 
     /// Compares a chunk with its checksum, if this handle has not compared it yet. `stored` is the whole chunk.

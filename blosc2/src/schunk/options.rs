@@ -12,7 +12,7 @@ use blosc2_format::read_at::AtOffset;
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
 use super::limits::MaxRead;
-use super::store::{Contiguous, Directory, Files, Memory, State, Store};
+use super::store::{Contiguous, Directory, Files, Memory, State, Store, Verify};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
@@ -134,6 +134,7 @@ pub struct OpenOptions {
     limits: Limits,
     checksums: bool,
     verify: bool,
+    require_checksums: bool,
 }
 
 impl Default for OpenOptions {
@@ -166,6 +167,7 @@ impl OpenOptions {
             limits: Limits::default(),
             checksums: false,
             verify: true,
+            require_checksums: false,
         }
     }
 
@@ -418,6 +420,40 @@ impl OpenOptions {
     pub fn verify_checksums(mut self, verify: bool) -> Self {
         self.verify = verify;
         self
+    }
+
+    /// Sets whether opening an existing frame requires [checksums](Self::checksums) of its current state. Off by
+    /// default. If the option is set, opening fails with [`ErrorKind::InvalidData`] in these cases:
+    ///
+    /// - The frame has no checksums, or has lost them. Without checksums, damaged data can be read without an error.
+    /// - The checksums are outdated, because a program that does not support checksums has changed the frame.
+    ///
+    /// The same applies when the handle re-reads the metadata after another handle has changed the frame. The option
+    /// takes precedence over [`verify_checksums`](Self::verify_checksums). Creating a frame without checksums fails with
+    /// [`ErrorKind::InvalidArgument`].
+    ///
+    /// ```
+    /// use blosc2::{ErrorKind, OpenOptions};
+    ///
+    /// let options = OpenOptions::new().require_checksums(true);
+    /// let frame = OpenOptions::new().in_memory_frame()?.into_cframe()?;
+    /// assert_eq!(options.from_cframe(frame).unwrap_err().kind(), ErrorKind::InvalidData);
+    ///
+    /// let frame = OpenOptions::new().checksums(true).in_memory_frame()?.into_cframe()?;
+    /// assert!(options.from_cframe(frame).is_ok());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn require_checksums(mut self, require: bool) -> Self {
+        self.require_checksums = require;
+        self
+    }
+
+    fn verification(&self) -> Verify {
+        match (self.require_checksums, self.verify) {
+            (true, _) => Verify::Required,
+            (false, true) => Verify::IfAny,
+            (false, false) => Verify::Never,
+        }
     }
 
     /// Returns whether [`open`](Self::open) may create a file.
@@ -788,6 +824,11 @@ impl OpenOptions {
 
     /// Creates an empty, complete frame.
     fn new_in(&self, store: Box<dyn Store>) -> Result<SChunk> {
+        if self.require_checksums && !self.checksums {
+            let detail =
+                "the options require checksums, but do not set `checksums` for a new frame";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
         let typesize = resolved.typesize();
@@ -994,10 +1035,10 @@ impl OpenOptions {
         let options = Options { content, limits: self.limits, ..Options::default() };
         let mut report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
         // By default, a chunk that differs from its checksum is an error when it is read.
-        let ignored = match (self.verify, self.check) {
-            (false, _) => "frame.checksums",
-            (true, None) => "frame.checksums.chunk",
-            (true, Some(_)) => "-",
+        let ignored = match (self.verification(), self.check) {
+            (Verify::Never, _) => "frame.checksums",
+            (_, None) => "frame.checksums.chunk",
+            (_, Some(_)) => "-",
         };
         report.findings.retain(|finding| !finding.rule.id.starts_with(ignored));
         let mut findings = report.findings.iter();
@@ -1008,13 +1049,13 @@ impl OpenOptions {
     }
 
     fn opened(&self, mut store: impl Store + 'static) -> Result<SChunk> {
-        let outline = store.read(&self.limits, None, self.verify, OPEN)?;
+        let outline = store.read(&self.limits, None, self.verification(), OPEN)?;
         let outline =
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.limits);
         let store = Box::new(store);
         let mut state = State::new(outline, store, version, false, limits);
-        state.verify = self.verify;
+        state.verify = self.verification();
         let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;
         schunk.max_read = self.max_read.map_or(MaxRead::Plausible, MaxRead::Bytes);
         if let (Some(params), true) = (&self.cparams, self.access() != Access::Read) {

@@ -104,6 +104,16 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(Self { frame, decompressor, position: 0, stored: None, data, range: 0..0, ends })
     }
 
+    /// Checks that the frame has [checksums](crate::OpenOptions::checksums) of its current state. Without checksums,
+    /// damaged data can be read without an error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`]: the frame has no checksums, or a program that does not support checksums has changed
+    /// the frame.
+    pub fn require_checksums(&self) -> Result<()> {
+        self.frame.require_checksums().map_err(|error| Error::from_frame(DOING, error))
+    }
+
     /// Returns the decompressed size of the data in bytes.
     pub fn nbytes(&self) -> u64 {
         self.frame.header().nbytes

@@ -74,7 +74,7 @@ impl Stored {
 fn nothing_wrong(report: &Report) {
     // Notes on gaps that changes leave, and on chunks whose parameters differ from the header.
     let allowed =
-        ["frame.gap", "frame.deleted", "frame.chunk.params", "frame.dictionary", "frame.suspect"];
+        ["frame.gap", "frame.deleted", "frame.chunk.params", "frame.dictionary", "frame.params"];
     let wrong = report.findings.iter().filter(|finding| {
         finding.rule.severity > Severity::Note || !allowed.contains(&finding.rule.id)
     });

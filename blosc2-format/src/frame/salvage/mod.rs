@@ -8,7 +8,7 @@ mod walk;
 pub use directory::salvage_directory;
 
 use self::walk::{Known, Walk, Walked};
-use super::checksums::{Checksums, NAME, checksum, of_metadata};
+use super::checksums::{self, Checksums, checksum, of_metadata};
 use super::header::{ChunkSize, METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
 use super::index;
 use super::journal::Journal;
@@ -236,9 +236,8 @@ impl Salvaged {
         mut read: impl FnMut(IntactChunk) -> Result<Vec<u8>, Error>,
     ) -> Result<(), Error> {
         let Some(layers) = &mut self.vlmetalayers else { return Ok(()) };
-        let Some(layer) = layers.extract_if(.., |each| each.name == NAME).next() else {
-            return Ok(());
-        };
+        let Some(number) = checksums::position(layers) else { return Ok(()) };
+        let layer = layers.remove(number);
         self.has_checksums = true;
         let header = self.header.as_ref();
         let head = match header.filter(|header| u64::from(header.header_len) <= limits.memory) {
@@ -250,17 +249,17 @@ impl Salvaged {
         let (count, frame_len) =
             (self.chunks.len() as u64, header.map_or(0, |header| header.frame_len));
         let known = (count, frame_len, crc);
-        let checksums = match Checksums::read(&layer.content, 0, known, limits) {
-            Ok(checksums) => checksums,
+        let sums = match Checksums::read(&layer, 0, known, limits) {
+            Ok(sums) => sums,
             // Unreadable checksums do not prevent the recovery of the other parts.
             Err(Error::Limit { .. } | Error::Unsupported(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
         let is_whole = self.order == Order::Index && header.is_some();
-        if is_whole && checksums.is_outdated() || checksums.chunks.len() as u64 != count {
+        if is_whole && sums.is_outdated() || sums.chunks.len() as u64 != count {
             return Ok(());
         }
-        self.is_metadata_changed = is_whole && checksums.fault().is_some();
+        self.is_metadata_changed = is_whole && sums.fault().is_some();
         if self.order == Order::File {
             return Ok(());
         }
@@ -270,7 +269,7 @@ impl Salvaged {
                 Piece::Special { special, .. } => checksum(Offset::Special(special), &[]),
                 Piece::Lost => continue,
             };
-            if checksums.of_chunk(number as u64).is_some_and(|expected| expected != found) {
+            if sums.of_chunk(number as u64).is_some_and(|expected| expected != found) {
                 *piece = Piece::Lost;
             }
         }

@@ -377,7 +377,7 @@ pub(super) fn base(known: &Known<'_>, chunks: &[IntactChunk]) -> u64 {
 /// number of decoded bytes.
 pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
     let mut report = Report::new();
-    let options = Options { content: true, map: false, limits: *limits };
+    let options = Options { content: true, limits: *limits, ..Options::default() };
     let decoded = chunk::check(bytes, &options, &mut Checker::new(&mut report));
     (report, decoded)
 }

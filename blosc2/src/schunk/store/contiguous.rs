@@ -7,7 +7,7 @@ use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, Options, ReadAt};
 
 use super::{
-    Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, changed, missing,
+    Around, Located, Opened, Source, Stamp, Stamped, Store, Verify, around_of, changed, missing,
     read_outline,
 };
 use crate::bytes::token::Token;
@@ -64,7 +64,7 @@ impl Store for Contiguous {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
-        verify: bool,
+        verify: Verify,
         doing: &str,
     ) -> Result<Option<Outline>> {
         // The stamp is read first, so that a later change during this call is detected.

@@ -12,8 +12,8 @@ use blosc2_format::{Limits, ReadAt};
 use parking_lot::Mutex;
 
 use super::{
-    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, around_of, missing, outdated,
-    read_outline,
+    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, Verify, around_of, missing,
+    outdated, read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, Result};
@@ -154,7 +154,7 @@ impl<F: Files> Store for Directory<F> {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
-        verify: bool,
+        verify: Verify,
         doing: &str,
     ) -> Result<Option<Outline>> {
         // If the file changes after this, reads of chunks fail until it is read again.

@@ -6,7 +6,7 @@ use std::io;
 use blosc2_format::frame::{Layout, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
-use super::{Located, NOTHING, Store, missing};
+use super::{Located, NOTHING, Store, Verify, missing};
 use crate::Result;
 
 /// The chunks by their places. A place is a number, as in the names of the chunk files of a directory.
@@ -22,7 +22,7 @@ impl Store for Memory {
         None
     }
 
-    fn read(&mut self, _: &Limits, _: Option<u32>, _: bool, _: &str) -> Result<Option<Outline>> {
+    fn read(&mut self, _: &Limits, _: Option<u32>, _: Verify, _: &str) -> Result<Option<Outline>> {
         Ok(None)
     }
 

@@ -46,7 +46,7 @@ pub(crate) trait Store: Debug + Send + Sync {
         Opened::Nothing
     }
 
-    /// Reads the outline, and compares its checksum if `verify` is set. `typesize` is the expected typesize, if it is
+    /// Reads the outline, and verifies its checksum as far as `verify` requires. `typesize` is the expected typesize, if it is
     /// known. Returns `None` if no other handle can change the outline.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ pub(crate) trait Store: Debug + Send + Sync {
         &mut self,
         limits: &Limits,
         typesize: Option<u32>,
-        verify: bool,
+        verify: Verify,
         doing: &str,
     ) -> Result<Option<Outline>>;
 
@@ -134,10 +134,18 @@ pub(crate) struct State {
     /// Whether the frame is being created. It is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
-    /// Whether checksums are compared, if there are any.
-    pub(crate) verify: bool,
+    pub(crate) verify: Verify,
     /// The transaction in progress.
     pub(crate) transaction: Option<Transaction>,
+}
+
+/// Whether the content of a frame is compared with its checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verify {
+    Never,
+    IfAny,
+    /// A frame without checksums of its current state is refused.
+    Required,
 }
 
 /// The bytes of a chunk.
@@ -179,7 +187,15 @@ impl State {
         unfinished: bool,
         limits: Limits,
     ) -> Self {
-        Self { outline, store, version, unfinished, limits, verify: true, transaction: None }
+        Self {
+            outline,
+            store,
+            version,
+            unfinished,
+            limits,
+            verify: Verify::IfAny,
+            transaction: None,
+        }
     }
 
     pub(crate) fn nchunks(&self) -> usize {
@@ -358,20 +374,23 @@ impl Located<'_> {
     }
 }
 
-/// Reads an outline, checks its typesize if it is known, and compares its checksum if `verify` is set.
+/// Reads an outline, checks its typesize if it is known, and verifies its checksum.
 fn read_outline(
     source: &dyn ReadAt,
     layout: Layout,
     limits: &Limits,
     typesize: Option<u32>,
-    verify: bool,
+    verify: Verify,
     doing: &str,
 ) -> Result<Outline> {
     let outline = Outline::read(source, layout, limits);
     let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
-    if verify {
-        outline.verify_metadata().map_err(|error| Error::from_frame(doing, error))?;
-    }
+    let verified = match verify {
+        Verify::Never => Ok(()),
+        Verify::IfAny => outline.verify_metadata(),
+        Verify::Required => outline.require_checksums(),
+    };
+    verified.map_err(|error| Error::from_frame(doing, error))?;
     let now = outline.params().typesize;
     match typesize.filter(|&before| before != now) {
         Some(before) => {
