@@ -3,6 +3,11 @@
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
+/// The number of bytes of metadata that a read may decode for a file of any size.
+pub(crate) const DECODED: u64 = 1 << 30;
+/// The number of bytes of metadata that a read may decode for each stored byte.
+pub(crate) const DECODED_RATIO: u64 = 256;
+
 /// Limits on the memory and the work for reading and checking untrusted input. The limits do not
 /// depend on the sizes that a file states.
 ///
@@ -29,17 +34,20 @@ pub struct Limits {
     /// - the header, the index or the trailer of a frame, as stored;
     /// - the items that [`read_box`](crate::file::File::read_box) returns.
     pub memory: u64,
-    /// The maximum number of bytes of memory for the decoded metadata of a frame: the index of its
-    /// chunks and its metalayers.
+    /// The maximum number of bytes of memory for the metadata of a frame: the index of its chunks and
+    /// its metalayers.
     ///
-    /// Default: `None`, which means 12 times the size of the file plus 40 MiB. With this default,
-    /// opening a frame and reading its metadata allocates at most 16 times the size of the file
-    /// plus 64 MiB in total.
+    /// Default: `None`. With this default, there are two limits for a file of `n` bytes:
     ///
-    /// Some valid frames need more memory: a few bytes can encode millions of chunks of zeros, or a
-    /// long metalayer of one repeated value. Reading such a frame fails with an
-    /// [`Error::Limit`](crate::Error::Limit) that names this field. To read the frame, set a higher
-    /// value.
+    /// - Opening a frame uses at most 12 `n` + 40 MiB, and allocates at most 16 `n` + 64 MiB in
+    ///   total.
+    /// - Decoding more metadata than opening does uses at most 256 `n` + 1 GiB: the content of a
+    ///   variable-length metalayer, and the complete index of a check.
+    ///
+    /// These limits allow all metadata that the writers of this project accept. A writer refuses the
+    /// content of a variable-length metalayer that would exceed the second limit. Metadata of other
+    /// writers can exceed the limits. Reading it fails with an [`Error::Limit`](crate::Error::Limit)
+    /// that names this field. To read it, set a higher value, which replaces both limits.
     pub metadata: Option<u64>,
     /// The maximum number of bytes that one check decodes in total. Default: 16 TiB.
     pub total_bytes: u64,
@@ -83,5 +91,12 @@ impl Limits {
     /// Returns the value of [`metadata`](Self::metadata) for a file of `size` bytes.
     pub(crate) fn metadata_of(&self, size: u64) -> u64 {
         self.metadata.unwrap_or_else(|| size.saturating_mul(12).saturating_add(40 << 20))
+    }
+
+    /// Returns the maximum number of bytes of memory for metadata that is decoded after a frame is
+    /// opened; see [`metadata`](Self::metadata). `size` is the size of the frame, in bytes.
+    pub fn decoded_metadata(&self, size: u64) -> u64 {
+        let default = || size.saturating_mul(DECODED_RATIO).saturating_add(DECODED);
+        self.metadata.unwrap_or_else(default)
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use blosc2::{ArrayValue, CParams, Dtype, ErrorKind, OpenOptions, SChunk, Value};
+use blosc2_format::file::{self, File};
+use blosc2_format::{Limits, Options};
 use serde::de::DeserializeOwned;
 
 fn schunk() -> SChunk {
@@ -40,6 +42,75 @@ fn values_are_written_as_python_writes_them() {
     assert_eq!(schunk.meta().get("place").unwrap().unwrap(), expected);
     assert_eq!(schunk.vlmeta().get_value::<i8>("n").unwrap(), Some(-5));
     assert_eq!(schunk.vlmeta().get_value::<i8>("m").unwrap(), None);
+}
+
+/// Contents of these lengths: zeros, repeated text, and bytes that cannot be compressed.
+fn contents(len: usize) -> [Vec<u8>; 3] {
+    let text = b"a metalayer of text; ".iter().copied().cycle().take(len).collect();
+    let mut state = 1u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    [vec![0; len], text, (0..len.min(1 << 20)).map(|_| random()).collect()]
+}
+
+#[test]
+fn what_was_written_is_read_with_the_default_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let lens = [0, 1, 1 << 20, 45 << 20, 60_000_000];
+    let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
+    let mut written: Vec<(String, Vec<u8>)> = Vec::new();
+    for len in lens {
+        for (number, content) in contents(len).into_iter().enumerate() {
+            let name = format!("{number} of {len}");
+            schunk.vlmeta_mut().set(&name, &content).unwrap();
+            written.push((name, content));
+        }
+    }
+    drop(schunk);
+    let schunk = SChunk::open(&path).unwrap();
+    let mut file = File::open(&path, &Limits::default()).unwrap();
+    for (name, content) in &written {
+        assert!(schunk.vlmeta().get(name).unwrap().as_ref() == Some(content), "{name}");
+        assert!(file.vlmetalayer(name).unwrap().as_ref() == Some(content), "{name}");
+    }
+    for (found, expected) in schunk.vlmeta().iter().zip(&written) {
+        assert!(found.unwrap() == *expected, "{}", expected.0);
+    }
+    let (_, report) = file::check_path(&path, &Options::default()).unwrap();
+    assert!(report.is_good() && report.is_complete(), "{report:?}");
+}
+
+#[test]
+fn what_could_not_be_read_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let zeros = vec![0u8; 300 << 20];
+    let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
+    // This layer can be removed; the other ones do not depend on it.
+    schunk.vlmeta_mut().set("random", &contents(1 << 20)[2]).unwrap();
+    let mut names = Vec::new();
+    let error = loop {
+        let name = format!("layer {}", names.len());
+        match schunk.vlmeta_mut().set(&name, &zeros) {
+            Ok(()) => names.push(name),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!((1..4).contains(&names.len()), "{names:?}");
+    // Replacing one of them frees its share.
+    schunk.vlmeta_mut().set(&names[0], &zeros).unwrap();
+    schunk.vlmeta_mut().remove("random").unwrap();
+    drop(schunk);
+    let schunk = SChunk::open(&path).unwrap();
+    assert!(schunk.vlmeta().iter().all(|layer| layer.unwrap().1 == zeros));
+    assert!(names.iter().all(|name| schunk.vlmeta().get(name).unwrap().unwrap() == zeros));
+    let limited = OpenOptions::new().max_read(200 << 20).open(&path).unwrap();
+    let error = limited.vlmeta().get(&names[0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
 }
 
 #[test]

@@ -376,6 +376,13 @@ impl Header {
         self.blocksize.min(self.nbytes)
     }
 
+    /// Returns the maximum memory for decoding the whole chunk, in bytes: its data, and two blocks,
+    /// which the codec and the filters use.
+    pub fn decoding_memory(&self) -> u64 {
+        let block = if self.variable_blocks { self.nbytes } else { self.block_len() };
+        u64::from(self.nbytes) + 2 * u64::from(block)
+    }
+
     /// Returns whether C-Blosc2 3.3.2 without patches undoes the filter delta correctly in this
     /// filter pipeline. Returns `true` for a pipeline without delta.
     ///

@@ -83,13 +83,14 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     let nbytes = u64::from(chunk_header.nbytes);
     Limits::allow("chunks", nbytes / OFFSET_LEN, limits.chunks)?;
     let alike = matches!(chunk_header.special, Some(Special::Zeros | Special::Value));
-    if !alike {
-        let each = HELD_LEN * (nbytes / OFFSET_LEN);
-        // A block passes through the codec and the filters.
-        let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
-        let metadata = limits.metadata_of(source.size()?);
-        Limits::allow("bytes in memory for the index (see `Limits::metadata`)", held, metadata)?;
-    }
+    let each = HELD_LEN * (nbytes / OFFSET_LEN);
+    // A block passes through the codec and the filters.
+    let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
+    let allow = |metadata| {
+        let what = "bytes in memory for the index (see `Limits::metadata`)";
+        if alike { Ok(0) } else { Limits::allow(what, held, metadata) }
+    };
+    allow(limits.decoded_metadata(source.size()?))?;
     let mut whole = None;
     if depth == Depth::Lazy {
         // The header, the block starts, and a short rest. A truncated table of block starts is
@@ -108,6 +109,8 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
             return Ok(Some((Some(Span { at, len }), offsets)));
         }
         whole = is_short.then_some(bytes);
+        // Opening the frame decodes all of it. The header and its metalayers are already in memory.
+        allow(limits.metadata_of(source.size()?).saturating_sub(2 * header_len))?;
     }
     let bytes = match whole {
         Some(bytes) => bytes,

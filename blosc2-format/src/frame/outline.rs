@@ -11,7 +11,7 @@ use super::offset::Offset;
 use super::offsets::Offsets;
 use super::{rules, section};
 use crate::chunk::{self, Params, Special};
-use crate::{Error, FormatError, Limits, ReadAt};
+use crate::{Error, FormatError, Limits, ReadAt, limits};
 
 /// A metalayer: a name, and the content that an application stores with it.
 ///
@@ -273,12 +273,6 @@ impl Outline {
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// Returns the maximum memory for one decoded metalayer, in bytes: [`Limits::metadata`] minus
-    /// the memory that the index uses. `stored` is the size of the frame, in bytes.
-    pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
-        limits.metadata_of(stored).saturating_sub(self.offsets.held())
-    }
-
     /// Returns the chunk that an [`Offset::Special`] represents: a header without data.
     ///
     /// # Errors
@@ -429,6 +423,8 @@ impl Outline {
     ///
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
+    /// - [`Error::Limit`]: the content is so compressible that the default of
+    ///   [`Limits::metadata`] would not allow to read it;
     /// - [`Error::Argument`], if
     ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
     ///   - the name or the content is that of [checksums](Self::set_checksums);
@@ -449,6 +445,14 @@ impl Outline {
                 checksums::NAME
             );
             return Err(Error::Argument(what));
+        }
+        // The sum is a limit of all readers, because other metalayers can be removed later.
+        let others = self.vlmetalayers.iter().filter(|each| each.name != name);
+        let total =
+            others.map(|each| excess(&each.content)).fold(excess(chunk), u64::saturating_add);
+        if excess(chunk) > 0 {
+            let what = "bytes of metalayers beyond 256 times their compressed size";
+            Limits::allow(what, total, limits::DECODED)?;
         }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {
             Some(found) => found.content = chunk.into(),
@@ -567,6 +571,13 @@ fn pairs(metalayers: &[Metalayer]) -> impl ExactSizeIterator<Item = (&str, &[u8]
 
 pub(super) fn pair(metalayer: &Metalayer) -> (&str, &[u8]) {
     (&metalayer.name, &metalayer.content)
+}
+
+/// Returns the memory for decoding the content of a metalayer that exceeds what readers allow for its
+/// stored bytes.
+fn excess(chunk: &[u8]) -> u64 {
+    let allowed = limits::DECODED_RATIO.saturating_mul(chunk.len() as u64);
+    chunk::Header::parse(chunk).map_or(0, |header| header.decoding_memory().saturating_sub(allowed))
 }
 
 fn none_of(name: &str) -> Error {

@@ -136,9 +136,7 @@ impl Parts {
             };
             field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }
-        // The index can use the memory that the metalayers do not need.
-        let mut rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
-        let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
+        let found = index::find(source, &header, trailer.span, limits, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
         let mut sums = None;
         if let Some(number) = checksums::position(&trailer.metalayers) {
@@ -146,7 +144,9 @@ impl Parts {
                 (trailer.metalayers.remove(number), trailer.entries.remove(number));
             let crc = of_metadata(&bytes, trailer.metalayers.iter().map(outline::pair));
             let at = trailer.span.at + entry.at as u64;
-            rest.metadata = rest.metadata.map(|left| left.saturating_sub(offsets.held()));
+            // Checksums can use the memory that the header and the index do not need.
+            let left = (metadata - 2 * header_len).saturating_sub(offsets.held());
+            let rest = Limits { metadata: Some(left), ..*limits };
             let known = (offsets.len(), header.frame_len, crc);
             sums = Some(Checksums::read(&layer, at, known, &rest)?);
         }

@@ -157,17 +157,15 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Format`]: the chunk with the content violates a rule;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
     /// - [`Error::Limit`]: the content is larger than [`Limits::memory`];
-    /// - [`Error::Limit`]: the content, the buffers for decoding and the index together need more
-    ///   memory than [`Limits::metadata`];
+    /// - [`Error::Limit`]: the content and the buffers for decoding need more memory than
+    ///   [`Limits::metadata`] allows;
     /// - [`Error::Io`]: the source cannot determine its size.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
         let mut content = Vec::new();
         let chunk = Chunk::new(bytes, &self.limits)?;
-        // The content, and a block that passes through the codec and the filters.
-        let block = (0..chunk.nblocks()).map(|block| chunk.block_size(block)).max();
-        let held = u64::from(chunk.header().nbytes) + 2 * block.unwrap_or(0) as u64;
-        let max = self.outline.metadata_left(&self.limits, self.source.size()?);
+        let held = chunk.header().decoding_memory();
+        let max = self.limits.decoded_metadata(self.source.size()?);
         Limits::allow("bytes in memory for a metalayer (see `Limits::metadata`)", held, max)?;
         Decoder::default().decode_vec(&chunk, &mut content)?;
         Ok(Some(content))

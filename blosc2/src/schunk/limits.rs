@@ -59,16 +59,18 @@ impl SChunk {
     }
 
     /// Checks the memory for the content of a metalayer. If the caller has set a limit for reads, that limit applies.
-    /// Otherwise the metadata of the open frame and the content together must not exceed the limits of opening, because
-    /// a program may read all metalayers without knowing them.
-    pub(crate) fn allow_metadata(&self, doing: &str, header: &chunk::Header) -> Result<()> {
-        let nbytes = u64::from(header.nbytes);
+    /// Otherwise the limit is [`Limits::metadata`](blosc2_format::Limits::metadata), also for the sum with the `before`
+    /// bytes that an iterator has returned, because a program may read all metalayers without knowing them.
+    pub(crate) fn allow_metadata(
+        &self,
+        doing: &str,
+        header: &chunk::Header,
+        before: u64,
+    ) -> Result<()> {
         if !matches!(self.max_read, MaxRead::Plausible) {
-            return self.allow(doing, nbytes);
+            return self.allow(doing, header.nbytes.into());
         }
-        // The codec and the filters need memory for two blocks.
-        let block = if header.variable_blocks { nbytes } else { header.block_len().into() };
-        let held = nbytes + 2 * block;
+        let held = header.decoding_memory().saturating_add(before);
         let max = self.metadata_allowed(held);
         if held <= max {
             return Ok(());
@@ -86,9 +88,9 @@ impl SChunk {
             MaxRead::Bytes(max) => max,
             MaxRead::Plausible => {
                 let state = self.look();
-                let left = |stored| state.outline.metadata_left(&state.limits, stored);
+                let max = |stored| state.limits.decoded_metadata(stored);
                 // Counting the stored bytes of a directory takes time, and is not always necessary.
-                if held <= left(0) { left(0) } else { left(state.store.stored_bytes()) }
+                if held <= max(0) { max(0) } else { max(state.store.stored_bytes()) }
             }
         }
     }

@@ -133,18 +133,24 @@ impl Metalayers<'_> {
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let find = |layers: &[Metalayer]| layers.iter().find(|each| each.name == name).cloned();
-        self.look(find).map(|layer| self.decode(layer.content)).transpose()
+        self.look(find).map(|layer| self.decode(layer.content, 0)).transpose()
     }
 
     /// Returns an iterator over the names and contents, in the order in which they are stored. Each item is a `Result`.
     /// Its error is one of the errors of [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);
-        layers.into_iter().map(|layer| Ok((layer.name, self.decode(layer.content)?)))
+        let mut before = 0;
+        layers.into_iter().map(move |layer| {
+            let content = self.decode(layer.content, before)?;
+            before += content.len() as u64;
+            Ok((layer.name, content))
+        })
     }
 
-    /// Decompresses the content of a variable-length metalayer. The content is stored as a chunk.
-    fn decode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+    /// Decompresses the content of a variable-length metalayer. The content is stored as a chunk. `before` is the
+    /// number of bytes that were already decompressed.
+    fn decode(&self, stored: Vec<u8>, before: u64) -> Result<Vec<u8>> {
         let doing = "read a metalayer";
         if !self.variable || stored.is_empty() {
             return Ok(stored);
@@ -152,7 +158,7 @@ impl Metalayers<'_> {
         let header =
             chunk::Header::parse(&stored).map_err(|error| Error::from_format(doing, error));
         let header = header.map_err(|error| self.schunk.at(error))?;
-        self.schunk.allow_metadata(doing, &header)?;
+        self.schunk.allow_metadata(doing, &header, before)?;
         crate::decompress(&stored).map_err(|error| self.schunk.at(error))
     }
 
@@ -229,7 +235,10 @@ impl MetalayersMut<'_> {
     ///   - the compression parameters are invalid, or set for a fixed-length metalayer;
     ///   - there are too many metalayers, or their total size would be 2 GiB or more;
     /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
-    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
+    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; or the variable-length metalayers would be so large and
+    ///   so compressible that the default limits would not allow to read them (see
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read)): the memory for decoding them would exceed 256 times
+    ///   their compressed size by more than 1 GiB;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
         self.set_bytes(name, content.as_ref())

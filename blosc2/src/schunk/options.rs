@@ -341,7 +341,8 @@ impl OpenOptions {
     /// The limit protects against untrusted input: a few stored bytes can represent gigabytes of zeros. The default
     /// limits are:
     /// - one read of chunks: 1 GiB or 256 times the stored bytes, whichever is more;
-    /// - one read of a metalayer: [`Limits::metadata`](blosc2_format::Limits::metadata).
+    /// - one read of a metalayer, or of all metalayers by an iterator: 1 GiB and 256 times the stored bytes, see
+    ///   [`Limits::metadata`](blosc2_format::Limits::metadata).
     ///
     /// These default limits apply to opened super-chunks, and to new super-chunks in files and directories. There is no
     /// default limit for a new super-chunk in memory, in a custom storage backend or in a [custom
