@@ -242,7 +242,6 @@ impl CTable {
     /// Checks and converts the cells of new rows, for all stored columns. If the rows are stored `later`, strings of
     /// dictionaries have no codes yet. Returns the rows and the names of the columns that become stale; `None` if there
     /// are no rows.
-    #[expect(clippy::type_complexity, reason = "both callers take it apart at once")]
     pub(super) fn new_rows<'a, N: AsRef<str>>(
         &self,
         columns: impl IntoIterator<Item = (N, Data<'a>)>,
