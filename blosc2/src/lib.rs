@@ -167,6 +167,7 @@ pub mod super_chunk {
         ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, Revision,
         SChunkInfo, SChunkReader, SChunkWriter,
     };
+    pub use blosc2_format::frame::SEARCH_INDEXES;
 }
 
 /// User-defined codecs, filters and tuners, and the blocks that filters, prefilters and postfilters receive.

@@ -8,6 +8,7 @@ mod constructors;
 mod elements;
 mod fields;
 mod plain_model;
+mod search_indexes;
 mod selections;
 mod shapes;
 mod transactions;

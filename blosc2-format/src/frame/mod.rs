@@ -54,7 +54,7 @@ pub use header::{
     ChunkSize, Header, Layout, MAX_VERSION, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
 pub use offset::Offset;
-pub use outline::{Metalayer, Outline};
+pub use outline::{Metalayer, Outline, SEARCH_INDEXES};
 pub use read::Frame;
 pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};
 pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};

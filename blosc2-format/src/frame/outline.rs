@@ -13,6 +13,27 @@ use super::{rules, section};
 use crate::chunk::{self, Params, Special};
 use crate::{Error, FormatError, Limits, ReadAt, limits};
 
+/// The names of the variable-length metalayers in which Python describes the search indexes of an
+/// array (`NDArray.create_index`), and the results of earlier queries.
+///
+/// They describe the items of one file, and contain the paths of the files of the indexes. A change
+/// of the items outdates them, and a copy must not have them: Python would return wrong rows.
+/// [`Outline::emptied`] omits them. Other methods of this crate do not change them.
+///
+/// In the crate `blosc2`:
+///
+/// - Each change of items marks all indexes as stale, in the same commit. Queries of Python then do
+///   not use them, and `rebuild_index` of Python builds them again. Results of earlier queries are
+///   removed. A change never fails because of this metadata: if its content has another form, is
+///   longer than 16 MiB, or was compressed with a codec or filter that is not available or not part
+///   of C-Blosc2, it is removed. Python then reads all items.
+/// - Copies and repaired files do not have these metalayers. The index files of the original remain
+///   where they are.
+///
+/// A process of Python that has already read the indexes does not read them again after a change by
+/// another process: open the array in a new process.
+pub const SEARCH_INDEXES: [&str; 2] = ["blosc2_indexes", "_blosc2_query_cache"];
+
 /// A metalayer: a name, and the content that an application stores with it.
 ///
 /// ```
@@ -126,14 +147,16 @@ impl Outline {
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same
-    /// parameters and metalayers, and no chunks. Exception: if the index chunk is one repeated
-    /// special value, as after [`fill`](Self::fill), the copy has the same chunks.
+    /// parameters and metalayers, except the [search indexes](SEARCH_INDEXES), and no chunks.
+    /// Exception: if the index chunk is one repeated special value, as after [`fill`](Self::fill),
+    /// the copy has the same chunks.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
         new.checksums = self.checksums.as_ref().map(|_| Checksums::default());
         new.metalayers.clone_from(&self.metalayers);
         new.vlmetalayers.clone_from(&self.vlmetalayers);
+        new.vlmetalayers.retain(|layer| !SEARCH_INDEXES.contains(&&*layer.name));
         new.header.chunksize = self.header.chunksize;
         if let (Offsets::Alike(offset @ Offset::Special(_), _), ChunkSize::Fixed(_)) =
             (&self.offsets, self.header.chunksize)

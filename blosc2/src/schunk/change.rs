@@ -8,7 +8,7 @@ use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
 use super::sharing::version;
 use super::store::{State, Transaction};
-use super::{Access, SChunk, array_layer, array_meta};
+use super::{Access, SChunk, array_layer, array_meta, search_indexes};
 use crate::chunk::ChunkBytes;
 use crate::closures::ChunkPlace;
 use crate::element::{Element, bytes_of};
@@ -477,7 +477,8 @@ impl SChunk {
         Ok(())
     }
 
-    /// Changes the outline with `work` and stores the result. After an error nothing has changed.
+    /// Changes the items by a change of the outline with `work`, and stores the result. Marks Python's search indexes
+    /// as stale in the same commit. After an error nothing has changed.
     pub(super) fn change<'a>(
         &mut self,
         doing: &str,
@@ -488,6 +489,30 @@ impl SChunk {
 
     /// Like [`change`](Self::change), for `work` that returns `None` if there is nothing to change.
     fn change_if<'a>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
+    ) -> Result<()> {
+        self.change_and_store(doing, |state, freed| {
+            let stores = work(state, freed)?;
+            if stores.is_some() {
+                search_indexes::outdate(&mut state.outline, &mut state.outdated);
+            }
+            Ok(stores)
+        })
+    }
+
+    /// Changes the outline with `work`, which does not change items, and stores the result. After an error nothing has
+    /// changed.
+    pub(super) fn change_metadata<'a>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
+    ) -> Result<()> {
+        self.change_and_store(doing, |state, freed| work(state, freed).map(Some))
+    }
+
+    fn change_and_store<'a>(
         &mut self,
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,

@@ -52,7 +52,7 @@ impl SChunk {
     ///   [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) variable-length metalayers, and the checksums need one more.
     pub fn set_checksums(&mut self, on: bool) -> Result<()> {
         self.check_change(SET, Access::Write)?;
-        self.change(SET, |state, _| {
+        self.change_metadata(SET, |state, _| {
             let sums = if on { Some(state.checksums()?) } else { None };
             let set = state.outline.set_checksums(sums);
             set.map_err(|error| Error::from_frame(SET, error))?;

@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use blosc2_format::chunk;
 use blosc2_format::frame::{Metalayer, Outline, Stores};
 
+use super::store::State;
 use super::{Access, SChunk};
 use crate::closures::ChunkPlace;
 use crate::encoder::Encoder;
@@ -256,7 +257,7 @@ impl MetalayersMut<'_> {
             }
         };
         let variable = self.variable;
-        self.change(doing, |outline| {
+        self.change(doing, name, |outline| {
             if variable {
                 outline.set_vlmetalayer_chunk(name, &content)
             } else if outline.metalayers().iter().any(|each| each.name == name) {
@@ -281,7 +282,7 @@ impl MetalayersMut<'_> {
         self.check(doing, name)?;
         let variable = self.variable;
         let mut found = false;
-        self.change(doing, |outline| {
+        self.change(doing, name, |outline| {
             found = layers(outline, variable).iter().any(|each| each.name == name);
             match (found, variable) {
                 (false, _) => Ok(()),
@@ -305,12 +306,18 @@ impl MetalayersMut<'_> {
     fn change(
         &mut self,
         doing: &str,
+        name: &str,
         work: impl FnOnce(&mut Outline) -> std::result::Result<(), blosc2_format::Error>,
     ) -> Result<()> {
-        self.schunk.change(doing, |state, _| {
+        let work = |state: &mut State, _: &mut Vec<u64>| {
             work(&mut state.outline).map_err(|error| Error::from_frame(doing, error))?;
             Ok(Stores::new())
-        })?;
+        };
+        // A metalayer with a reserved name can change the meaning of the items.
+        match Self::is_reserved(name) {
+            true => self.schunk.change(doing, work)?,
+            false => self.schunk.change_metadata(doing, work)?,
+        }
         if self.reserved {
             self.schunk.forget();
         }
@@ -323,7 +330,7 @@ fn layers(outline: &Outline, variable: bool) -> &[Metalayer] {
 }
 
 /// Compresses the content of a metalayer to a chunk, with the parameters of Python if `params` is `None`.
-fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
+pub(super) fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
     let resolved = match params {
         Some(params) => params.resolve(1, Purpose::Frame)?,

@@ -15,6 +15,7 @@ mod msgpack;
 mod options;
 mod read;
 mod repair;
+mod search_indexes;
 mod sharing;
 mod store;
 mod transaction;

@@ -11,8 +11,8 @@ use blosc2_format::chunk;
 use blosc2_format::directory::{self, Disk, LOCK, chunk_name};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::frame::{
-    self, ChunkSize, IntactChunk, Layout, Metalayer, Order, Outline, Piece, Salvaged, salvage,
-    salvage_directory,
+    self, ChunkSize, IntactChunk, Layout, Metalayer, Order, Outline, Piece, SEARCH_INDEXES,
+    Salvaged, salvage, salvage_directory,
 };
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
@@ -407,7 +407,9 @@ fn write(
     let vlmeta = salvaged.vlmetalayers.as_ref().map(|layers| {
         let fits =
             |layer: &&Metalayer| outline.set_vlmetalayer_chunk(&layer.name, &layer.content).is_ok();
-        layers.iter().filter(fits).map(|layer| layer.name.clone()).collect()
+        // Chunks may be lost.
+        let layers = layers.iter().filter(|layer| !SEARCH_INDEXES.contains(&&*layer.name));
+        layers.filter(fits).map(|layer| layer.name.clone()).collect()
     });
     let size = header.map_or(ChunkSize::Unknown, |header| header.chunksize);
     if salvaged.has_checksums {

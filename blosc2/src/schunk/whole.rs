@@ -7,7 +7,7 @@ use std::path::Path;
 
 use blosc2_format::ReadAt;
 use blosc2_format::directory::FolderMut;
-use blosc2_format::frame::Outline;
+use blosc2_format::frame::{Metalayer, Outline, SEARCH_INDEXES};
 
 use super::options::new_store;
 use super::store::{Contiguous, Memory, State, Store};
@@ -310,7 +310,9 @@ impl SChunk {
     /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     pub fn into_cframe(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
-        if let Some(len) = state.frame_len()?
+        let is_indexed = |layer: &Metalayer| SEARCH_INDEXES.contains(&&*layer.name);
+        if !state.outline.vlmetalayers().iter().any(is_indexed)
+            && let Some(len) = state.frame_len()?
             && let Some(mut bytes) = state.store.take_vec()
         {
             bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
@@ -450,11 +452,12 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Copies the variable-length metalayers unchanged to a super-chunk that is being created.
+    /// Copies the variable-length metalayers, except search indexes, unchanged to a super-chunk that is being created.
     pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
         let state = self.look();
         let outline: &mut Outline = &mut target.state.get_mut().outline;
-        for layer in state.outline.vlmetalayers() {
+        let layers = state.outline.vlmetalayers().iter();
+        for layer in layers.filter(|layer| !SEARCH_INDEXES.contains(&&*layer.name)) {
             let set = outline.set_vlmetalayer_chunk(&layer.name, &layer.content);
             set.map_err(|error| self.at(Error::from_frame(COPY, error)))?;
         }

@@ -137,6 +137,8 @@ pub(crate) struct State {
     pub(crate) verify: Verify,
     /// The transaction in progress.
     pub(crate) transaction: Option<Transaction>,
+    /// The stored search indexes that were marked as stale last.
+    pub(crate) outdated: Vec<u8>,
 }
 
 /// Whether the content of a frame is compared with its checksums.
@@ -187,15 +189,8 @@ impl State {
         unfinished: bool,
         limits: Limits,
     ) -> Self {
-        Self {
-            outline,
-            store,
-            version,
-            unfinished,
-            limits,
-            verify: Verify::IfAny,
-            transaction: None,
-        }
+        let (verify, transaction, outdated) = (Verify::IfAny, None, Vec::new());
+        Self { outline, store, version, unfinished, limits, verify, transaction, outdated }
     }
 
     pub(crate) fn nchunks(&self) -> usize {
