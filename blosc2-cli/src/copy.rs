@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use blosc2::{CParams, DParams, SaveOptions};
 use blosc2_format::chunk::{MAX_FILTERS, Params};
 use blosc2_format::file::Kind;
-use blosc2_format::frame::Writer;
+use blosc2_format::frame::{SEARCH_INDEXES, Writer};
 use indicatif::ProgressBar;
 
 use crate::UsageError;
@@ -203,7 +203,7 @@ fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<
             }
             bar.inc(data.len() as u64);
         }
-        for name in &info.vlmetalayers {
+        for name in info.vlmetalayers.iter().filter(|name| !SEARCH_INDEXES.contains(&&***name)) {
             let content = file.vlmetalayer(name).map_err(failed)?;
             writer.add_vlmetalayer(name, &content.unwrap_or_default()).map_err(unmade)?;
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use blosc2::dtype::SwapPlan;
 use blosc2::{Dtype, Special};
+use blosc2_format::frame::SEARCH_INDEXES;
 use serde_json::{Map, Value as Json, json};
 
 use crate::file::{Content, NoStore, Node, Source};
@@ -275,8 +276,12 @@ impl<'a> Side<'a> {
     fn layer_names<'b>(&'b self, what: &'b str) -> impl Iterator<Item = &'b str> {
         let names = self.facts.get(what).and_then(Json::as_array).into_iter().flatten();
         let names = names.filter_map(Json::as_str);
-        // Shape and dtype are compared, and chunk and block shapes are no difference.
-        names.filter(move |name| what != "meta" || !ARRAY_METALAYERS.contains(name))
+        // Shape and dtype are compared, and chunk and block shapes are no difference. Search indexes describe the items,
+        // and are not copied.
+        names.filter(move |name| match what {
+            "meta" => !ARRAY_METALAYERS.contains(name),
+            _ => !SEARCH_INDEXES.contains(name),
+        })
     }
 
     fn layer(&self, what: &str, name: &str) -> Result<Option<Vec<u8>>> {

@@ -15,6 +15,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::folder::{Access, Folder, Found};
 use crate::key;
+use crate::search_indexes;
 use crate::work::Work;
 
 /// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
@@ -149,7 +150,7 @@ impl Archive {
         Ok(duplicates)
     }
 
-    /// Writes all members to files in a directory.
+    /// Writes all members, without the search indexes of arrays, to files in a directory.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
         let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
         // Overlapping members could unpack to any number of bytes.
@@ -174,8 +175,11 @@ impl Archive {
             let member = self.member(name)?;
             let shared = || invalid("its members overlap".to_owned());
             left = left.checked_sub(member.len).ok_or_else(shared)?;
-            let mut target = File::create_new(&path).map_err(io)?;
+            let mut options = File::options();
+            let mut target =
+                options.read(true).write(true).create_new(true).open(&path).map_err(io)?;
             io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
+            search_indexes::remove(name, &target).map_err(|error| error.at(&path))?;
         }
         Ok(())
     }
@@ -241,8 +245,8 @@ fn of_zip(error: zip::result::ZipError) -> Error {
     }
 }
 
-/// Packs all files of a store in a directory, uncompressed, the largest first and [`key::INDEX`] last. Links are not
-/// packed.
+/// Packs all files of a store in a directory, uncompressed, the largest first and [`key::INDEX`] last. Links and the
+/// search indexes of arrays are not packed.
 ///
 /// The zip file appears when it is complete and on disk. With `replaced`, it replaces a file with these permissions,
 /// after `check`.
@@ -281,12 +285,17 @@ pub(crate) fn pack(
     }
     let fault = RefCell::new(Ok(()));
     let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
-    for (len, name, member) in members {
+    for (mut len, name, member) in members {
+        let mut source = folder.file(&member.name, Access::Read).map_err(io)?;
+        let copy = search_indexes::copy_without(&name, &source, work.path());
+        if let Some(copy) = copy.map_err(|error| error.at(folder.path().join(&member.name)))? {
+            len = copy.metadata().map_err(io)?.len();
+            source = copy;
+        }
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(len >= u32::MAX.into());
         zip.start_file(name, options).map_err(|error| io(error.into()))?;
-        let source = folder.file(&member.name, Access::Read).map_err(io)?;
         let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
         if fault.borrow().is_err() {
             break;

@@ -102,6 +102,7 @@ mod list_array;
 mod members;
 mod object;
 mod object_array;
+mod search_indexes;
 mod tag;
 mod tensor;
 mod tree_store;

@@ -15,6 +15,7 @@ use crate::archive;
 use crate::folder::{Access, Folder, Kind};
 use crate::key::{self, ENDINGS, META};
 use crate::object::Object;
+use crate::search_indexes;
 use crate::work::Work;
 
 pub(super) const CHANGE: &str = "change a store";
@@ -457,7 +458,8 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of the store into a new zip file. Symbolic links in the store are not copied. Python: `to_b2z`.
+    /// Packs a copy of the store into a new zip file. Symbolic links in the store and Python's search indexes of arrays
+    /// are not copied. Python: `to_b2z`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
@@ -483,9 +485,9 @@ impl TreeStore {
         }
     }
 
-    /// Copies or unpacks the store into a new directory. Symbolic links in the store are not copied. The new directory
-    /// appears when it is complete. If the store is a directory, the copies have the permissions of the original files.
-    /// Python: `to_b2d`.
+    /// Copies or unpacks the store into a new directory. Symbolic links in the store and Python's search indexes of
+    /// arrays are not copied. The new directory appears when it is complete. If the store is a directory, the copies
+    /// have the permissions of the original files. Python: `to_b2d`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
@@ -561,7 +563,7 @@ pub(super) fn unlink_copies(place: &Place, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Copies the content of a store in a directory into another directory.
+/// Copies the content of a store in a directory, without the search indexes of arrays, into another directory.
 fn copy_files(from: &Folder, to: &Folder) -> Result<()> {
     for file in from.files().map_err(failed(COPY, from.path()))? {
         if file.text().is_some_and(|name| key::is_internal(&name)) {
@@ -571,17 +573,21 @@ fn copy_files(from: &Folder, to: &Folder) -> Result<()> {
         let io = failed(COPY, &path);
         to.create_folders(file.name.parent().unwrap_or(Path::new(""))).map_err(&io)?;
         let source = from.file(&file.name, Access::Read).map_err(&io)?;
-        copy_file(&source, to, &file.name).map_err(io)?;
+        let copy = copy_file(&source, to, &file.name).map_err(&io)?;
+        let name = file.name.to_string_lossy();
+        search_indexes::remove(&name, &copy).map_err(|error| error.at(&path))?;
+        copy.sync_all().map_err(io)?;
     }
     Ok(())
 }
 
 /// Copies a file with its permissions into a directory that nobody else can read, and syncs it.
-fn copy_file(mut source: &File, to: &Folder, name: impl AsRef<Path>) -> io::Result<()> {
+fn copy_file(mut source: &File, to: &Folder, name: impl AsRef<Path>) -> io::Result<File> {
     let mut target = to.file(name, Access::Create)?;
     target.set_permissions(source.metadata()?.permissions())?;
     io::copy(&mut source, &mut target)?;
-    target.sync_all()
+    target.sync_all()?;
+    Ok(target)
 }
 
 /// The file extension for a super-chunk, by its container.
