@@ -10,5 +10,6 @@ mod dtypes;
 mod files;
 mod kept_files;
 mod metadata;
+mod search_indexes;
 mod turns;
 mod values;
