@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod gaps;
 mod handles;
 mod hostile;
 mod python_objects;

@@ -344,6 +344,7 @@ pub(crate) fn all() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let mut all = All(Vec::new());
         schunks(&mut all);
+        gaps(&mut all);
         arrays(&mut all);
         files(&mut all);
         stores(&mut all);
@@ -459,6 +460,56 @@ fn schunks(all: &mut All) {
         lists.append::<i32>(None)?;
         lists.flush()
     });
+}
+
+/// Chunks of 3,000 bytes that do not compress, so that a gap has space for each of them.
+fn large(seed: u64) -> Vec<u32> {
+    let mut rng = Rng(seed);
+    (0..750).map(|_| rng.next() as u32).collect()
+}
+
+/// A super-chunk of 16 chunks with two gaps. It has more than 32 KiB, so that changes use the gaps.
+fn make_gaps(path: &Path, setting: Setting) {
+    let options = setting.options().create_new(true).chunksize(3000);
+    let mut schunk = options.open(path).unwrap();
+    (0..16).for_each(|number| _ = schunk.append(&large(number)).unwrap());
+    schunk.vlmeta_mut().set("note", b"first").unwrap();
+    for number in [3, 8] {
+        schunk.update_chunk(number, &Chunk::zeros::<u32>(750, params()).unwrap()).unwrap();
+    }
+}
+
+/// Changes that use gaps, or close them.
+fn gaps(all: &mut All) {
+    let mut add = |name: &str, run: fn(&mut SChunk) -> Result<()>| {
+        let operation = all.schunk(name, run);
+        operation.layouts = FILE;
+        operation.prepare = |folder, setting| make_gaps(&folder.join("a.b2frame"), setting);
+        operation.changes = name != "gaps: compact";
+    };
+    add("gaps: update into a gap", |schunk| schunk.update(3, &large(20)));
+    add("gaps: move a chunk to a gap", |schunk| {
+        schunk.transaction(|schunk| {
+            schunk.update_chunk(5, &Chunk::zeros::<u32>(750, params())?)?;
+            schunk.update(8, &large(21))
+        })
+    });
+    add("gaps: transaction", |schunk| {
+        schunk.transaction(|schunk| {
+            schunk.delete(0)?;
+            schunk.append(&large(22))?;
+            schunk.update(2, &large(23))?;
+            schunk.delete(2)?;
+            schunk.insert(1, &large(24)).map(drop)
+        })
+    });
+    // A chunk is moved after the change, in another commit.
+    add("gaps: delete and move the last chunk", |schunk| {
+        schunk.transaction(|schunk| {
+            (1..15).rev().try_for_each(|index| schunk.delete(index).map(drop))
+        })
+    });
+    add("gaps: compact", SChunk::compact);
 }
 
 fn arrays(all: &mut All) {

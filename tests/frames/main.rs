@@ -50,6 +50,7 @@ mod checksums;
 mod common;
 mod copies;
 mod folders;
+mod gaps;
 mod handles;
 mod reading;
 mod real_files;

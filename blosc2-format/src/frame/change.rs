@@ -134,8 +134,11 @@ impl Outline {
         // The following steps cannot fail.
         self.header.variable_blocks = header.variable_blocks;
         self.header.chunksize = chunksize;
-        // The header of an empty frame can state any total size of the stored chunks.
-        self.header.cbytes = self.cbytes();
+        if count == 0 {
+            // The header of an empty frame can state any total size of the stored chunks.
+            self.header.cbytes = 0;
+            self.space.clear();
+        }
         self.header.nbytes += u64::from(nbytes);
         let mut stores = Vec::new();
         let entry = self.place(stored, special, &mut stores);
@@ -147,10 +150,11 @@ impl Outline {
     /// Replaces the chunk at index `number`. `was` contains the sizes of the replaced chunk.
     /// Returns the bytes that the caller must store.
     ///
-    /// In a contiguous frame, the new chunk is stored after all other chunks. Exception: if
-    /// `in_place` is `true` and the space before the next chunk is sufficient, the new chunk is
-    /// stored at the position of the old chunk. In a directory `in_place` has no effect: the new
-    /// chunk is always stored in another file.
+    /// In a contiguous frame, the new chunk is stored in a gap, or after all other chunks.
+    /// Exception: if `in_place` is `true` and the space before the next chunk is sufficient, the new
+    /// chunk is stored at the position of the old chunk. If the gaps are not
+    /// [known](Self::survey), this space is that of the old chunk. In a directory `in_place` has no
+    /// effect: the new chunk is always stored in another file.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
@@ -181,18 +185,23 @@ impl Outline {
         let spelled = self.spell_out_all(chunksize, Some(number))?;
         let (stored, special) = self.admit(&header, chunk, chunksize)?;
         self.decode(0, spelled.len() + 1)?;
+        self.space.change();
         self.header.variable_blocks = header.variable_blocks;
         self.header.chunksize = chunksize;
         self.header.nbytes =
             self.header.nbytes.saturating_sub(was.nbytes.into()) + u64::from(nbytes);
         let around = self.around(old);
         let mut stores = Vec::new();
+        let fits = |place: u64, next: Option<u64>, len: usize| {
+            let room = next.map_or(u64::MAX, |next| next - place);
+            let is_known = self.space.is_known() || next.is_none();
+            len as u64 <= if is_known { room } else { room.min(was.cbytes.into()) }
+        };
         let entry = match (old, around, stored) {
             (Offset::At(place), Some(Neighbors { is_shared: false, next, .. }), Some(bytes))
-                if in_place && next.is_none_or(|next| bytes.len() as u64 <= next - place) =>
+                if in_place && fits(place, next, bytes.len()) =>
             {
-                let end = place + bytes.len() as u64;
-                self.header.cbytes = next.map_or(end, |_| self.header.cbytes.max(end));
+                self.overwrite(place, next, bytes.len() as u64);
                 let sum = self.sum_of(old, &bytes);
                 stores.push((place, bytes));
                 (old, sum)
@@ -217,6 +226,7 @@ impl Outline {
         let count = self.nchunks();
         self.decode(0, 0)?;
         let old = self.offsets.decoded(number).ok_or_else(|| no_chunk(number, count))?;
+        self.space.change();
         self.vacate(old, self.around(old), was);
         self.remove_entry(number);
         self.header.nbytes = self.header.nbytes.saturating_sub(was.nbytes.into());
@@ -247,6 +257,7 @@ impl Outline {
             return Ok(());
         }
         self.decode(0, 0)?;
+        self.space.change();
         let kept = (0..count).filter_map(|number| self.offsets.decoded(number)?.place()).max();
         self.vacate_all((count..).zip(was.iter().copied()), kept);
         self.truncate_entries(count);
@@ -357,6 +368,7 @@ impl Outline {
         let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
 
         // The following steps cannot fail.
+        self.space.change();
         let kept_places = slots.iter().filter_map(|slot| match slot {
             Slot::Kept(number) => self.offsets.decoded(*number).and_then(Offset::place),
             _ => None,
@@ -442,6 +454,7 @@ impl Outline {
                 sums.resize(count as usize, self.sum_of(offset, &[]));
             }
             self.set_entries(Offsets::Alike(offset, count), sums);
+            self.space.clear();
             self.header.cbytes = 0;
             (self.header.nbytes, self.header.chunksize) = (nbytes, ChunkSize::Fixed(chunksize));
             self.header.blocksize = sample.blocksize;
@@ -495,11 +508,18 @@ impl Outline {
             let offset = Offset::Special(special.unwrap_or(Special::Zeros));
             return (offset, self.sum_of(offset, &[]));
         };
+        let len = bytes.len() as u64;
         let place = match self.header.layout {
-            Layout::Contiguous => self.header.cbytes,
-            Layout::Directory => self.files.number(),
+            Layout::Contiguous => {
+                let place = self.space.place(len, self.header.cbytes);
+                self.header.cbytes = self.header.cbytes.max(place + len);
+                place
+            }
+            Layout::Directory => {
+                self.header.cbytes += len;
+                self.files.number()
+            }
         };
-        self.header.cbytes += bytes.len() as u64;
         let sum = self.sum_of(Offset::At(place), &bytes);
         stores.push((place, bytes));
         (Offset::At(place), sum)
@@ -522,12 +542,18 @@ impl Outline {
     /// Releases the position of a chunk that is replaced or removed.
     fn vacate(&mut self, old: Offset, around: Option<Neighbors>, was: Sizes) {
         let Some(place) = old.place() else { return };
-        let Some(Neighbors { last, .. }) = around else {
+        let Some(Neighbors { is_shared, next, last }) = around else {
             self.files.vacate(place);
             self.header.cbytes = self.header.cbytes.saturating_sub(was.cbytes.into());
             return;
         };
-        // Space after all other chunks is released. Other gaps remain until the frame is copied.
+        if self.space.is_known() {
+            if !is_shared {
+                self.release(place, self.end_of(place, next));
+            }
+            return;
+        }
+        // Only space after all other chunks is released.
         match last {
             None => self.header.cbytes = 0,
             Some(last) if last < place => self.header.cbytes = place,
@@ -547,7 +573,18 @@ impl Outline {
                     self.header.cbytes = self.header.cbytes.saturating_sub(sizes.cbytes.into());
                 }
             }
-            (Layout::Contiguous, None) => self.header.cbytes = 0,
+            (Layout::Contiguous, None) => {
+                self.header.cbytes = 0;
+                self.space.clear();
+            }
+            (Layout::Contiguous, Some(_)) if self.space.is_known() => {
+                let mut all: Vec<u64> = self.offsets.places().collect();
+                all.sort_unstable();
+                let next = |place| all.get(all.partition_point(|&other| other <= place)).copied();
+                let places = dropped.filter_map(|(number, _)| place(&self.offsets, number));
+                let gaps: Vec<_> = places.map(|at| (at, self.end_of(at, next(at)))).collect();
+                gaps.into_iter().for_each(|(start, end)| self.release(start, end));
+            }
             (Layout::Contiguous, Some(last)) => {
                 let places = dropped.filter_map(|(number, _)| place(&self.offsets, number));
                 let behind = places.filter(|&place| place > last).min();
@@ -560,6 +597,7 @@ impl Outline {
     fn no_chunks(&mut self) {
         (self.header.nbytes, self.header.variable_blocks, self.header.chunksize) =
             (0, false, ChunkSize::Unknown);
+        self.space.clear();
     }
 }
 

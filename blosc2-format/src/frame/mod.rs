@@ -39,6 +39,7 @@ mod read;
 pub(crate) mod rules;
 mod salvage;
 mod section;
+mod space;
 mod span;
 mod suspect;
 #[cfg(test)]
@@ -58,4 +59,5 @@ pub use outline::{Metalayer, Outline, SEARCH_INDEXES};
 pub use read::Frame;
 pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};
 pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};
+pub use space::Move;
 pub use write::Writer;

@@ -9,6 +9,7 @@ use super::files::Files;
 use super::header::{self, ChunkSize, Header, TRAILER_END_LEN};
 use super::offset::Offset;
 use super::offsets::Offsets;
+use super::space::Space;
 use super::{rules, section};
 use crate::chunk::{self, Params, Special};
 use crate::{Error, FormatError, Limits, ReadAt, limits};
@@ -99,6 +100,7 @@ pub struct Outline {
     pub(super) vlmetalayers: Vec<Metalayer>,
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
+    pub(super) space: Space,
     pub(super) checksums: Option<Checksums>,
     /// Whether the header still has the size that was read. Such a header can end with a gap.
     pub(super) is_header_stored: bool,
@@ -113,6 +115,7 @@ impl Outline {
             vlmetalayers: Vec::new(),
             offsets: Offsets::default(),
             files: Files::default(),
+            space: Space::new(),
             checksums: None,
             is_header_stored: false,
         }
@@ -140,10 +143,11 @@ impl Outline {
         self.checksums.is_some()
     }
 
-    /// Informs the outline that the caller has stored the changes. In a directory, later changes
-    /// can then overwrite the files of removed chunks.
+    /// Informs the outline that the caller has stored the changes. Later changes can then overwrite
+    /// the bytes or the files of removed chunks.
     pub fn committed(&mut self) {
         self.files.committed();
+        self.space.committed(self.cbytes());
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same

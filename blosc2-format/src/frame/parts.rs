@@ -15,6 +15,7 @@ use super::index::{self, Depth};
 use super::outline::{self, Metalayer, Outline};
 use super::rules;
 use super::section::{self, Entry, Hex, Place};
+use super::space::Space;
 use super::span::Span;
 use crate::chunk::MAX_BLOCKSIZE;
 use crate::read_at::Ends;
@@ -162,6 +163,7 @@ impl Parts {
                 vlmetalayers: trailer.metalayers,
                 offsets,
                 files: Files::unknown(),
+                space: Space::unknown(if header.nbytes == 0 { 0 } else { header.cbytes }),
                 checksums: sums,
                 is_header_stored: true,
                 header,

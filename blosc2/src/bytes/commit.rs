@@ -18,6 +18,9 @@
 //!   [`recover`](super::recover) rolls back a marked frame with a journal. A marked frame without a journal lacks only
 //!   step 6, and `recover` removes the mark. While `recover` restores the old bytes, the frame contains the same mark.
 //!
+//! A change may write to gaps of the old frame. Their bytes are not part of the journal, because the old frame does not
+//! use them.
+//!
 //! For a new frame, and for a storage that cannot set its length, steps 1 and 5 are omitted. A different mark then
 //! means that the change cannot be rolled back.
 
@@ -57,6 +60,8 @@ pub(crate) struct Change<'a> {
     pub(crate) writes: &'a [(u64, &'a [u8])],
     /// Ranges of the old frame whose bytes are known and need not be read.
     pub(crate) known: &'a [(u64, &'a [u8])],
+    /// Ranges of the old frame that it does not use: start and end. Their bytes are not restored.
+    pub(crate) unused: &'a [(u64, u64)],
     /// Whether the storage can set its length; `None` if this is not known yet.
     pub(crate) can_cut: Option<bool>,
     /// The events after which the frame is complete or can be recovered.
@@ -287,6 +292,16 @@ fn overwritten(change: &Change<'_>) -> Vec<(u64, u64)> {
         }
         touches
     });
+    let mut unused = change.unused.to_vec();
+    unused.sort_unstable();
+    for (from, to) in unused {
+        let rest = |&(start, end): &(u64, u64)| [(start, end.min(from)), (start.max(to), end)];
+        let first = runs.partition_point(|&(_, end)| end <= from);
+        let last = runs.partition_point(|&(start, _)| start < to);
+        let cut: Vec<_> = runs[first..last.max(first)].iter().flat_map(rest).collect();
+        let cut = cut.into_iter().filter(|(start, end)| start < end);
+        runs.splice(first..last.max(first), cut);
+    }
     runs
 }
 

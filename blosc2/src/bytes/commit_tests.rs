@@ -148,6 +148,7 @@ impl Case {
             header: &self.new[..header_len],
             writes: &writes,
             known: &[(0, &self.old[..half]), (half as u64, &self.old[half..])],
+            unused: &[],
             can_cut: None,
             safety,
         };
@@ -361,6 +362,7 @@ fn what_is_overwritten_is_taken_down_once() {
             header,
             writes,
             known: &[],
+            unused: &[],
             can_cut: None,
             safety,
         })

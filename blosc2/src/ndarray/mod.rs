@@ -703,6 +703,15 @@ impl NDArray {
         self.schunk.sync()
     }
 
+    /// Moves chunks of a contiguous frame so that there are no gaps (unused bytes of replaced or deleted chunks); see
+    /// [`SChunk::compact`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [`SChunk::compact`].
+    pub fn compact(&mut self) -> Result<()> {
+        self.schunk.compact()
+    }
+
     /// Saves the array to a contiguous file or a directory with options; see [`SChunk::save_with`].
     ///
     /// # Errors

@@ -143,9 +143,9 @@ impl SChunk {
     /// Compresses items to one chunk, which replaces the chunk at `index`. C: `blosc2_compress_ctx` and
     /// `blosc2_schunk_update_chunk`. Python: `SChunk.update_data`.
     ///
-    /// In a contiguous frame, the new chunk overwrites the old chunk if it fits, and otherwise is stored at the end.
-    /// The unused bytes of the old chunk remain in the file as a gap. [`save`](Self::save) writes a new file without
-    /// gaps. A program that reads the file without locking may read a partly written chunk.
+    /// In a contiguous frame, the new chunk overwrites the old chunk if it fits, and otherwise is stored in a gap or at
+    /// the end. The unused bytes of the old chunk become a gap, which later changes use. [`compact`](Self::compact)
+    /// closes all gaps. A program that reads the file without locking may read a partly written chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -224,6 +224,7 @@ impl SChunk {
         self.change(doing, |state, freed| {
             no_array(state, doing)?;
             let sizes = state.sizes(index, doing)?;
+            state.survey(sizes.cbytes.into(), doing)?;
             freed.extend(state.offset(index, doing)?.place());
             let removed = state.outline.remove(index as u64, sizes);
             removed.map_err(|error| Error::from_frame(doing, error))?;
@@ -261,6 +262,7 @@ impl SChunk {
             if removed.is_empty() {
                 return Ok(None);
             }
+            state.survey(u64::MAX, doing)?;
             let mut sizes = Vec::new();
             for index in removed {
                 freed.extend(state.offset(index, doing)?.place());
@@ -352,6 +354,47 @@ impl SChunk {
         })
     }
 
+    /// Moves chunks of a contiguous frame so that there are no gaps (unused bytes of replaced or deleted chunks), and
+    /// the file becomes shorter. Up to 1 KiB can remain. Has no effect on other storages, which have no gaps.
+    ///
+    /// Changes use the gaps of a frame for new chunks, and move chunks if the gaps take more than half of the size of the
+    /// chunks and more than 32 KiB. Therefore this method is rarely necessary. It moves about 4 MiB at a time, each in
+    /// one atomic change, and writes these bytes twice (once to a journal). Other handles can continue to read the frame.
+    ///
+    /// ```
+    /// use blosc2::SChunk;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("numbers.b2frame");
+    /// let mut schunk = SChunk::create::<u8>(&path, &blosc2::CParams::new().level(0))?;
+    /// for start in 0..10u8 {
+    ///     schunk.append(&[start; 1000])?;
+    /// }
+    /// schunk.delete(0)?;
+    /// assert!(schunk.frame_len()? > 10_000);
+    /// schunk.compact()?;
+    /// assert!(schunk.frame_len()? < 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: a transaction is in progress;
+    /// - [`ErrorKind::InvalidData`]: chunks overlap, or the header of a chunk is invalid.
+    ///
+    /// After an error, a part of the chunks may have been moved.
+    pub fn compact(&mut self) -> Result<()> {
+        let doing = "compact a frame";
+        self.check_change(doing, Access::Write)?;
+        self.changing(doing, |state, broken| {
+            if state.transaction.is_some() {
+                let detail = "a transaction is in progress";
+                return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            }
+            state.compact(doing).inspect_err(|_| *broken = state.reload(doing).is_err())
+        })
+    }
+
     /// Compresses bytes and appends them as one chunk. Used for arrays while they are created.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, None, bytes)?;
@@ -406,15 +449,24 @@ impl SChunk {
         end: Option<usize>,
     ) -> Result<()> {
         self.change(UPDATE, |state, freed| {
+            let is_new = |index: usize| end.is_some_and(|end| index >= end);
+            let mut sizes = Vec::with_capacity(chunks.len());
+            for &(index, _) in chunks.iter().filter(|(index, _)| !is_new(*index)) {
+                sizes.push(state.sizes(index, UPDATE)?);
+            }
+            if !sizes.is_empty() {
+                state.survey(sizes.iter().map(|sizes| u64::from(sizes.cbytes)).sum(), UPDATE)?;
+            }
+            let mut sizes = sizes.into_iter();
             let before = (chunks.len() > 1).then(|| state.outline.clone());
             let mut all = Stores::new();
             let replaced = chunks.into_iter().try_for_each(|(index, chunk)| {
-                if end.is_some_and(|end| index >= end) {
+                if is_new(index) {
                     let stores = state.outline.insert(index as u64, chunk);
                     all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
                     return Ok(());
                 }
-                let sizes = state.sizes(index, UPDATE)?;
+                let sizes = sizes.next().unwrap_or_default();
                 let old = state.offset(index, UPDATE)?.place();
                 let stores = state.outline.replace(index as u64, sizes, chunk, true);
                 all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
@@ -444,6 +496,7 @@ impl SChunk {
     ) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         self.change(doing, |state, freed| {
+            state.survey(u64::MAX, doing)?;
             let mut dropped = vec![true; state.nchunks()];
             for slot in &slots {
                 if let Slot::Kept(number) = slot
@@ -523,7 +576,9 @@ impl SChunk {
             let Some(stores) = work(state, &mut freed)? else { return Ok(()) };
             state.commit(doing, stores, &freed).inspect_err(|_| {
                 *broken = state.unfinished || state.reload(doing).is_err();
-            })
+            })?;
+            *broken = !state.reclaim(doing);
+            Ok(())
         })
     }
 

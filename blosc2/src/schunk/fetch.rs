@@ -216,7 +216,9 @@ impl State {
     /// Reads the needed parts of chunks that are not in memory.
     fn fetch(&self, wanted: &[Wanted], fetched: &mut Fetched) -> Result<()> {
         if self.outline.layout() != Layout::Directory || wanted.len() <= 1 {
-            fetched.chunks = self.fetch_together(wanted, &mut fetched.spare)?;
+            let numbers: Vec<usize> = wanted.iter().map(|each| each.index).collect();
+            let fetch = || self.fetch_together(wanted, &mut fetched.spare);
+            fetched.chunks = self.confirmed(&numbers, fetch)?;
         } else {
             let parts = wanted.len().div_ceil(FILES);
             let chunks = thread::scope(|scope| {

@@ -391,13 +391,17 @@ impl SChunk {
         if let Some(starts) = &*self.starts.read() {
             return Ok(Some(Arc::clone(starts)));
         }
-        let mut starts = vec![0];
-        let mut end = 0;
-        for index in 0..state.nchunks() {
-            let (_, header) = state.locate(index).map_err(|error| self.at(error))?;
-            end += u64::from(header.nbytes);
-            starts.push(end);
-        }
+        let all: Vec<usize> = (0..state.nchunks()).collect();
+        let read = || {
+            let (mut starts, mut end) = (vec![0], 0);
+            for &index in &all {
+                let (_, header) = state.locate(index)?;
+                end += u64::from(header.nbytes);
+                starts.push(end);
+            }
+            Ok((starts, end))
+        };
+        let (starts, end) = state.confirmed(&all, read).map_err(|error| self.at(error))?;
         let nbytes = reading.nbytes();
         if end != nbytes {
             let detail = format!("its chunks have {end} bytes, expected {nbytes} as in its header");

@@ -60,7 +60,9 @@ const MAKE: &str = "create a super-chunk";
 ///   Reads do not block each other.
 /// - Accesses by several programs are coordinated only if all programs use [`locking`](Self::locking). Without locking,
 ///   a file may appear invalid if another program changes the file while this program opens or reads it. If a lock file
-///   exists next to the file, the error message names this possible cause.
+///   exists next to the file, the error message names this possible cause. A read of a chunk that the other program has
+///   moved or removed fails with `Busy` until [`refresh`](SChunk::refresh) is called, because its old bytes may contain
+///   another chunk.
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
 ///   [`ErrorKind::NotFound`], and reads return the old content. There is one exception: if the handle uses locking, and
 ///   the program that replaced the file locked it, reads fail with `NotFound` too. Do not replace a directory while it

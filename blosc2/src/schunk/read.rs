@@ -106,7 +106,8 @@ impl SChunk {
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
         let state = &reading.state;
-        let info = state.locate(index).and_then(|(_, header)| {
+        let header = state.confirmed(&[index], || state.locate(index).map(|(_, header)| header));
+        let info = header.and_then(|header| {
             let is_stored = matches!(state.offset(index, READ)?, Offset::At(_));
             Ok(ChunkInfo::new(&header, is_stored))
         });
@@ -230,18 +231,27 @@ impl SChunk {
                 reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            let (located, header) = reading.state.locate(index)?;
-            let _calling = admit(&header, decoder)?;
-            if let Some(bytes) = located.in_memory(&header) {
-                reading.state.verify(index, &header, bytes)?;
+            let mut located = Some(reading.state.locate(index));
+            if let Some(Ok((located, header))) = &located
+                && let Some(bytes) = located.in_memory(header)
+            {
+                let _calling = admit(header, decoder)?;
+                reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            let fetched_ranges = fetched_ranges.map(|ranges| {
-                let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
-                needed.collect::<Vec<_>>()
-            });
-            let fetched = located.fetch(&header, fetched_ranges.as_deref(), buffer);
-            fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
+            let fetch = || {
+                let (located, header) =
+                    located.take().unwrap_or_else(|| reading.state.locate(index))?;
+                let calling = admit(&header, decoder)?;
+                let fetched_ranges = fetched_ranges.map(|ranges| {
+                    let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
+                    needed.collect::<Vec<_>>()
+                });
+                let fetched = located.fetch(&header, fetched_ranges.as_deref(), buffer);
+                fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
+                Ok((header, calling))
+            };
+            let (header, _calling) = reading.state.confirmed(&[index], fetch)?;
             reading.state.verify(index, &header, buffer)?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         };

@@ -113,7 +113,9 @@ impl SChunk {
             }
             Some(true) => self.changing(DOING, |state, broken| {
                 let committed = state.commit_transaction(DOING);
-                committed.inspect_err(|_| *broken = state.reload(DOING).is_err())
+                committed.inspect_err(|_| *broken = state.reload(DOING).is_err())?;
+                *broken = !state.reclaim(DOING);
+                Ok(())
             }),
         }
     }

@@ -5,10 +5,11 @@ use std::io;
 
 use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, Options, ReadAt};
+use parking_lot::Mutex;
 
 use super::{
     Around, Located, Opened, Source, Stamp, Stamped, Store, Verify, around_of, changed, missing,
-    read_outline,
+    outdated, read_outline,
 };
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
@@ -28,11 +29,20 @@ pub(crate) struct Contiguous {
     index_at: u64,
     /// Whether the storage can set its length; `None` if this is not known yet.
     can_cut: Option<bool>,
+    /// The newest state that was found while the outline of the handle was outdated.
+    newest: Mutex<Option<(Stamp, Outline)>>,
 }
 
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
-        Self { bytes: Stamped::new(storage), safety, around: None, index_at: 0, can_cut: None }
+        Self {
+            bytes: Stamped::new(storage),
+            safety,
+            around: None,
+            index_at: 0,
+            can_cut: None,
+            newest: Mutex::new(None),
+        }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -71,6 +81,7 @@ impl Store for Contiguous {
         let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
+        *self.newest.get_mut() = None;
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
     }
@@ -114,6 +125,46 @@ impl Store for Contiguous {
         self.bytes.request_cost()
     }
 
+    fn confirm(
+        &self,
+        outline: &Outline,
+        numbers: &[usize],
+        limits: &Limits,
+        doing: &str,
+    ) -> Result<bool> {
+        // Only other programs that do not lock the file can have changed it since then.
+        let Some(read) = self.bytes.stamp.as_ref().filter(|stamp| stamp.file.is_some()) else {
+            return Ok(true);
+        };
+        if Stamp::of(self.storage(), doing)?.as_ref() == Some(read) {
+            return Ok(true);
+        }
+        let mut newest = self.newest.lock();
+        if let Some((stamp, current)) = &*newest {
+            let is_same = |&number: &usize| {
+                let offset = current.offset(number as u64, self.storage());
+                offset.is_ok_and(|offset| offset == outline.decoded(number as u64))
+            };
+            let are_same =
+                current.header_len() == outline.header_len() && numbers.iter().all(is_same);
+            if Stamp::of(self.storage(), doing)?.as_ref() == Some(stamp) {
+                return if are_same { Ok(true) } else { Err(outdated(doing)) };
+            }
+        }
+        let stamp = Stamp::of(self.storage(), doing)?.ok_or_else(|| outdated(doing))?;
+        let read = read_outline(self.storage(), self.layout(), limits, None, Verify::Never, doing)?;
+        *newest = Some((stamp, read));
+        Ok(false)
+    }
+
+    fn shrinks(&self) -> bool {
+        self.can_cut != Some(false)
+    }
+
+    fn frame(&self) -> &dyn ReadAt {
+        self.storage()
+    }
+
     fn commit(
         &mut self,
         outline: &mut Outline,
@@ -130,6 +181,9 @@ impl Store for Contiguous {
             Some(around) => self.index_at + (around.index.len() + around.trailer.len()) as u64,
             None => self.stored_len().map_err(failed)?,
         };
+        // No other handle or program reads a frame in memory.
+        let moved = if self.safety == Safety::Errors { 0..0 } else { outline.seal() };
+        let zeros = vec![0; (moved.end - moved.start) as usize];
         let is_changed = outline.is_index_changed();
         let Around { header, index, trailer } = around_of(outline, doing)?;
         let start = header.len() as u64;
@@ -137,7 +191,9 @@ impl Store for Contiguous {
         let trailer_at = index_at + index.len() as u64;
         // If the same index is already at this place, it is not written again.
         let is_written = is_changed || index_at != self.index_at;
-        let end = [(index_at, if is_written { &index[..] } else { &[] }), (trailer_at, &trailer)];
+        let index_part = if is_written { &index[..] } else { &[] };
+        let end =
+            [(start + moved.start, &zeros[..]), (index_at, index_part), (trailer_at, &trailer)];
         let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 2);
         let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
         for (at, bytes) in chunks.chain(end).filter(|(_, bytes)| !bytes.is_empty()) {
@@ -154,12 +210,15 @@ impl Store for Contiguous {
         let writes: Vec<_> = writes.iter().map(|(at, bytes)| (*at, &**bytes)).collect();
         let known: Vec<(u64, &[u8])> =
             around.iter().flat_map(|around| around.runs(self.index_at)).collect();
+        let unused = outline.reused().iter().map(|&(from, to)| (start + from, start + to));
+        let unused: Vec<_> = unused.collect();
         let change = Change {
             old_len,
             new_len: trailer_at + trailer.len() as u64,
             header: &header,
             writes: &writes,
             known: &known,
+            unused: &unused,
             can_cut: self.can_cut,
             safety: self.safety,
         };

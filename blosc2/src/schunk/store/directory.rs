@@ -112,7 +112,7 @@ impl<F: Files> Directory<F> {
         }
         let start = Instant::now();
         if self.files.version(INDEX)? != self.version {
-            return Err(outdated().into());
+            return Err(outdated(super::READ).into());
         }
         *checked = Some(start);
         Ok(())

@@ -13,10 +13,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::slice;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
-use blosc2_format::frame::{Layout, Offset, Outline, Sizes, Stores};
+use blosc2_format::frame::{Layout, Move, Offset, Outline, Sizes, Stores};
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Limits, ReadAt};
 
@@ -83,6 +84,26 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Returns the cost of a request to the storage; see [`ReadAt::request_cost`].
     fn request_cost(&self) -> u64 {
         DEFAULT_REQUEST_COST
+    }
+
+    /// Checks that the bytes of the chunks with these numbers, which were read before this call, are the bytes of these
+    /// chunks. Another program that does not lock the frame can have stored another chunk there. Returns `false` if this
+    /// is not certain: the chunks have to be read again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]: another program has moved a chunk; and the errors of [`read`](Self::read).
+    fn confirm(&self, _: &Outline, _: &[usize], _: &Limits, _: &str) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Returns whether the storage can become shorter, as far as this is known.
+    fn shrinks(&self) -> bool {
+        false
+    }
+
+    /// Returns the bytes of a contiguous frame.
+    fn frame(&self) -> &dyn ReadAt {
+        &NOTHING
     }
 
     /// Stores a change atomically: chunks at their places, and the metadata. The chunks at the places `freed` are
@@ -180,6 +201,12 @@ impl fmt::Debug for Source<'_> {
 }
 
 const READ: &str = "read a chunk";
+/// The number of bytes that one commit moves to close gaps.
+const MOVED: u64 = 4 << 20;
+/// How often chunks are read if another program changes the frame at the same time, and the time between two attempts
+/// during one change.
+const ATTEMPTS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl State {
     pub(crate) fn new(
@@ -249,6 +276,27 @@ impl State {
         Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
     }
 
+    /// Calls `read`, which reads bytes of the chunks with these numbers. Repeats this if another program changes the
+    /// frame at the same time.
+    pub(crate) fn confirmed<R>(
+        &self,
+        numbers: &[usize],
+        mut read: impl FnMut() -> Result<R>,
+    ) -> Result<R> {
+        for _ in 0..ATTEMPTS {
+            let result = read();
+            match self.store.confirm(&self.outline, numbers, &self.limits, READ) {
+                Ok(true) => return result,
+                Ok(false) => {}
+                // The other program is changing the frame.
+                Err(error) if error.kind() == ErrorKind::Unfinished => thread::sleep(PAUSE),
+                Err(error) => return Err(error),
+            }
+        }
+        let detail = "another program changes it all the time, or was interrupted during a change";
+        Err(Error::new(ErrorKind::Busy, READ, detail))
+    }
+
     /// Returns the sizes of a chunk that will be removed.
     pub(crate) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
         let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
@@ -282,6 +330,58 @@ impl State {
         }
         self.outline.committed();
         Ok(())
+    }
+
+    /// Finds the gaps of a contiguous frame, before a change that makes a gap of about `bytes` bytes.
+    pub(crate) fn survey(&mut self, bytes: u64, doing: &str) -> Result<()> {
+        let surveyed = self.outline.survey(self.store.frame(), bytes);
+        surveyed.map_err(|error| Error::from_frame(doing, error))
+    }
+
+    /// Moves chunks into the gaps of a contiguous frame if the gaps are too large. Returns `false` if this failed and
+    /// could not be rolled back.
+    pub(crate) fn reclaim(&mut self, doing: &str) -> bool {
+        if self.unfinished || self.transaction.is_some() || !self.store.shrinks() {
+            return true;
+        }
+        let Some(goal) = self.outline.acceptable_gaps() else { return true };
+        // The change itself is stored. Each later change tries again.
+        self.close_gaps(goal, false, doing).is_ok() || self.reload(doing).is_ok()
+    }
+
+    /// Closes all gaps of a contiguous frame.
+    pub(crate) fn compact(&mut self, doing: &str) -> Result<()> {
+        let is_known = self.outline.find_gaps(self.store.frame());
+        if !is_known.map_err(|error| Error::from_frame(doing, error))? {
+            let detail =
+                "chunks overlap, or the header of a chunk is invalid: check and repair the frame";
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
+        self.close_gaps(0, true, doing)
+    }
+
+    /// Moves chunks until at most `goal` bytes are in gaps, in several commits. If `in_order` is set, the chunks keep
+    /// their order in the frame.
+    pub(crate) fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
+        let failed = |error| Error::from_frame(doing, error);
+        loop {
+            let mut outline = self.outline.clone();
+            let moves = outline.relocate(goal, MOVED, in_order).map_err(failed)?;
+            if moves.is_empty() {
+                return Ok(());
+            }
+            let (frame, start) = (self.store.frame(), outline.header_len());
+            let read = |each: &Move| {
+                let bytes = frame.read_vec_at(start + each.from, each.len);
+                bytes
+                    .map(|bytes| (each.to, bytes.into()))
+                    .map_err(|error| Error::of_io(doing, error))
+            };
+            let stores = moves.iter().map(read).collect::<Result<Stores<'_>>>()?;
+            self.outline = outline;
+            self.store.commit(&mut self.outline, stores, &[], doing)?;
+            self.outline.committed();
+        }
     }
 
     /// Ends the transaction and stores its changes.
@@ -404,7 +504,7 @@ struct Stamped {
 }
 
 /// A fingerprint of a frame, to detect changes by other handles and programs.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     /// The start of the header, which contains all sizes.
     header: [u8; Stamp::LEN],
@@ -452,7 +552,7 @@ impl Stamped {
         if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
             return Ok(());
         }
-        Err(outdated().into())
+        Err(outdated(READ).into())
     }
 }
 
@@ -479,10 +579,10 @@ impl ReadAt for Stamped {
     }
 }
 
-/// The error of a read whose index no longer describes the stored chunks.
-fn outdated() -> Error {
+/// The error of a part of a frame that another handle or program has changed since the frame was opened.
+fn outdated(doing: &str) -> Error {
     let detail = "another handle or program has changed it since it was opened: call `refresh` to read it again";
-    Error::new(ErrorKind::Busy, READ, detail)
+    Error::new(ErrorKind::Busy, doing, detail)
 }
 
 /// The error of a frame that another handle or program has changed since the last read or write of this handle.
