@@ -62,7 +62,7 @@ def where(form, expression, operands, array, x):
         return x[lazy.compute()[:]]
     return lazy.where(array).compute()[:]
 
-def query(array, form, what):
+def query(array, form, what, by_expression=True):
     x = array[:]
     fields = x.dtype.fields
     key = x["k"] if fields else x
@@ -76,8 +76,9 @@ def query(array, form, what):
     if fields:
         found = where(form, "v < 300", operands, array, x)
         assert np.array_equal(np.sort(found), np.sort(x[x["v"] < 300])), what
-        found = where(form, "k + 1 > 900", operands, array, x)
-        assert np.array_equal(np.sort(found), np.sort(x[key + 1 > 900])), what
+        if by_expression:
+            found = where(form, "k + 1 > 900", operands, array, x)
+            assert np.array_equal(np.sort(found), np.sort(x[key + 1 > 900])), what
     order = "k" if fields else None
     positions = np.argsort(key, kind="stable")
     found = blosc2.argsort(array, order=order)[:]
@@ -97,7 +98,7 @@ def query(array, form, what):
 def main():
     round, jobs = sys.argv[1], json.load(open("jobs.json"))
     for number, job in enumerate(jobs):
-        form, what = job["form"], (number, job)
+        form, what = job["form"], (round, number, job)
         is_rebuilt = job["rebuild"] and form != "zip"
         if round == "make":
             make(number, job)
@@ -111,7 +112,8 @@ def main():
             count = 0 if form == "zip" else 3 if form == "fields" else 1
             stale = [index.stale for index in array.indexes]
             assert stale == [round == "changed"] * count, (what, stale)
-            query(array, form, what)
+            # A rebuilt index of an expression can return wrong rows without this project (UPSTREAM.md).
+            query(array, form, what, by_expression=round == "changed")
             close(store)
             if "copy" in job:
                 query(blosc2.open(job["copy"], mode="r"), "file", what)
