@@ -67,7 +67,7 @@ impl Fuzz {
         }
         vendor::vendor(false)?;
         run::need("clang", "clang")?;
-        need_nightly()?;
+        run::need_nightly(&["--version"], &[])?;
         let mut rows = Vec::new();
         for (folder, targets) in TARGETS {
             let chosen = targets.iter().copied();
@@ -108,7 +108,7 @@ impl Fuzz {
             c += " -fsanitize=address";
         }
         let suffix = host.replace('-', "_");
-        let mut command = nightly();
+        let mut command = run::nightly();
         command
             .args(["build", "--release", "--target", &host])
             .args(targets.iter().flat_map(|target| ["--bin", target]))
@@ -213,20 +213,4 @@ fn watch(command: &mut Command, target: &str, log: &Path) -> Result<Row> {
 /// The folder of everything that fuzzing makes.
 fn fuzz_folder() -> PathBuf {
     run::root().join("target").join("fuzz")
-}
-
-/// The cargo of the nightly toolchain.
-fn nightly() -> Command {
-    let mut command = Command::new("cargo");
-    // The cargo that runs this program has set these for its own toolchain.
-    command.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC");
-    command
-}
-
-fn need_nightly() -> Result<()> {
-    if run::read(nightly().arg("--version")).is_ok() {
-        return Ok(());
-    }
-    let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
-    run::run(Command::new("rustup").args(install)).context("the nightly toolchain is missing")
 }

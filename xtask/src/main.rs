@@ -115,7 +115,7 @@ enum Task {
     },
     /// Run the fuzz targets under libFuzzer and the address sanitizer; needs a nightly toolchain and clang
     Fuzz(fuzz::Fuzz),
-    /// Run the unit tests of blosc2-format under Miri; needs a nightly toolchain with Miri
+    /// Run the unit tests of blosc2-format under Miri; needs rustup
     Miri,
     /// Check that no files of a crate import each other in a cycle
     Imports,
@@ -195,5 +195,47 @@ fn finish(done: Result<ExitCode>) -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::{fs, iter};
+
+    /// The commands that compile no C code.
+    const WITHOUT_C: [&str; 3] = ["imports", "miri", "words"];
+
+    /// In a fresh clone, the C sources are missing.
+    #[test]
+    fn every_command_fetches_the_sources() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let text = fs::read_to_string(folder.join("main.rs")).unwrap();
+        let (_, commands) = text.split_once("match Cli::parse().command {").unwrap();
+        let (commands, _) = commands.split_once("};").unwrap();
+        let mut count = 0;
+        for line in commands.lines().filter(|line| line.contains("=>")) {
+            let (_, call) = line.split_once("=> ").unwrap();
+            // The method of an option has its module in the pattern.
+            let module = match call.split_once("::") {
+                Some((module, _)) => module,
+                None => "fuzz",
+            };
+            let function = call.rsplit("::").next().unwrap().split('(').next().unwrap();
+            let function = function.trim_start_matches("options.");
+            // `test::test` does its steps there.
+            let name = if call.contains("Extent") { "run_steps" } else { function };
+            let text = fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
+            let body = text.split_once(&format!("pub(crate) fn {name}(")).map(|(_, rest)| rest);
+            let body = body.unwrap_or_else(|| panic!("{module}.rs has no function {name}"));
+            let body: String =
+                iter::once(body).flat_map(str::lines).take_while(|line| *line != "}").collect();
+            // `ci` has a table of its steps.
+            let body = if module == "ci" { &text } else { &body };
+            let fetches = module == "vendor" || body.contains("vendor::vendor(");
+            assert_eq!(fetches, !WITHOUT_C.contains(&module), "{line}");
+            count += 1;
+        }
+        assert!(count > 20, "{count}");
     }
 }

@@ -2,21 +2,17 @@
 //!
 //! The crate has no `unsafe` code; Miri checks its dependencies, the crates of the codecs.
 
-use std::process::Command;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::run;
 
 /// Runs the unit tests under Miri, the random ones with few cases: it is some hundred times slower.
 pub(crate) fn miri() -> Result<()> {
-    run::read(Command::new("cargo").args(["+nightly", "miri", "--version"])).context(
-        "Miri is not installed: `rustup toolchain install nightly --component miri,rust-src`",
-    )?;
+    run::need_nightly(&["miri", "--version"], &["--component", "miri,rust-src"])?;
     run::run(
-        Command::new("cargo")
+        run::nightly()
             .current_dir(run::root())
-            .args(["+nightly", "miri", "test", "-p", "blosc2-format", "--lib"])
+            .args(["miri", "test", "-p", "blosc2-format", "--lib"])
             .env("CARGO_TARGET_DIR", run::root().join("target").join("miri"))
             .env("MIRIFLAGS", "-Zmiri-disable-isolation")
             .env("PROPTEST_CASES", "2"),

@@ -164,6 +164,25 @@ pub(crate) fn ensure(name: &str, package: &str, exists: impl Fn() -> bool) -> Re
     bail!("{name} is missing: install it (on Debian: apt-get install {package}) and run again")
 }
 
+/// The cargo of the nightly toolchain.
+pub(crate) fn nightly() -> Command {
+    let mut command = Command::new("cargo");
+    // The cargo that runs this program has set these for its own toolchain.
+    command.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC");
+    command
+}
+
+/// Ensures that the nightly toolchain runs cargo with the arguments `probe`. Otherwise installs the toolchain with
+/// `options` of rustup.
+pub(crate) fn need_nightly(probe: &[&str], options: &[&str]) -> Result<()> {
+    if read(nightly().args(probe)).is_ok() {
+        return Ok(());
+    }
+    let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
+    run(Command::new("rustup").args(install).args(options))
+        .context("the nightly toolchain is missing, or a component of it")
+}
+
 /// Installs a Debian package, as root only. Returns whether that succeeded.
 pub(crate) fn apt_install(package: &str) -> bool {
     let is_root =

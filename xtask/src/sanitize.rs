@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::runner::{FEW, LONG, NORMAL, REPEATS, in_memory};
-use crate::{run, unstable};
+use crate::{run, unstable, vendor};
 
 /// The duration of the concurrency tests in seconds: in the long run, and otherwise.
 const SOAK: [&str; 2] = ["30", "3"];
@@ -74,6 +74,7 @@ const FOUND: &str = "the address sanitizer found something, or a test failed";
 
 /// Runs the tests under both sanitizers. With `long`, uses all repeats of random data.
 pub(crate) fn sanitize(long: bool) -> Result<()> {
+    vendor::vendor(false)?;
     let start = Instant::now();
     let programs = [PROGRAMS, if long { MORE_PROGRAMS } else { "" }].join(" ");
     address(&programs, if long { LONG } else { NORMAL }, &[], &[]).context(FOUND)?;
