@@ -226,7 +226,7 @@ enum Changes {
 /// HDF5 does not pass the pipeline to a filter, and the `cd_values` do not describe it. Without such a filter, HDF5 would
 /// read the bytes that a chunk with too little data lacks as zeros, and would ignore additional bytes.
 fn follows_filter_that(changes: Changes, values: &[u32]) -> bool {
-    let all = H5F_OBJ_ALL.into();
+    let all = H5F_OBJ_ALL as hid_t;
     // SAFETY: HDF5 holds its lock on this thread while it runs a filter, and its functions can be called again on this
     // thread. H5Fget_obj_ids writes at most `ids.len()` identifiers. They are valid, because no dataset is closed here.
     unsafe {

@@ -253,7 +253,7 @@ fn wrong_payloads() -> Result<()> {
     Ok(())
 }
 
-/// Other writers store frames with several chunks, of which the last one can be shorter.
+/// Other writers store frames with several chunks. The last chunk can be shorter than the others.
 #[test]
 fn frames_with_several_chunks() -> Result<()> {
     let items = data(Kind::Mixed, 12_000, 1);

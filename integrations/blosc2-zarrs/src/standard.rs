@@ -52,9 +52,9 @@ use crate::{Blosc2Codec, BloscCodec};
 pub fn standardize(metadata: &mut ArrayMetadata) -> Result<(), PluginCreateError> {
     match metadata {
         ArrayMetadata::V2(array) => {
-            if let Some(compressor) = &mut array.compressor {
-                standardize_v2(compressor)?;
-            }
+            let (mut filters, mut compressor) = (array.filters.clone(), array.compressor.clone());
+            filters.iter_mut().flatten().chain(&mut compressor).try_for_each(standardize_v2)?;
+            (array.filters, array.compressor) = (filters, compressor);
         }
         ArrayMetadata::V3(array) => {
             let data_type = DataType::from_metadata(&array.data_type).ok();

@@ -1,4 +1,5 @@
 //! Metadata of both versions of Zarr: names, configurations, and arrays that are opened from JSON.
+#![allow(clippy::single_range_in_vec_init, reason = "a subset has one range for each dimension")]
 
 mod common;
 
