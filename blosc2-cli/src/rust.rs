@@ -96,6 +96,9 @@ pub(crate) struct RustItems<'a> {
     /// Offset of each chunk in the data, in bytes, and the end of the last chunk; `None` for an array.
     bounds: Option<Vec<u64>>,
     is_tensor: bool,
+    /// The number and the bytes of the chunk that was decoded last, because a chunk can be longer than what is read at
+    /// once. Not used for an array.
+    last: RefCell<Option<(u64, Vec<u8>)>>,
 }
 
 impl<'a> RustItems<'a> {
@@ -106,7 +109,7 @@ impl<'a> RustItems<'a> {
             let bounds = Some(bounds(&mut file).map_err(|error| source.unread(&error))?);
             let (shape, chunks) = (Items::shape(&tensor), tensor.chunks());
             let (typesize, dtype) = (tensor.typesize(), Items::dtype(&tensor));
-            let file = RefCell::new(file);
+            let (file, last) = (RefCell::new(file), RefCell::default());
             return Ok(Self {
                 source,
                 file,
@@ -116,6 +119,7 @@ impl<'a> RustItems<'a> {
                 dtype,
                 bounds,
                 is_tensor: true,
+                last,
             });
         }
         let typesize = usize::try_from(file.info().typesize)?;
@@ -133,8 +137,8 @@ impl<'a> RustItems<'a> {
                 (vec![len], vec![chunk.max(1)], Some(bounds))
             }
         };
-        let file = RefCell::new(file);
-        Ok(Self { source, file, shape, chunks, typesize, dtype, bounds, is_tensor: false })
+        let (file, last) = (RefCell::new(file), RefCell::default());
+        Ok(Self { source, file, shape, chunks, typesize, dtype, bounds, is_tensor: false, last })
     }
 
     pub(crate) fn is_array(&self) -> bool {
@@ -278,7 +282,9 @@ impl RustItems<'_> {
             if from >= end {
                 break;
             }
-            let chunk = self.chunk(index as u64)?;
+            let index = index as u64;
+            let last = self.last.take().filter(|(number, _)| *number == index);
+            let chunk = last.map_or_else(|| self.chunk(index), |(_, chunk)| Ok(chunk))?;
             // The sizes in the frame may be wrong.
             if to.checked_sub(from) != Some(chunk.len() as u64) {
                 let found = chunk.len();
@@ -288,6 +294,7 @@ impl RustItems<'_> {
             }
             let wanted = (start.max(from) - from) as usize..(end.min(to) - from) as usize;
             bytes.extend_from_slice(chunk.get(wanted).unwrap_or_default());
+            self.last.replace(Some((index, chunk)));
         }
         Ok(bytes)
     }
