@@ -11,7 +11,7 @@ use blosc2_format::frame::{SEARCH_INDEXES, Writer};
 use indicatif::ProgressBar;
 
 use crate::UsageError;
-use crate::file::{Content, Node, Source};
+use crate::file::{Content, Node, Source, TENSOR};
 use crate::foreign::with_article;
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
@@ -78,8 +78,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Content::SChunk(schunk) = &mut content {
         if !args.cut.is_default() {
             let path = args.r#in.display();
+            let what = match schunk.vlmeta().contains(TENSOR) {
+                true => "a tensor; with `--slice ...` the copy is an array",
+                false => "a plain super-chunk",
+            };
             return Err(UsageError(format!(
-                "--chunks and --blocks require an array, and {path} is a plain super-chunk"
+                "--chunks and --blocks require an array, and {path} is {what}"
             ))
             .into());
         }

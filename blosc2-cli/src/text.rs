@@ -77,7 +77,7 @@ pub(crate) fn print(
     let (items, dtype): (&dyn Items, _) = match dtype {
         ItemType::Numpy(dtype) => (items, dtype),
         ItemType::Small(float) => {
-            widened = Widened { items, float };
+            widened = Widened::new(items, float, options.field.as_deref()).map_err(failed)?;
             (&widened, SmallFloat::dtype()?)
         }
     };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use blosc2::Dtype;
 use blosc2::dtype::{ByteOrder, Kind};
 
@@ -34,13 +34,17 @@ impl ItemType {
 }
 
 impl FromStr for ItemType {
-    type Err = blosc2_format::Error;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match SmallFloat::ALL.into_iter().find(|float| float.name == text) {
-            Some(float) => Ok(Self::Small(float)),
-            None => Dtype::parse(text).map(Self::Numpy),
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(float) = SmallFloat::ALL.into_iter().find(|float| float.name == text) {
+            return Ok(Self::Small(float));
         }
+        if ["bf", "float8"].iter().any(|start| text.starts_with(start)) {
+            let names = SmallFloat::ALL.map(|float| float.name).join(", ");
+            return Err(format!("expected a NumPy type or one of {names}"));
+        }
+        Dtype::parse(text).map(Self::Numpy).map_err(|error| error.to_string())
     }
 }
 
@@ -146,8 +150,22 @@ impl SmallFloat {
 
 /// Items of a [`SmallFloat`] as `f4`.
 pub(crate) struct Widened<'a> {
-    pub(crate) items: &'a dyn Items,
-    pub(crate) float: SmallFloat,
+    items: &'a dyn Items,
+    float: SmallFloat,
+}
+
+impl<'a> Widened<'a> {
+    /// The items of this type, which has no fields.
+    pub(crate) fn new(
+        items: &'a dyn Items,
+        float: SmallFloat,
+        field: Option<&str>,
+    ) -> Result<Self> {
+        match field {
+            Some(_) => Err(no_fields(float.name)),
+            None => Ok(Self { items, float }),
+        }
+    }
 }
 
 impl Items for Widened<'_> {
@@ -193,7 +211,7 @@ impl<'a> Part<'a> {
     ) -> Result<(Self, Dtype)> {
         let (offset, part) = match (dtype.fields(), name) {
             (_, None) => (0, dtype),
-            (None, Some(_)) => bail!("--field requires a structured dtype, got `{dtype}`"),
+            (None, Some(_)) => return Err(no_fields(dtype)),
             (Some(fields), Some(name)) => {
                 let found = fields.iter().find(|field| field.name() == name);
                 let field = found.with_context(|| {
@@ -279,6 +297,11 @@ impl Items for Part<'_> {
         }
         Ok(bytes)
     }
+}
+
+/// The error for `--field` with items that have no fields.
+fn no_fields(dtype: impl fmt::Display) -> anyhow::Error {
+    anyhow!("--field requires a structured dtype, got `{dtype}`")
 }
 
 /// The names of the first fields of a dtype, for a message.

@@ -164,7 +164,7 @@ impl Slice {
         let (items, dtype): (&dyn Items, _) = match &given {
             ItemType::Numpy(dtype) => (items, dtype.clone()),
             ItemType::Small(float) => {
-                widened = Widened { items, float: *float };
+                widened = Widened::new(items, *float, args.field.as_deref()).map_err(failed)?;
                 (&widened, SmallFloat::dtype()?)
             }
         };
@@ -206,7 +206,11 @@ impl Slice {
         let mut grid = Grid::new(numbers, items.typesize(), lens, cells);
         let bytes = shape.iter().fold(items.typesize() as u64, |all, n| all.saturating_mul(*n));
         stream::write(items, &picks, &mut grid, &progress::bar(bytes))?;
-        let dtype = given.to_string();
+        // A field and the items of a sub-array have their own dtype.
+        let dtype = match given {
+            ItemType::Numpy(_) => dtype.to_string(),
+            ItemType::Small(_) => given.to_string(),
+        };
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
         let key = args.node.key().unwrap_or_default();
         let sizes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
