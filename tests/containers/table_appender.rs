@@ -138,6 +138,30 @@ fn errors_keep_the_rows_that_were_collected() {
     assert_eq!(error.kind(), ErrorKind::ReadOnly);
 }
 
+/// A code that stands for null cannot be that of a string. This is an error of the call that passes the string.
+#[test]
+fn strings_with_the_null_code_are_refused_when_they_are_appended() {
+    let word = ColumnSpec::from(ColumnKind::Dictionary { ordered: false });
+    let schema = Schema::new().column("word", word.with("nullable", true).with("null_code", 3));
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let mut rows = table.appender().unwrap();
+    let texts =
+        |texts: &[&'static str]| [("word", Data::texts(texts.iter().map(|text| Some(*text))))];
+    for text in ["a", "b", "a", "b", "c", "a"] {
+        rows.append(texts(&[text])).unwrap();
+    }
+    for more in [&["d"][..], &["c", "d"], &["e"]] {
+        let error = rows.append(texts(more)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+    rows.append([("word", Data::texts([None::<&str>]))]).unwrap();
+    rows.append(texts(&["c"])).unwrap();
+    rows.finish().unwrap();
+    let expected = ["a", "b", "a", "b", "c", "a"].map(|text| Some(text.to_owned()));
+    let expected = [&expected[..], &[None, Some("c".to_owned())]].concat();
+    assert_eq!(table.texts("word", ..).unwrap(), expected);
+}
+
 #[test]
 fn a_drop_writes_the_rows_and_a_death_loses_them() {
     let folder = tempfile::tempdir().unwrap();

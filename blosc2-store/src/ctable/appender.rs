@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Collected rows are written in these cases:
 /// - they fill chunks, and are at least 65,536 rows; or they take more than 256 MiB of memory;
 /// - [`flush`](Self::flush) or [`finish`](Self::finish) is called;
-/// - the appender is dropped. Errors of this write are ignored, so call `finish`.
+/// - the appender is dropped, except during a panic. Errors of this write are ignored, so call `finish`.
 ///
 /// Rows are checked when they are appended, so that an error of a cell is an error of the call that passes it. After an
 /// error, the appender still contains all rows of the calls that have succeeded.
@@ -184,17 +184,20 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
             self.flush()?;
         }
         let before = self.pending();
+        let all = before + new.first().map_or(0, |rows| rows.rows as u64);
+        if self.table().may_meet_null_code(all)? {
+            // The codes of these strings decide whether the call is valid.
+            self.flush()?;
+            return self.table_mut().append_collected(&new, &stale);
+        }
         if before == 0 {
             self.room = self.table().room(MIN_ROWS)?;
         }
-        let all = before + new.first().map_or(0, |rows| rows.rows as u64);
+        let chunk = self.table().live.marks().chunks()[0].max(1);
         let nbytes = new.iter().map(Encoded::nbytes).sum::<u64>();
         // The rows that are written now.
         let whole = match all.checked_sub(self.room) {
-            Some(more) => {
-                let chunk = self.table().live.marks().chunks()[0].max(1);
-                self.room + more / chunk * chunk
-            }
+            Some(more) => self.room + more / chunk * chunk,
             None if self.nbytes + nbytes >= MAX_BYTES => all,
             None => 0,
         };
@@ -203,8 +206,10 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
             let rest: Vec<_> = new.iter_mut().map(|rows| rows.split_off(whole as usize)).collect();
             if whole > 0 {
                 self.table_mut().append_collected(&new, &stale)?;
+                self.room = MIN_ROWS.next_multiple_of(chunk);
             }
-            return self.keep(rest, stale);
+            self.keep(rest, stale);
+            return Ok(());
         }
         for (rows, new) in self.rows.iter_mut().zip(&new) {
             rows.reserve(new)?;
@@ -226,19 +231,20 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
             (self.nbytes, self.stale) = old;
             return Err(error);
         }
-        self.keep(rest, stale)
+        self.room = MIN_ROWS.next_multiple_of(chunk);
+        self.keep(rest, stale);
+        Ok(())
     }
 
-    /// Keeps the rows that are left after a write.
-    fn keep(&mut self, rest: Vec<Encoded<'_>>, stale: Vec<String>) -> Result<()> {
+    /// Collects the rows that are left after a write of whole chunks, or without a write. This cannot fail: the call has
+    /// appended rows.
+    fn keep(&mut self, rest: Vec<Encoded<'_>>, stale: Vec<String>) {
         if rest.first().is_none_or(|rows| rows.rows == 0) {
-            return Ok(());
+            return;
         }
         self.nbytes = rest.iter().map(Encoded::nbytes).sum();
         self.rows = rest.into_iter().map(Encoded::into_owned).collect();
         self.stale = stale;
-        self.room = self.table().room(MIN_ROWS)?;
-        Ok(())
     }
 }
 

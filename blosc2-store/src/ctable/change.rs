@@ -319,6 +319,22 @@ impl CTable {
         self.append_encoded(&rows.collect::<Vec<_>>(), stale)
     }
 
+    /// Whether a string in `rows` more rows can get the code that stands for null in its column.
+    pub(super) fn may_meet_null_code(&self, rows: u64) -> Result<bool> {
+        for column in &self.columns[..self.stored_len()] {
+            let (Nulls::Code(null), Some(stored)) = (&column.nulls, column.stored.get()) else {
+                continue;
+            };
+            let known = stored.words()?.map_or(0, |words| words.len() as u64);
+            if u64::try_from(*null).is_ok_and(|null| null < known + rows)
+                || i32::try_from(*null).is_err()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The number of rows after the last one that fill the chunk in which the row `min` rows later is.
     pub(super) fn room(&self, min: u64) -> Result<u64> {
         let end = self.live.end()?;
