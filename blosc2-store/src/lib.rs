@@ -74,7 +74,7 @@
 //!
 //! | container | reads after such a change |
 //! |---|---|
-//! | [`CTable`] in a directory, [`BatchArray`], [`ListArray`] in batches | new items while the numbers of rows and items are the same; otherwise an error of the kind [`Busy`](blosc2::ErrorKind::Busy), until `refresh` is called |
+//! | [`CTable`] in a directory, [`BatchArray`], [`ListArray`] in batches | new items while the columns and the numbers of rows and items are the same; otherwise an error of the kind [`Busy`](blosc2::ErrorKind::Busy), until `refresh` is called |
 //! | [`ObjectArray`], [`ListArray`] with the option `storage` set to `vl` | the new values; counts are those that the handle has read last, until `refresh` is called |
 //! | [`EmbedStore`] | the entries that the handle has read last, until `refresh` is called |
 //! | [`TreeStore`] in a directory | the entries that existed when the store was opened, with their new content; an entry that was removed is an error. Open the store again |
@@ -83,7 +83,8 @@
 //!
 //! Changes by handles of the same program, and by programs that lock a file that this handle also locks, are always
 //! detected. Other changes are detected by the length, the modification time and the header of the file. Another program
-//! must not write at the same time as this handle reads, unless both lock the file.
+//! must not write at the same time as this handle reads, unless both lock the file. Tables are checked at the start of a
+//! read: no other handle must compact a table meanwhile.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

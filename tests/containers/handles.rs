@@ -130,6 +130,69 @@ fn readers_of_tables_report_the_changes_of_a_writer() {
     assert_eq!(writer.nrows(), numbers.len() as u64);
 }
 
+/// The mask of nulls does not exist before the first null.
+#[test]
+fn readers_of_tables_report_a_new_mask_of_nulls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let column = || ColumnSpec::from(ColumnKind::Int64).nullable().with("null_storage", "mask");
+    let schema = Schema::new().column("opened", column()).column("fresh", column());
+    let mut writer = CTable::create(&path, &schema).unwrap();
+    let cells = |name| (name, Data::items(&[1i64, 2, 3]));
+    writer.append([cells("opened"), cells("fresh")]).unwrap();
+    writer.finish().unwrap();
+    let mut reader = CTable::open(&path).unwrap();
+    assert_eq!(reader.nulls("opened", ..).unwrap(), [false; 3]);
+    for name in ["opened", "fresh"] {
+        writer.update(name, [1], Data::values(vec![Value::None])).unwrap();
+        assert_outdated(reader.nulls(name, ..), name);
+        assert_outdated(reader.values(name, ..), name);
+        reader.refresh().unwrap();
+        assert_eq!(reader.nulls(name, ..).unwrap(), [false, true, false], "{name}");
+        // From now on, these are items too.
+        writer.update(name, [0], Data::values(vec![Value::None])).unwrap();
+        assert_eq!(reader.nulls(name, ..).unwrap(), [true, true, false], "{name}");
+    }
+}
+
+/// Columns with the name of another one.
+#[test]
+fn readers_of_tables_report_other_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let schema = Schema::new()
+        .column("n", ColumnKind::Int64)
+        .column("fresh", ColumnKind::Int64)
+        .column("opened", ColumnKind::Int64);
+    let mut writer = CTable::create(&path, &schema).unwrap();
+    let cells = |name| (name, Data::items(&[1i64, 2, 3]));
+    writer.append([cells("n"), cells("fresh"), cells("opened")]).unwrap();
+    writer.finish().unwrap();
+    let mut reader = CTable::open(&path).unwrap();
+    reader.values("opened", ..).unwrap();
+    for name in ["fresh", "opened"] {
+        writer.drop_column(name).unwrap();
+        assert_outdated(reader.values(name, ..), name);
+        assert_outdated(reader.values("n", ..), name);
+        // Of the same type, but 5 is null.
+        let other = ColumnSpec::from(ColumnKind::Int64).nullable().with("null_value", 5);
+        let cells = || vec![Value::None, 7.into(), 8.into()];
+        writer.add_column(name, other, Some(Data::values(cells()))).unwrap();
+        assert_outdated(reader.values(name, ..), name);
+        reader.refresh().unwrap();
+        assert_eq!(reader.values(name, ..).unwrap(), cells());
+    }
+    // Other entries of the schema: the number of rows is removed, and stored again.
+    writer.finish().unwrap();
+    reader.refresh().unwrap();
+    for number in [5, 6] {
+        writer.update("n", [0], Data::items(&[number])).unwrap();
+        assert_eq!(reader.read::<i64>("n", ..).unwrap(), [number, 2, 3]);
+        writer.finish().unwrap();
+        assert_eq!(reader.read::<i64>("n", ..).unwrap(), [number, 2, 3]);
+    }
+}
+
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn readers_of_tables_report_the_changes_of_python() {

@@ -289,8 +289,9 @@ impl Spans<'_> {
             }
         };
         if found != count {
-            let detail = "the mask of valid rows has changed since the table was opened";
-            return Err(error(live.marks.schunk(), ErrorKind::InvalidData, READ, detail));
+            let detail =
+                "another handle or program changes the table during this read: call `refresh`";
+            return Err(error(live.marks.schunk(), ErrorKind::Busy, READ, detail));
         }
         Ok(())
     }

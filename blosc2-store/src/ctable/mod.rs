@@ -16,7 +16,9 @@ mod spec;
 mod write;
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
+use blosc2::super_chunk::Revision;
 use blosc2::{Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
 pub use appender::TableAppender;
@@ -56,6 +58,11 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 
     /// Removes all super-chunks below a key.
     fn discard_below(&mut self, key: &str) -> Result<()>;
+
+    /// Whether a part exists now, also if another handle has added it.
+    fn exists(&self, _key: &str, _ending: &str) -> bool {
+        false
+    }
 
     /// Finds the super-chunks below a key that other handles have added.
     fn refresh(&mut self, _root: &str) -> Result<()> {
@@ -115,8 +122,48 @@ pub struct CTable {
     others: Vec<(Value, Value)>,
     /// The super-chunk with the schema, for changing.
     meta: Option<Box<SChunk>>,
+    /// The schema that a handle for reading has read.
+    seen: Option<Box<SeenSchema>>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
+}
+
+/// The super-chunk with a schema, and its revision whose columns are known.
+#[derive(Debug)]
+struct SeenSchema {
+    meta: SChunk,
+    revision: Mutex<Revision>,
+}
+
+impl SeenSchema {
+    fn read(&self) -> Result<schema::Manifest> {
+        let schema = match self.meta.vlmeta().value("schema")? {
+            Some(Value::Str(text)) => Some(text),
+            Some(Value::Bytes(text)) => String::from_utf8(text).ok(),
+            _ => None,
+        };
+        let manifest = match &schema {
+            Some(text) => schema::parse(text),
+            None => Err((ErrorKind::InvalidData, "it has no schema".to_owned())),
+        };
+        manifest.map_err(|(kind, detail)| error(&self.meta, kind, OPEN, detail))
+    }
+
+    /// Whether the schema still has these columns. Its other entries can have changed.
+    fn is_current(&self, columns: &[Column]) -> Result<bool> {
+        let now = self.meta.revision()?;
+        let mut revision = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        if *revision == now {
+            return Ok(true);
+        }
+        let found = self.read()?.columns;
+        let described = |column: &Column| (column.metadata.clone(), column.stale);
+        let is_same = found.iter().map(described).eq(columns.iter().map(described));
+        if is_same {
+            *revision = now;
+        }
+        Ok(is_same)
+    }
 }
 
 impl CTable {
@@ -136,28 +183,22 @@ impl CTable {
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
         let parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable };
-        let (manifest, live) = Self::read_state(&parts)?;
+        let (seen, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
-        Ok(Self { parts, columns, places, live, others, meta: None, changed: false })
+        // A handle for changing opens the schema for changing.
+        let seen = (!writable).then_some(seen);
+        Ok(Self { parts, columns, places, live, others, meta: None, seen, changed: false })
     }
 
     /// Reads the schema and the mask of live rows.
-    fn read_state(parts: &Parts) -> Result<(schema::Manifest, LiveRows)> {
+    fn read_state(parts: &Parts) -> Result<(Box<SeenSchema>, schema::Manifest, LiveRows)> {
         let meta = parts.leaves.leaf(&format!("{}/_meta", parts.root), "b2f")?;
         let meta = meta.ok_or_else(|| part::missing(parts, "/_meta"))?;
-        let schema = match meta.vlmeta().value("schema")? {
-            Some(Value::Str(text)) => Some(text),
-            Some(Value::Bytes(text)) => String::from_utf8(text).ok(),
-            _ => None,
-        };
-        let manifest = match &schema {
-            Some(text) => schema::parse(text),
-            None => Err((ErrorKind::InvalidData, "it has no schema".to_owned())),
-        };
-        let manifest = manifest.map_err(|(kind, detail)| error(&meta, kind, OPEN, detail))?;
-        drop(meta);
-        Ok((manifest, LiveRows::new(array(parts, "/_valid_rows")?)?))
+        let revision = meta.revision()?.into();
+        let seen = Box::new(SeenSchema { meta, revision });
+        let manifest = seen.read()?;
+        Ok((seen, manifest, LiveRows::new(array(parts, "/_valid_rows")?)?))
     }
 
     /// Re-reads the schema and the valid rows of a table in a directory, so that the changes of other handles and
@@ -165,11 +206,14 @@ impl CTable {
     /// method does nothing, because no other handle of this crate can change it.
     ///
     /// A handle for reading counts the rows when the table is opened. If another handle or program appends or deletes
-    /// rows or compacts the table, all methods that read rows or cells fail with [`ErrorKind::Busy`] until `refresh` is
-    /// called. [`nrows`](Self::nrows) and [`columns`](Self::columns) return what the handle has read last. If only items
-    /// of a column were updated, reads return the new items; if strings, lists or other values of variable length were
-    /// updated, reads of the column fail with `Busy`. Changes by another program are detected by the length, the
-    /// modification time and the header of a file. The other program must not be writing during a read or `refresh`.
+    /// rows, compacts the table, or adds, removes or renames columns, all methods that read rows or cells fail with
+    /// [`ErrorKind::Busy`] until `refresh` is called. [`nrows`](Self::nrows) and [`columns`](Self::columns) return what
+    /// the handle has read last. If only items of a column were updated, reads return the new items; if a column got its
+    /// first null row, or strings, lists or other values of variable length were updated, reads of the column fail with
+    /// `Busy`. Changes by another program are detected by the length, the modification time and the header of a file.
+    ///
+    /// These checks are made at the start of a read. Therefore another program must not be writing during a read or
+    /// `refresh`, and another handle of this program must not [compact](Self::compact) the table meanwhile.
     ///
     /// A handle of a table in a zip file reads the file that it has opened, also after another file has replaced it.
     ///
@@ -181,19 +225,29 @@ impl CTable {
             return Ok(());
         }
         self.parts.leaves.refresh(&self.parts.root)?;
-        let (schema::Manifest { columns, others }, live) = Self::read_state(&self.parts)?;
+        let (seen, schema::Manifest { columns, others }, live) = Self::read_state(&self.parts)?;
         self.places = places_of(&columns);
-        (self.columns, self.others, self.live) = (columns, others, live);
+        (self.seen, self.columns, self.others, self.live) = (Some(seen), columns, others, live);
         Ok(())
     }
 
     /// Checks that no other handle has changed what this handle for reading has counted.
-    fn check_current(&self, stored: Option<&Stored>) -> Result<()> {
+    fn check_current(&self, stored: Option<(&Column, &Stored)>) -> Result<()> {
         // No other handle changes a table that is open for changing.
         if self.parts.writable {
             return Ok(());
         }
-        if self.live.is_current()? && stored.map_or(Ok(true), Stored::is_current)? {
+        let same_columns = match &self.seen {
+            Some(seen) => seen.is_current(&self.columns)?,
+            None => true,
+        };
+        let same_column = match stored {
+            Some((column, stored)) => {
+                stored.is_current()? && !stored.lacks_marks(&self.parts, column)
+            }
+            None => true,
+        };
+        if same_columns && same_column && self.live.is_current()? {
             return Ok(());
         }
         let detail = "another handle or program has changed the table since this handle read it: call `refresh`";
@@ -458,7 +512,7 @@ impl CTable {
                 column.stored.get_or_init(|| stored)
             }
         };
-        self.check_current(Some(stored))?;
+        self.check_current(Some((column, stored)))?;
         Ok((column, stored))
     }
 }

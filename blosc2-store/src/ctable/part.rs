@@ -31,6 +31,11 @@ impl Parts {
         }
     }
 
+    /// Whether a part exists now, also if another handle has added it.
+    pub(super) fn exists(&self, key: &str, ending: &str) -> bool {
+        self.leaves.exists(&self.key(key), ending)
+    }
+
     /// Adds or replaces a part. The old one must not be open.
     pub(super) fn put(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         self.leaves.put(&self.key(key), ending, schunk)

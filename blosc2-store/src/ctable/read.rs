@@ -20,12 +20,18 @@ use crate::{BatchArray, ObjectArray};
 /// Live rows that are decoded at once.
 const WINDOW: u64 = 1 << 16;
 
+/// The key of the mask of rows that are not null.
+fn marks_key(column: &Column) -> String {
+    format!("{}.notnull", column.key)
+}
+
 impl Stored {
     pub(super) fn open(parts: &Parts, column: &Column) -> Result<Self> {
         let key = &column.key;
-        let marks_key = format!("{key}.notnull");
         let marks = match column.nulls {
-            Nulls::Mask => parts.get(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?,
+            Nulls::Mask => {
+                parts.get(&marks_key(column), "b2nd")?.map(NDArray::from_schunk).transpose()?
+            }
             _ => None,
         };
         if let Some(marks) = &marks {
@@ -84,6 +90,13 @@ impl Stored {
             Content::Items(_) | Content::Cells(_) => None,
         };
         Ok(now == self.seen)
+    }
+
+    /// Whether another handle has added the mask of rows that are not null since the column was opened.
+    pub(super) fn lacks_marks(&self, parts: &Parts, column: &Column) -> bool {
+        column.nulls == Nulls::Mask
+            && self.marks.is_none()
+            && parts.exists(&marks_key(column), "b2nd")
     }
 
     /// The array of fixed-size items; `None` if the column has none.

@@ -164,6 +164,10 @@ impl Leaves for TreeStore {
         self.remove_parts(names)
     }
 
+    fn exists(&self, key: &str, ending: &str) -> bool {
+        self.has_file(&key::to_name(key, ending))
+    }
+
     fn refresh(&mut self, root: &str) -> Result<()> {
         self.find_parts(root)
     }
