@@ -29,7 +29,7 @@ fn any(rng: &mut Rng, most: usize) -> Vec<u8> {
     rng.bytes(len)
 }
 
-/// Bytes of any length, of which a part compresses.
+/// Bytes of any length. A part of them can be compressed.
 fn random(rng: &mut Rng, most: usize) -> Vec<u8> {
     let mut bytes = any(rng, most);
     let from = rng.index(bytes.len() + 1);

@@ -2,7 +2,8 @@
 
 use super::change::Stores;
 use super::header::Layout;
-use super::outline::{Metalayer, Outline};
+use super::metalayer::Metalayer;
+use super::outline::Outline;
 use crate::Error;
 use crate::chunk::{self, Encoder, Params};
 

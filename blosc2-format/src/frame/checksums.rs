@@ -4,9 +4,9 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::metalayer::Metalayer;
 use super::offset::Offset;
 use super::offsets::room_for;
-use super::outline::Metalayer;
 use super::rules;
 use crate::chunk::{Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, Params};
 use crate::report::Rule;

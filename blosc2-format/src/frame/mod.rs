@@ -31,6 +31,7 @@ mod header;
 pub(crate) mod index;
 mod integrity;
 pub mod journal;
+mod metalayer;
 pub(crate) mod offset;
 mod offsets;
 pub(crate) mod outline;
@@ -54,8 +55,9 @@ pub use field::MIN_HEADER_LEN;
 pub use header::{
     ChunkSize, Header, Layout, MAX_VERSION, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
+pub use metalayer::Metalayer;
 pub use offset::Offset;
-pub use outline::{Metalayer, Outline, SEARCH_INDEXES};
+pub use outline::{Outline, SEARCH_INDEXES};
 pub use read::Frame;
 pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};
 pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};

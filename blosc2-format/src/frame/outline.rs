@@ -7,6 +7,7 @@ use super::checksums::{self, Checksums};
 use super::field::MIN_HEADER_LEN;
 use super::files::Files;
 use super::header::{self, ChunkSize, Header, TRAILER_END_LEN};
+use super::metalayer::Metalayer;
 use super::offset::Offset;
 use super::offsets::Offsets;
 use super::space::Space;
@@ -34,28 +35,6 @@ use crate::{Error, FormatError, Limits, ReadAt, limits};
 /// A process of Python that has already read the indexes does not read them again after a change by
 /// another process: open the array in a new process.
 pub const SEARCH_INDEXES: [&str; 2] = ["blosc2_indexes", "_blosc2_query_cache"];
-
-/// A metalayer: a name, and the content that an application stores with it.
-///
-/// ```
-/// use blosc2_format::Limits;
-/// use blosc2_format::chunk::Params;
-/// use blosc2_format::frame::{Frame, Metalayer, Writer};
-///
-/// let axis = Metalayer { name: "axis".into(), content: b"time".to_vec() };
-/// let out = std::io::Cursor::new(Vec::new());
-/// let bytes = Writer::new(out, Params::default(), &[axis])?.finish()?.into_inner();
-/// let frame = Frame::open(bytes, &Limits::default())?;
-/// assert_eq!(frame.metalayer("axis"), Some(&b"time"[..]));
-/// # Ok::<(), blosc2_format::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metalayer {
-    /// The name, of 1 to 31 bytes.
-    pub name: String,
-    /// The content.
-    pub content: Vec<u8>,
-}
 
 /// A frame without the bytes of its chunks: header, metalayers, index and trailer.
 ///

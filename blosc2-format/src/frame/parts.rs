@@ -12,7 +12,8 @@ use super::header::{
     VLMETALAYERS_AT,
 };
 use super::index::{self, Depth};
-use super::outline::{self, Metalayer, Outline};
+use super::metalayer::Metalayer;
+use super::outline::{self, Outline};
 use super::rules;
 use super::section::{self, Entry, Hex, Place};
 use super::space::Space;

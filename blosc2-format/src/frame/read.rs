@@ -2,8 +2,9 @@
 
 use std::io::ErrorKind;
 
+use super::metalayer::Metalayer;
 use super::offset::Offset;
-use super::outline::{Metalayer, Outline};
+use super::outline::Outline;
 use super::{Header, Layout};
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};

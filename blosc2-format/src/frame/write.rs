@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use super::build::Builder;
 use super::header::Layout;
-use super::outline::Metalayer;
+use super::metalayer::Metalayer;
 use crate::Error;
 use crate::chunk::{Params, Special};
 
