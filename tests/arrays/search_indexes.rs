@@ -549,6 +549,16 @@ fn a_repaired_file_has_no_search_indexes() {
     let bytes = fs::read(&path).unwrap();
     blosc2::repair::repair(&path).unwrap();
     assert_eq!(fs::read(&path).unwrap(), bytes, "a valid file stays as it is");
+    for (number, place) in [Place::File, Place::Checksums, Place::Directory].into_iter().enumerate() {
+        let original = folder.path().join(format!("{number}.b2nd"));
+        let copy = folder.path().join(format!("{number}.copy.b2nd"));
+        let mut schunk = new_array(place, &original).into_schunk();
+        add_indexes(&mut schunk);
+        drop(schunk);
+        blosc2::repair::repair_to(&original, &copy).unwrap();
+        assert_eq!(SChunk::open(&copy).unwrap().vlmeta().names(), ["other"], "{place:?}");
+        check(&SChunk::open(&original).unwrap(), false, "the original");
+    }
     // The length of the frame.
     fs::write(&path, &[&bytes[..16], &[0xff; 8], &bytes[24..]].concat()).unwrap();
     blosc2::repair::repair(&path).unwrap();
@@ -605,6 +615,10 @@ fn other_descriptions_do_not_prevent_a_change() {
         b"\x81\xa7indexes\x81\x01\xc0",
         b"\x81\xa7indexes\x81\x01\x81\xa5stale\xc0",
         b"\x81\xa7indexes\x81\x01\x81\xa5stale\x00",
+        // Names that are not texts.
+        b"\x81\xc4\x07indexes\x80",
+        b"\x81\xa7indexes\x81\x01\x81\xc4\x05stale\xc3",
+        b"\x81\xa7indexes\x81\x01\x81\xc7\x04stale\xc3",
         b"\x81\xa7indexes\x80\x80",
         b"\x81\xa7indexes\xdf\xff\xff\xff\xff",
         b"\x81\xa7indexes\x81\xc6\xff\xff\xff\xff",

@@ -1,6 +1,7 @@
 //! `blosc2 repair`: its output line and its exit status.
 
-use blosc2::{CParams, SChunk};
+use blosc2::super_chunk::SEARCH_INDEXES;
+use blosc2::{CParams, NDArray, SChunk};
 use blosc2_testing::Rng;
 
 use crate::common::Folder;
@@ -66,4 +67,42 @@ fn repair_refuses_what_is_no_frame() {
     let line = folder.bad(1, &["repair", "none"]);
     assert_eq!(line, "blosc2: cannot open (none): no such file\n");
     folder.bad(2, &["repair"]);
+}
+
+#[test]
+fn copies_have_no_search_indexes() {
+    let folder = Folder::new();
+    let items: Vec<i64> = (0..1000).rev().collect();
+    let builder = NDArray::builder().chunks([100]).file(folder.path("a.b2nd"));
+    let mut array = builder.from_slice(&items, [1000]).unwrap();
+    for name in SEARCH_INDEXES {
+        array.vlmeta_mut().set(name, b"\x81\xa7indexes\x80").unwrap();
+    }
+    array.vlmeta_mut().set("other", b"kept").unwrap();
+    drop(array);
+    let original = folder.read("a.b2nd");
+    for (number, arguments) in [
+        &["copy", "a.b2nd"][..],
+        &["copy", "a.b2nd", "--level", "1"],
+        &["copy", "a.b2nd", "--chunks", "70"],
+        &["copy", "a.b2nd", "--directory"],
+        &["repair", "a.b2nd", "--output"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let copy = format!("{number}.b2nd");
+        folder.good(&[arguments, &[&copy]].concat());
+        let copied = NDArray::open(folder.path(&copy)).unwrap();
+        assert_eq!(copied.vlmeta().names(), ["other"], "{arguments:?}");
+        assert_eq!(copied.read_all::<i64>().unwrap(), items, "{arguments:?}");
+        folder.good(&["diff", "a.b2nd", &copy]);
+    }
+    assert!(folder.read("a.b2nd") == original);
+    // In place, with the same items.
+    for arguments in [&["checksums", "a.b2nd"][..], &["repair", "a.b2nd"]] {
+        folder.good(arguments);
+        let array = NDArray::open(folder.path("a.b2nd")).unwrap();
+        assert_eq!(array.vlmeta().names().len(), 3, "{arguments:?}");
+    }
 }

@@ -22,7 +22,7 @@ use super::store::State;
 use super::verdict::{self, Verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
 use crate::gate::{Claim, Gate, Version};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, OpenOptions, Result, SChunk};
 
 const REPAIR: &str = "repair a frame";
 type CheckResult = std::result::Result<Report, blosc2_format::Error>;
@@ -204,7 +204,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
 /// original. A valid frame is copied.
 ///
 /// The function acquires no lock. The caller must ensure that no other handle or program changes the original during
-/// the call.
+/// the call. The copy does not contain Python's [search indexes](crate::super_chunk::SEARCH_INDEXES).
 ///
 /// In contrast to [`repair`], one intact chunk is enough: the function also writes a new frame if the header, the index
 /// and the trailer are all lost.
@@ -221,7 +221,7 @@ pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Rep
         copy(path, is_directory, temporary).map_err(io)?;
         if let Some(done) = mend(temporary, is_directory, None).map_err(|error| error.at(path))? {
             repaired = done;
-            return Ok(());
+            return remove_search_indexes(temporary).map_err(|error| error.at(path));
         }
         let removed = match is_directory {
             true => fs::remove_dir_all(temporary),
@@ -265,6 +265,19 @@ fn copy_file(path: &Path, target: &Path) -> io::Result<()> {
         fs::set_permissions(target, permissions)?;
     }
     Ok(())
+}
+
+/// Removes the search indexes from a copy of a valid frame. If there are none, the copy has the bytes of the original.
+fn remove_search_indexes(copy: &Path) -> Result<()> {
+    let schunk = SChunk::open(copy)?;
+    let names = SEARCH_INDEXES.into_iter().filter(|name| schunk.vlmeta().contains(name));
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    drop(schunk);
+    let mut schunk = OpenOptions::new().write(true).open(copy)?;
+    names.into_iter().try_for_each(|name| schunk.vlmeta_mut().remove(name).map(drop))
 }
 
 /// Repairs a frame in place; returns `None` if it must be rebuilt.

@@ -59,7 +59,7 @@ fn unset_flags(content: &[u8]) -> Option<Vec<usize>> {
     let mut cursor = Cursor { bytes: content, at: 0 };
     let mut is_described = false;
     for _ in 0..cursor.map()? {
-        if cursor.value()? != b"indexes" {
+        if cursor.text()? != b"indexes" {
             cursor.skip()?;
             continue;
         }
@@ -68,7 +68,7 @@ fn unset_flags(content: &[u8]) -> Option<Vec<usize>> {
             cursor.skip()?;
             let mut has_flag = false;
             for _ in 0..cursor.map()? {
-                let is_flag = cursor.value()? == b"stale";
+                let is_flag = cursor.text()? == b"stale";
                 let at = cursor.at;
                 cursor.skip()?;
                 if is_flag {
@@ -100,11 +100,12 @@ impl<'a> Cursor<'a> {
         self.step().map(|(_, values)| values / 2)
     }
 
-    /// Reads a value, and returns its content if the value contains no other values.
-    fn value(&mut self) -> Option<&'a [u8]> {
+    /// Reads a value. Returns its content if it is a text, and otherwise no bytes.
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let is_text = matches!(self.bytes.get(self.at)?, 0xa0..=0xbf | 0xd9..=0xdb);
         let (content, values) = self.step()?;
         self.skip_all(values)?;
-        Some(content)
+        Some(if is_text { content } else { &[] })
     }
 
     fn skip(&mut self) -> Option<()> {
