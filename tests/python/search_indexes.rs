@@ -16,6 +16,23 @@ import numpy as np
 import blosc2
 
 blosc2.set_nthreads(1)
+
+# C-Blosc2 in Python returns the start of the next block if a read starts inside a block and is as long as a block
+# (`getitem_takes_the_second_block_for_all` in blosc2/SAFETY.md). Queries read index files like that, for example if as
+# many items match as a block has, and then return wrong rows, with or without this project (UPSTREAM.md). Two shorter
+# reads are right.
+read_span = blosc2.NDArray.get_1d_span_numpy
+
+def read_span_in_blocks(array, out, chunk, start, count):
+    block = array.blocks[0]
+    first = block - start % block if count == block else count
+    read_span(array, out[:first], chunk, start, first)
+    if first < count:
+        read_span(array, out[first:], chunk, start + first, count - first)
+    return out
+
+blosc2.NDArray.get_1d_span_numpy = read_span_in_blocks
+
 KINDS = ["FULL", "SUMMARY", "BUCKET", "PARTIAL", "OPSI"]
 
 def opened(job, mode):
@@ -62,7 +79,7 @@ def where(form, expression, operands, array, x):
         return x[lazy.compute()[:]]
     return lazy.where(array).compute()[:]
 
-def query(array, form, what, by_expression=True):
+def query(array, form, what):
     x = array[:]
     fields = x.dtype.fields
     key = x["k"] if fields else x
@@ -76,9 +93,8 @@ def query(array, form, what, by_expression=True):
     if fields:
         found = where(form, "v < 300", operands, array, x)
         assert np.array_equal(np.sort(found), np.sort(x[x["v"] < 300])), what
-        if by_expression:
-            found = where(form, "k + 1 > 900", operands, array, x)
-            assert np.array_equal(np.sort(found), np.sort(x[key + 1 > 900])), what
+        found = where(form, "k + 1 > 900", operands, array, x)
+        assert np.array_equal(np.sort(found), np.sort(x[key + 1 > 900])), what
     order = "k" if fields else None
     positions = np.argsort(key, kind="stable")
     found = blosc2.argsort(array, order=order)[:]
@@ -96,8 +112,8 @@ def query(array, form, what, by_expression=True):
         assert np.array_equal(found, x[positions]), what
 
 def main():
-    round, jobs = sys.argv[1], json.load(open("jobs.json"))
-    for number, job in enumerate(jobs):
+    round, first = sys.argv[1], int(sys.argv[2])
+    for number, job in list(enumerate(json.load(open("jobs.json"))))[first : first + 25]:
         form, what = job["form"], (round, number, job)
         is_rebuilt = job["rebuild"] and form != "zip"
         if round == "make":
@@ -112,8 +128,7 @@ def main():
             count = 0 if form == "zip" else 3 if form == "fields" else 1
             stale = [index.stale for index in array.indexes]
             assert stale == [round == "changed"] * count, (what, stale)
-            # A rebuilt index of an expression can return wrong rows without this project (UPSTREAM.md).
-            query(array, form, what, by_expression=round == "changed")
+            query(array, form, what)
             close(store)
             if "copy" in job:
                 query(blosc2.open(job["copy"], mode="r"), "file", what)
@@ -242,7 +257,14 @@ fn python_queries_equal_numpy_after_changes() {
     });
     let jobs: Vec<Json> = jobs.collect();
     fs::write(folder.join("jobs.json"), serde_json::to_string(&jobs).unwrap()).unwrap();
-    run_python(PYTHON, folder, &["make"]);
+    // Each in its own process, because a process of Python keeps the indexes and files that it has read, and searches
+    // all of them in each query.
+    let run = |round| {
+        for first in (0..count).step_by(25) {
+            run_python(PYTHON, folder, &[round, &first.to_string()]);
+        }
+    };
+    run("make");
     for turn in 1..=2 {
         for (number, job) in jobs.iter().enumerate() {
             let mut rng = Rng(1000 * turn + number as u64);
@@ -253,10 +275,7 @@ fn python_queries_equal_numpy_after_changes() {
             let path = folder.join(text("path").unwrap());
             change_in_turn(&path, form, dtype, copy.as_deref(), &mut rng);
         }
-        // Each in its own process, because a process of Python keeps indexes and files that it has read.
-        for round in ["changed", "rebuild", "rebuilt"] {
-            run_python(PYTHON, folder, &[round]);
-        }
+        ["changed", "rebuild", "rebuilt"].into_iter().for_each(run);
     }
 }
 
