@@ -213,7 +213,8 @@ fn a_reader_of_a_directory_notices_a_change_in_place() {
     let last = files.len() - 100;
     files[last] ^= 1;
     fs::write(&index, &files).unwrap();
-    assert_eq!(reader.chunk(2).unwrap().as_bytes(), frame.chunk(2).unwrap());
+    // The file of the chunk may contain another chunk then.
+    assert_eq!(reader.chunk(2).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(reader.chunk(250_000).unwrap_err().kind(), ErrorKind::Busy);
 }
 

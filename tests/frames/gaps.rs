@@ -347,6 +347,29 @@ fn handles_find_the_gaps_of_others() {
 }
 
 /// Opening, reading and appending read no headers of other chunks.
+/// The gaps are searched before a change. A change can make all of them, in a file that had none before.
+#[test]
+fn a_transaction_that_removes_most_chunks_of_a_file_leaves_few_gaps() {
+    let (_folder, path) = folder();
+    let mut rng = Rng(5);
+    let chunks: Vec<Vec<u8>> = (0..1000).map(|_| rng.bytes(1000)).collect();
+    let mut schunk = SChunk::create::<u8>(&path, CParams::new().level(0)).unwrap();
+    chunks.iter().for_each(|chunk| schunk.append(chunk).map(drop).unwrap());
+    drop(schunk);
+    let mut schunk = OpenOptions::new().write(true).open(&path).unwrap();
+    let remove = |schunk: &mut SChunk| {
+        (0..1000).rev().filter(|at| at % 20 != 3).try_for_each(|at| schunk.delete(at).map(drop))
+    };
+    schunk.transaction(remove).unwrap();
+    let copy = schunk.to_cframe().unwrap();
+    assert_small(schunk.frame_len().unwrap(), copy.len() as u64, "after the transaction");
+    for (index, chunk) in chunks.iter().skip(3).step_by(20).enumerate() {
+        assert!(schunk.decompress_chunk::<u8>(index).unwrap() == *chunk);
+    }
+    drop(schunk);
+    assert_good(&fs::read(&path).unwrap(), "after the transaction");
+}
+
 #[test]
 fn an_append_reads_no_other_chunks() {
     #[derive(Debug)]

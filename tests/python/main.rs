@@ -8,6 +8,7 @@ mod checksums;
 mod defaults;
 mod dtypes;
 mod files;
+mod gaps;
 mod kept_files;
 mod metadata;
 mod search_indexes;

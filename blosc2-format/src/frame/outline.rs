@@ -416,6 +416,7 @@ impl Outline {
             return Err(Error::Argument(what.into()));
         }
         self.is_header_stored = false;
+        self.space.shift();
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! was read from a source finds the gaps before a change that makes a gap, if a sample shows that
 //! there are enough of them ([`Outline::survey`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use super::header::Layout;
@@ -30,6 +30,8 @@ const LENGTHS: u64 = 1024;
 struct Ranges {
     /// The end of each range, by its start.
     ends: BTreeMap<u64, u64>,
+    /// The length and the start of each range.
+    by_len: BTreeSet<(u64, u64)>,
     total: u64,
 }
 
@@ -43,6 +45,7 @@ impl Ranges {
             (start, end) = (start.min(from), end.max(to));
         }
         self.ends.insert(start, end);
+        self.by_len.insert((end - start, start));
         self.total += end - start;
     }
 
@@ -59,6 +62,7 @@ impl Ranges {
 
     fn drop(&mut self, start: u64, end: u64) {
         self.ends.remove(&start);
+        self.by_len.remove(&(end - start, start));
         self.total -= end - start;
     }
 
@@ -79,8 +83,7 @@ impl Ranges {
 
     /// Returns the start of the shortest range of at least `len` bytes.
     fn fitting(&self, len: u64) -> Option<u64> {
-        let fits = self.ends.iter().filter(|(start, end)| **end - **start >= len);
-        fits.min_by_key(|(start, end)| (**end - **start, **start)).map(|(start, _)| *start)
+        self.by_len.range((len, 0)..).next().map(|&(_, start)| start)
     }
 }
 
@@ -98,7 +101,7 @@ pub(super) struct Space {
     /// Whether changes since then store bytes of another chunk where the stored frame, or an
     /// earlier state of it, can have a chunk.
     is_reused: bool,
-    /// Whether the stored frame has a gap between its chunks and the index.
+    /// Whether the stored frame, or an earlier state of it, has a gap between its chunks and the index.
     is_padded: bool,
     /// Whether changes since then have replaced or removed chunks.
     is_changed: bool,
@@ -160,13 +163,18 @@ impl Space {
         self.is_changed = true;
     }
 
+    /// Records that the position of all chunks in the source changes.
+    pub(super) fn shift(&mut self) {
+        self.taken.clear();
+    }
+
     /// Records that the changes are stored, in a frame whose chunks end at `end`.
     pub(super) fn committed(&mut self, end: u64) {
         let pending = mem::take(&mut self.pending);
         if let Some(free) = &mut self.free {
             pending.ends.into_iter().for_each(|(start, end)| free.add(start, end));
         }
-        self.is_padded = self.free.as_ref().is_some_and(|free| free.ending_at(end).is_some());
+        self.is_padded |= self.free.as_ref().is_some_and(|free| free.ending_at(end).is_some());
         self.taken.clear();
         (self.stored_end, self.is_reused, self.is_changed) = (end, false, false);
     }
@@ -233,7 +241,7 @@ impl Space {
     fn is_due(&mut self, bytes: u64) -> bool {
         self.vacated = self.vacated.saturating_add(bytes);
         let may_search = !self.is_known() && !self.is_changed;
-        may_search && self.stored_end > SMALL && self.vacated >= self.accepted
+        may_search && self.stored_end > SMALL && self.vacated >= self.accepted.max(1)
     }
 }
 
@@ -257,7 +265,7 @@ impl Outline {
         }
         self.offsets.decode(0)?;
         let is_large = self.offsets.len() > SAMPLE as u64;
-        (self.space.vacated, self.space.accepted) = (0, self.space.stored_end / 8);
+        (self.space.vacated, self.space.accepted) = (bytes, self.space.stored_end / 8);
         if is_large && self.sample(source)? <= FEW {
             return Ok(());
         }
@@ -531,10 +539,78 @@ mod tests {
             outline.committed();
             assert_eq!(outline.cbytes() % LENGTHS, (old + 1) % LENGTHS);
             assert!(outline.cbytes() < 4 * 832 + LENGTHS);
-            if number >= 3 && number < LENGTHS {
+            // Each of the two changes takes one of the lengths.
+            if (3..LENGTHS / 2).contains(&number) {
                 assert!(seen.insert(outline.cbytes()), "change {number}");
             }
         }
+    }
+
+    /// Returns the outline of a stored frame of four chunks, of which the second was replaced by zeros, and
+    /// the sizes of a chunk. A change has then stored the third chunk in the gap.
+    fn with_used_gap() -> (Outline, Sizes) {
+        let mut outline = Outline::new(Params::default(), Layout::Contiguous);
+        let sizes = Sizes { nbytes: 800, cbytes: 832 };
+        for number in 0..4 {
+            outline.insert(number, chunk(800, number)).unwrap();
+        }
+        outline.committed();
+        let zeros = special(&Params::default(), Special::Zeros, 800, &[]).unwrap();
+        outline.replace(1, sizes, zeros, true).unwrap();
+        outline.seal();
+        outline.committed();
+        outline.replace(2, sizes, chunk(800, 9), false).unwrap();
+        assert_eq!(outline.reused(), [(832, 1664)]);
+        (outline, sizes)
+    }
+
+    #[test]
+    fn gaps_that_the_stored_frame_needs_are_used_after_the_commit() {
+        let mut outline = Outline::new(Params::default(), Layout::Contiguous);
+        let sizes = Sizes { nbytes: 800, cbytes: 832 };
+        for number in 0..4 {
+            outline.insert(number, chunk(800, number)).unwrap();
+        }
+        outline.committed();
+        outline.remove(1, sizes).unwrap();
+        let insert =
+            |outline: &mut Outline, seed| outline.insert(3, chunk(800, seed)).unwrap()[0].0;
+        assert_eq!(insert(&mut outline, 5), 4 * 832);
+        assert_eq!(outline.reused(), []);
+        outline.committed();
+        assert_eq!(insert(&mut outline, 6), 832);
+        // A gap that this change has used, and vacates, can be used again at once.
+        assert_eq!(outline.reused(), [(832, 2 * 832)]);
+        outline.remove(3, sizes).unwrap();
+        assert_eq!(insert(&mut outline, 7), 832);
+    }
+
+    #[test]
+    fn a_frame_that_becomes_shorter_has_no_recent_length() {
+        let (mut outline, sizes) = with_used_gap();
+        let before = outline.space.stored_end;
+        outline.seal();
+        outline.committed();
+        let mut seen = std::collections::HashSet::from([before, outline.cbytes()]);
+        for number in 0..300 {
+            outline.insert(4, chunk(800, number)).unwrap();
+            outline.seal();
+            outline.committed();
+            outline.remove(4, sizes).unwrap();
+            outline.seal();
+            outline.committed();
+            assert!(seen.insert(outline.cbytes()), "change {number}");
+        }
+    }
+
+    /// The gaps that a change has used are elsewhere in the source if the header becomes longer.
+    #[test]
+    fn a_longer_header_moves_the_gaps() {
+        let (mut outline, sizes) = with_used_gap();
+        outline.truncate(0, &[Sizes { cbytes: 0, ..sizes }; 4]).unwrap();
+        outline.add_metalayer("a", &[0; 100]).unwrap();
+        outline.insert(0, chunk(800, 5)).unwrap();
+        assert_eq!(outline.reused(), []);
     }
 
     #[test]
@@ -561,6 +637,11 @@ mod tests {
                 assert_eq!(found, model, "seed {seed}");
                 let count = model.iter().filter(|is_in| **is_in).count();
                 assert_eq!(ranges.total, count as u64, "seed {seed}");
+                for len in 1..20 {
+                    let fits = ranges.ends.iter().map(|(&start, &end)| (end - start, start));
+                    let shortest = fits.filter(|fit| fit.0 >= len).min().map(|fit| fit.1);
+                    assert_eq!(ranges.fitting(len), shortest, "seed {seed}");
+                }
             }
         }
     }

@@ -268,8 +268,7 @@ impl SChunk {
         index: usize,
         (nbytes, len): (usize, usize),
     ) -> Result<bool> {
-        let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));
-        let (_, header) = located?;
+        let header = self.header_of(reading, index)?;
         let mut filters = Filter::of_slots(&header.filters, &header.filters_meta);
         Ok(header.is_compressed()
             && !header.variable_blocks
@@ -283,8 +282,13 @@ impl SChunk {
 
     /// Returns whether a chunk stores only a repeated value.
     pub(crate) fn is_special(&self, reading: &Reading<'_>, index: usize) -> Result<bool> {
-        let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));
-        located.map(|(_, header)| header.special.is_some())
+        self.header_of(reading, index).map(|header| header.special.is_some())
+    }
+
+    fn header_of(&self, reading: &Reading<'_>, index: usize) -> Result<Header> {
+        let state = &reading.state;
+        let header = state.confirmed(&[index], || state.locate(index).map(|(_, header)| header));
+        header.map_err(|error| self.at(error.in_chunk(index)))
     }
 
     /// Returns whether the index of the frame has the same special value for two chunks.

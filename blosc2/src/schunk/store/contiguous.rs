@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
 
 use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, Options, ReadAt};
@@ -31,7 +33,13 @@ pub(crate) struct Contiguous {
     can_cut: Option<bool>,
     /// The newest state that was found while the outline of the handle was outdated.
     newest: Mutex<Option<(Stamp, Outline)>>,
+    /// Whether the file was unchanged for [`SETTLED`] when it was last compared with the stamp.
+    is_settled: AtomicBool,
 }
+
+/// A change of a file has another modification time than a change that is older than this. It is more than the
+/// resolution of the times of all file systems.
+const SETTLED: Duration = Duration::from_secs(4);
 
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
@@ -42,6 +50,7 @@ impl Contiguous {
             index_at: 0,
             can_cut: None,
             newest: Mutex::new(None),
+            is_settled: AtomicBool::new(false),
         }
     }
 
@@ -81,7 +90,7 @@ impl Store for Contiguous {
         let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
-        *self.newest.get_mut() = None;
+        (*self.newest.get_mut(), *self.is_settled.get_mut()) = (None, false);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
     }
@@ -133,10 +142,17 @@ impl Store for Contiguous {
         doing: &str,
     ) -> Result<bool> {
         // Only other programs that do not lock the file can have changed it since then.
-        let Some(read) = self.bytes.stamp.as_ref().filter(|stamp| stamp.file.is_some()) else {
+        let Some(read @ Stamp { file: Some(file), .. }) = &self.bytes.stamp else {
             return Ok(true);
         };
+        // The time of the file suffices then, which takes one system call.
+        if self.is_settled.load(Relaxed) && Stamp::file(self.storage()).as_ref() == Some(file) {
+            return Ok(true);
+        }
+        let now = SystemTime::now();
         if Stamp::of(self.storage(), doing)?.as_ref() == Some(read) {
+            let age = file.1.and_then(|changed| now.duration_since(changed).ok());
+            self.is_settled.store(age.is_some_and(|age| age > SETTLED), Relaxed);
             return Ok(true);
         }
         let mut newest = self.newest.lock();

@@ -344,6 +344,8 @@ impl State {
         if self.unfinished || self.transaction.is_some() || !self.store.shrinks() {
             return true;
         }
+        // The change may have made large gaps. If they cannot be found, the next change tries again.
+        let _ = self.outline.survey(self.store.frame(), 0);
         let Some(goal) = self.outline.acceptable_gaps() else { return true };
         // The change itself is stored. Each later change tries again.
         self.close_gaps(goal, false, doing).is_ok() || self.reload(doing).is_ok()
