@@ -65,7 +65,7 @@ open(folder + "/s.bin", "wb").write(b"".join(chunks))
 print("good")
 "#;
 
-/// Bytes of which a part compresses.
+/// Bytes. A part of them can be compressed.
 fn noise(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut bytes = rng.bytes(len);
     let from = rng.index(len + 1);

@@ -27,6 +27,7 @@ pub(crate) mod check;
 mod checksums;
 pub(crate) mod field;
 mod files;
+mod gaps;
 mod header;
 pub(crate) mod index;
 mod integrity;
@@ -52,6 +53,7 @@ pub use check::check;
 pub(crate) use check::check_into;
 pub use checksums::checksum;
 pub use field::MIN_HEADER_LEN;
+pub use gaps::Move;
 pub use header::{
     ChunkSize, Header, Layout, MAX_VERSION, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
@@ -61,5 +63,4 @@ pub use outline::{Outline, SEARCH_INDEXES};
 pub use read::Frame;
 pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};
 pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};
-pub use space::Move;
 pub use write::Writer;
