@@ -1,7 +1,7 @@
 //! Errors: a violated format rule, an exceeded limit, an unsupported feature, an invalid argument,
 //! I/O.
 
-use crate::limits::Limits;
+use crate::limits::{Limit, Limits};
 use crate::report::{Finding, Rule};
 
 /// The violation of a format rule: the field, its position, the expected value and the found value.
@@ -88,8 +88,10 @@ pub enum Error {
     #[error("not supported: {0}")]
     Unsupported(String),
     /// Reading the bytes exceeds the [`Limits`] of the caller.
-    #[error("{what}: {amount}, over the limit of {max}")]
+    #[error("{what}: {amount}, over the limit of {max}{}", advice(*limit))]
     Limit {
+        /// The exceeded limit; `None` if the limit is fixed.
+        limit: Option<Limit>,
         /// The quantity that exceeds its limit.
         what: &'static str,
         /// The required amount.
@@ -107,12 +109,22 @@ pub enum Error {
 
 impl Limits {
     /// Returns `amount` if it is at most `max`, otherwise an error that names `what`.
-    pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, Error> {
+    pub(crate) fn allow(
+        limit: Limit,
+        what: &'static str,
+        amount: u64,
+        max: u64,
+    ) -> Result<u64, Error> {
         if amount <= max {
             return Ok(amount);
         }
-        Err(Error::Limit { what, amount, max })
+        Err(Error::Limit { limit: Some(limit), what, amount, max })
     }
+}
+
+/// Returns the end of a message about a limit.
+pub(crate) fn advice(limit: Option<Limit>) -> String {
+    limit.map_or_else(String::new, |limit| format!(" {limit}"))
 }
 
 /// Returns the `N` bytes at `offset`, or an error that states how many bytes there are.

@@ -19,7 +19,7 @@ mod report;
 pub use dtype::Dtype;
 pub use error::{Error, FormatError};
 pub use legacy::{early, packed};
-pub use limits::Limits;
+pub use limits::{Limit, Limits};
 pub use read_at::ReadAt;
 pub use report::{Finding, Options, Part, Region, Report, Rule, Severity};
 

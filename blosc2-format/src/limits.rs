@@ -1,5 +1,7 @@
 //! Limits for untrusted input.
 
+use std::fmt;
+
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
@@ -55,7 +57,11 @@ pub struct Limits {
     pub items: u64,
     /// The maximum number of dimensions of an array. Default: 16, the limit of the C library.
     pub dimensions: usize,
-    /// The maximum number of chunks of a super-chunk. Default: 2^24.
+    /// The maximum number of chunks of a super-chunk. Default: 2^24. The formats can store the index
+    /// of 268,435,451 chunks.
+    ///
+    /// Some hundred bytes can encode that number of chunks of zeros. A program that processes all
+    /// chunks can then take minutes.
     pub chunks: u64,
     /// The maximum number of fixed-length metalayers of a frame, and also the maximum number of
     /// variable-length metalayers. Default: 8192.
@@ -84,6 +90,64 @@ impl Default for Limits {
             metalayers: 8192,
             nesting: 64,
         }
+    }
+}
+
+/// The limit that [`Error::Limit`](crate::Error::Limit) is about: one field of [`Limits`].
+///
+/// ```
+/// use blosc2_format::{Limit, Limits, Error, chunk};
+///
+/// let zeros = chunk::special(&chunk::Params::default(), chunk::Special::Zeros, 1 << 20, &[])?;
+/// let limits = Limits { memory: 1 << 10, ..Limits::default() };
+/// let error = chunk::Chunk::new(&zeros, &limits).and_then(|chunk| chunk.decode()).unwrap_err();
+/// assert!(matches!(error, Error::Limit { limit: Some(Limit::Memory), max: 1024, .. }));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`Limits::memory`].
+    Memory,
+    /// [`Limits::metadata`].
+    Metadata,
+    /// [`Limits::total_bytes`].
+    TotalBytes,
+    /// [`Limits::items`].
+    Items,
+    /// [`Limits::dimensions`].
+    Dimensions,
+    /// [`Limits::chunks`].
+    Chunks,
+    /// [`Limits::metalayers`].
+    Metalayers,
+}
+
+impl Limit {
+    /// All limits.
+    pub const ALL: [Self; 7] = [
+        Self::Memory,
+        Self::Metadata,
+        Self::TotalBytes,
+        Self::Items,
+        Self::Dimensions,
+        Self::Chunks,
+        Self::Metalayers,
+    ];
+}
+
+/// Writes the field of [`Limits`], in the form in which messages name it: `` (see `Limits::memory`)``.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "(see `Limits::memory`)",
+            Self::Metadata => "(see `Limits::metadata`)",
+            Self::TotalBytes => "(see `Limits::total_bytes`)",
+            Self::Items => "(see `Limits::items`)",
+            Self::Dimensions => "(see `Limits::dimensions`)",
+            Self::Chunks => "(see `Limits::chunks`)",
+            Self::Metalayers => "(see `Limits::metalayers`)",
+        })
     }
 }
 

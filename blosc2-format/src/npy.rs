@@ -66,7 +66,7 @@ impl Header {
         };
         let (amount, max) = (u64::from(len), MAX_TEXT_LEN as u64);
         if amount > max {
-            return Err(Error::Limit { what: "bytes of an npy header", amount, max });
+            return Err(Error::Limit { limit: None, what: "bytes of an npy header", amount, max });
         }
         let mut bytes = Vec::new();
         file.take(amount).read_to_end(&mut bytes)?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable::Leaves;
@@ -59,6 +59,8 @@ pub struct EmbedStore {
     entries: Vec<(String, Entry)>,
     /// The index of each key in `entries`.
     places: HashMap<String, usize>,
+    /// The options for opening entries.
+    pub(crate) options: OpenOptions,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +121,8 @@ impl EmbedStore {
     }
 
     fn empty(schunk: SChunk) -> Result<Self> {
-        let mut store = Self { schunk, entries: Vec::new(), places: HashMap::new() };
+        let (entries, places, options) = (Vec::new(), HashMap::new(), OpenOptions::new());
+        let mut store = Self { schunk, entries, places, options };
         store.change(|_, _| Ok(()))?;
         Ok(store)
     }
@@ -143,7 +146,18 @@ impl EmbedStore {
         }
         let entries = read_map(&schunk, OPEN)?;
         let places = places(&entries);
-        Ok(Self { schunk, entries, places })
+        Ok(Self { schunk, entries, places, options: OpenOptions::new() })
+    }
+
+    /// Sets the limits for opening and reading entries; see [`OpenOptions::limits`] and [`OpenOptions::max_read`].
+    /// With `None`, `max_read` has its default.
+    pub fn with_limits(mut self, limits: Limits, max_read: Option<u64>) -> Self {
+        let options = OpenOptions::new().limits(limits);
+        self.options = match max_read {
+            None => options,
+            Some(max) => options.max_read(max),
+        };
+        self
     }
 
     /// Returns whether the metalayers of a super-chunk identify it as an embedded store.
@@ -207,7 +221,7 @@ impl EmbedStore {
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
                 let bytes = self.schunk.items::<u8>(*offset..*offset + *length)?;
-                OpenOptions::new().write(true).from_cframe(bytes)
+                self.options.clone().write(true).from_cframe(bytes)
             }
             Some(Entry::Reference(reference)) => {
                 let carrier = Carrier::of_reference(reference.clone());
@@ -222,7 +236,13 @@ impl EmbedStore {
     }
 
     pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
-        missing(&self.schunk, doing, key)
+        let rooted = format!("/{key}");
+        let hint = match self.contains(&rooted) {
+            true => format!("; the key is `{rooted}`"),
+            false => String::new(),
+        };
+        let detail = format!("there is no key `{key}`{hint}");
+        error(&self.schunk, ErrorKind::NotFound, doing, detail)
     }
 
     /// Adds a super-chunk, or replaces the entry with this key. For an array, pass its [`NDArray::schunk`]. Python:

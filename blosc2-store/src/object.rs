@@ -27,7 +27,6 @@ use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, Tree
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "an object is matched as soon as it is opened")]
 pub enum Object {
     /// An n-dimensional array.
     NDArray(NDArray),

@@ -10,12 +10,6 @@ use blosc2_format::frame::journal;
 use blosc2_format::{Finding, Part};
 use blosc2_sys as sys;
 
-/// Advice for a frame whose writer was stopped.
-const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
-    `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair::repair` (the command `blosc2 repair`)";
-/// Advice for a damaged file that other programs lock but this program does not lock.
-const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
-
 /// The operation in the errors of a decompression that does not know the index of its chunk.
 pub(crate) const DECOMPRESS: &str = "decompress a chunk";
 
@@ -83,6 +77,97 @@ pub enum ErrorKind {
     Library,
 }
 
+/// The limit that an error of the kind [`ErrorKind::TooLarge`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`OpenOptions::max_read`](crate::OpenOptions::max_read), or its default.
+    MaxRead,
+    /// A field of [`Limits`](crate::Limits).
+    Opening(blosc2_format::Limit),
+}
+
+/// An exceeded limit; see [`Error::exceeded`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exceeded {
+    /// The limit.
+    pub limit: Limit,
+    /// The required amount, in bytes or in the unit of the field of [`Limits`](crate::Limits).
+    pub amount: u64,
+    /// The allowed amount.
+    pub max: u64,
+}
+
+/// Advice in the message of an [`Error`]. `Display` writes the text of the advice, which names functions of this crate.
+///
+/// A program whose users do not call this crate, such as a command, can replace these texts by its own. Besides these
+/// texts, only those of [`blosc2_format::Limit`] name functions or fields that a user could change.
+///
+/// ```
+/// use blosc2::{Advice, ErrorKind, NDArray, OpenOptions};
+///
+/// let bytes = NDArray::builder().contiguous().zeros::<u8>([1000])?.to_cframe()?;
+/// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).from_cframe(bytes)?)?;
+/// let error = array.read_all::<u8>().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::TooLarge);
+/// assert_eq!(error.exceeded().unwrap().max, 10);
+/// let message = error.to_string().replace(&Advice::RaiseMaxRead.to_string(), "try `--max-memory`");
+/// assert!(message.ends_with("the limit is 10: try `--max-memory`"), "{message}");
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advice {
+    /// A result takes more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    RaiseMaxRead,
+    /// The writer of a frame was stopped: roll its change back.
+    Recover,
+    /// A change failed and could not be rolled back.
+    RecoverFailed,
+    /// The bytes that a stopped writer has overwritten are lost.
+    Repair,
+    /// The stored items of an array are not its content.
+    OpenStoredItems,
+    /// A damaged file has a lock file, but this program does not lock the file.
+    Lock,
+}
+
+impl Advice {
+    /// All advice.
+    pub const ALL: [Self; 6] = [
+        Self::RaiseMaxRead,
+        Self::Recover,
+        Self::RecoverFailed,
+        Self::Repair,
+        Self::OpenStoredItems,
+        Self::Lock,
+    ];
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RaiseMaxRead => {
+                "raise it with `OpenOptions::max_read`, or read into a buffer that you provide"
+            }
+            Self::Recover => {
+                "unless a program is still writing it, roll the change back: open it for writing with \
+                 `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair::repair` (the command \
+                 `blosc2 repair`)"
+            }
+            Self::Repair => {
+                "`blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks"
+            }
+            Self::OpenStoredItems => "`NDArray::from_python_object` opens the stored items",
+            Self::RecoverFailed => "open it with `OpenOptions::recover`, or repair the file",
+            Self::Lock => {
+                "another program may be changing it: open it with `OpenOptions::locking`"
+            }
+        })
+    }
+}
+
 /// The error type of this crate. The message states the failed operation, the path if there is one, and a detail, such
 /// as the expected and the found values.
 ///
@@ -110,6 +195,7 @@ struct Repr {
     path: Option<PathBuf>,
     detail: String,
     code: Option<i32>,
+    exceeded: Option<Exceeded>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -130,6 +216,7 @@ impl Error {
             path: None,
             detail: detail.to_string(),
             code: None,
+            exceeded: None,
             source: None,
         }))
     }
@@ -177,8 +264,32 @@ impl Error {
             _ => ErrorKind::Library,
         };
         let mut error = Self::new(kind, doing, &source);
+        if let Format::Limit { limit: Some(limit), amount, max, .. } = source {
+            error.0.exceeded = Some(Exceeded { limit: Limit::Opening(limit), amount, max });
+        }
         error.0.source = Some(Box::new(source));
         error
+    }
+
+    /// Creates the error of a read whose result needs `amount` bytes, and may have `max` bytes.
+    pub(crate) fn over_max_read(doing: impl Into<String>, amount: u64, max: u64) -> Self {
+        let advice = Advice::RaiseMaxRead;
+        let detail = format!("it takes {amount} bytes of memory, the limit is {max}: {advice}");
+        let mut error = Self::new(ErrorKind::TooLarge, doing, detail);
+        error.0.exceeded = Some(Exceeded { limit: Limit::MaxRead, amount, max });
+        error
+    }
+
+    /// Creates the error of a change that would exceed one of the [`Limits`](crate::Limits).
+    pub(crate) fn over_limit(
+        doing: impl Into<String>,
+        limit: blosc2_format::Limit,
+        what: &'static str,
+        amount: u64,
+        max: u64,
+    ) -> Self {
+        let limit = Some(limit);
+        Self::from_frame(doing, blosc2_format::Error::Limit { limit, what, amount, max })
     }
 
     /// Creates an error from the failure of a closure. `detail` states the closure and its error or panic message.
@@ -197,7 +308,11 @@ impl Error {
         source: blosc2_format::FormatError,
     ) -> Self {
         let mut error = match journal::is_unfinished(&source) {
-            true => Self::new(ErrorKind::Unfinished, doing, format_args!("{source}; {REMEDIES}")),
+            true => Self::new(
+                ErrorKind::Unfinished,
+                doing,
+                format_args!("{source}; {}", Advice::Recover),
+            ),
             false => Self::new(ErrorKind::InvalidData, doing, &source),
         };
         error.0.source = Some(Box::new(source));
@@ -242,10 +357,11 @@ impl Error {
         let source = self.0.source.as_ref().and_then(|source| source.downcast_ref());
         let may_be = matches!(self.0.kind, ErrorKind::InvalidData | ErrorKind::Unfinished)
             || source.is_some_and(is_cut);
-        if !may_be || self.0.detail.ends_with(NOT_LOCKED) || !is_locked() {
+        let advice = Advice::Lock.to_string();
+        if !may_be || self.0.detail.ends_with(&advice) || !is_locked() {
             return self;
         }
-        let detail = format!("{}; {NOT_LOCKED}", self.0.detail);
+        let detail = format!("{}; {advice}", self.0.detail);
         self.with_detail(detail)
     }
 
@@ -269,6 +385,12 @@ impl Error {
     /// message of this error includes the message of the cause.
     pub fn get_ref(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.0.source.as_deref()
+    }
+
+    /// Returns the limit that was exceeded, if one of the limits that a program can set was exceeded. The
+    /// [kind](Self::kind) of the error is then [`ErrorKind::TooLarge`].
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.0.exceeded
     }
 
     /// Returns the error code of C-Blosc2, if the C library reported the error.

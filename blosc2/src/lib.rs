@@ -190,7 +190,7 @@ pub use decompressor::{Decompressor, decompress};
 #[cfg(feature = "derive")]
 pub use derive::Element;
 pub use element::Element;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Advice, Error, ErrorKind, Exceeded, Limit, Result};
 pub use filter::Filter;
 pub use ndarray::{Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, Selection};
 pub use schunk::{OpenOptions, SChunk, SaveOptions};

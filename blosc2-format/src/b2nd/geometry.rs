@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{MAX_NDIM, Meta, rules};
 use crate::report::Rule;
-use crate::{Error, FormatError, Limits};
+use crate::{Error, FormatError, Limit, Limits};
 
 /// The maximum size of a chunk when decompressed, in bytes.
 const MAX_CHUNK_LEN: u64 = i32::MAX as u64 - 32;
@@ -61,7 +61,12 @@ impl Geometry {
         // `Meta::parse` checks that the shapes agree.
         let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
         let ndim = shape.len();
-        Limits::allow("number of dimensions", ndim as u64, limits.dimensions as u64)?;
+        Limits::allow(
+            Limit::Dimensions,
+            "number of dimensions",
+            ndim as u64,
+            limits.dimensions as u64,
+        )?;
         let shape: Vec<u64> = shape.iter().map(|size| size.unsigned_abs()).collect();
         let sizes = |sizes: &[i32]| sizes.iter().map(|&size| size.unsigned_abs().into()).collect();
         let (chunks, blocks): (Vec<u64>, Vec<u64>) = (sizes(&chunks), sizes(&blocks));
@@ -96,8 +101,8 @@ impl Geometry {
         };
         let block_len = bytes(2, product(&blocks))?;
         let chunk_len = bytes(1, whole(&block_grid, &blocks))?;
-        Limits::allow("number of items", len, limits.items)?;
-        Limits::allow("number of chunks", nchunks, limits.chunks)?;
+        Limits::allow(Limit::Items, "number of items", len, limits.items)?;
+        Limits::allow(Limit::Chunks, "number of chunks", nchunks, limits.chunks)?;
         let typesize = usize::try_from(typesize).map_err(|_| {
             Error::Argument(format!("items of {typesize} bytes do not fit into memory"))
         })?;

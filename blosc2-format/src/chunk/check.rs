@@ -6,7 +6,7 @@ use super::streams::Stream;
 use super::{Chunk, Decoder, Header};
 use crate::codec;
 use crate::report::{Checker, Options, Part, Report};
-use crate::{Error, Limits};
+use crate::{Error, Limit, Limits};
 
 impl Chunk<'_> {
     /// Checks the chunk at the start of `bytes`. The report contains the violations of the format,
@@ -239,11 +239,17 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
     for block in 0..chunk.nblocks() {
         let len = chunk.block_size(block);
         let start = chunk.block_range(block).start as u64;
-        let allowed = Limits::allow("bytes of a block", len as u64, options.limits.memory)
-            .and_then(|_| {
-                let all = decoded + len as u64;
-                Limits::allow("bytes decoded in total", all, options.limits.total_bytes)
-            });
+        let allowed =
+            Limits::allow(Limit::Memory, "bytes of a block", len as u64, options.limits.memory)
+                .and_then(|_| {
+                    let all = decoded + len as u64;
+                    Limits::allow(
+                        Limit::TotalBytes,
+                        "bytes decoded in total",
+                        all,
+                        options.limits.total_bytes,
+                    )
+                });
         // Decoding runs of one byte cannot fail. It is skipped, because a short chunk of runs can
         // represent much data.
         if allowed.is_ok() && skips && !has_compressed(chunk, block) {

@@ -6,7 +6,7 @@ use super::special;
 use super::streams::Stream;
 use crate::codec::{self, Decompressor};
 use crate::filter::Pipeline;
-use crate::{Error, FormatError, Limits};
+use crate::{Error, FormatError, Limit, Limits};
 
 const DELTA: u8 = 3;
 
@@ -80,7 +80,7 @@ impl Decoder {
 
     fn decode_plausible(&mut self, chunk: &Chunk<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
         let nbytes = chunk.header().nbytes;
-        Limits::allow("bytes of a chunk", nbytes.into(), chunk.memory())?;
+        Limits::allow(Limit::Memory, "bytes of a chunk", nbytes.into(), chunk.memory())?;
         let mut first = First::default();
         for block in 0..chunk.nblocks() {
             chunk.walk(block, &mut first, |_| ());

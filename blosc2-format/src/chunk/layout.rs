@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::rules::{self, Findings, First};
 use super::{Header, Lazy, Special, lazy};
-use crate::{Error, Limits};
+use crate::{Error, Limit, Limits};
 
 /// The maximum size of a dictionary, in bytes.
 const MAX_DICTIONARY: i32 = 32 * 1024;
@@ -64,7 +64,12 @@ impl<'a> Chunk<'a> {
             return Err(first.error().into());
         };
         let chunk = first.or(chunk)?;
-        Limits::allow("bytes of a block", chunk.largest_block() as u64, limits.memory)?;
+        Limits::allow(
+            Limit::Memory,
+            "bytes of a block",
+            chunk.largest_block() as u64,
+            limits.memory,
+        )?;
         Ok(chunk)
     }
 

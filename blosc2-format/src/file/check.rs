@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Kind, recognise, recognise_path};
 use crate::directory::{self, Disk};
 use crate::report::{Checker, Options, Part, Report, Rule, UNVERIFIED};
-use crate::{Error, Limits, ReadAt, chunk, early, frame, packed};
+use crate::{Error, Limit, Limits, ReadAt, chunk, early, frame, packed};
 
 pub(super) const KIND: Rule = Rule::error("file.kind", "kind of file", "Kinds of files");
 const LIMIT: Rule = Rule::warning("file.limit", "unchecked content", "Kinds of files");
@@ -81,7 +81,9 @@ fn check_chunk<R: ReadAt + ?Sized>(
     checker: &mut Checker<'_>,
 ) -> Result<(), Error> {
     let size = source.size()?;
-    if let Err(error) = Limits::allow("bytes of a chunk", size, options.limits.memory) {
+    if let Err(error) =
+        Limits::allow(Limit::Memory, "bytes of a chunk", size, options.limits.memory)
+    {
         checker.found(&LIMIT, 0, size, "at most what the limits allow", error);
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::sources::{self, Info, Source};
 use super::{Kind, recognise, recognise_path};
 use crate::b2nd::{self, Geometry, Meta};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
 ///
@@ -158,7 +158,7 @@ impl<'a> File<'a> {
         let chunks = geometry.chunks_of(ranges)?;
         let sides = ranges.iter().map(|range| range.end - range.start);
         let bytes = sides.fold(geometry.typesize() as u64, u64::saturating_mul);
-        Limits::allow("bytes of a slice", bytes, self.source.limits().memory)?;
+        Limits::allow(Limit::Memory, "bytes of a slice", bytes, self.source.limits().memory)?;
         let mut items = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
         let mut data = Vec::new();
         for number in chunks {

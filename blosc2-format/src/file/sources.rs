@@ -7,7 +7,7 @@ use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS};
 use crate::directory::Disk;
 use crate::frame::Metalayer;
 use crate::packed::{Ancillary, Packed};
-use crate::{Error, FormatError, Limits, ReadAt, early, frame};
+use crate::{Error, FormatError, Limit, Limits, ReadAt, early, frame};
 
 /// The metadata of a file of any kind.
 ///
@@ -91,7 +91,7 @@ struct BareChunk {
 }
 
 pub(super) fn chunk<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
-    let size = Limits::allow("bytes of a chunk", source.size()?, limits.memory)?;
+    let size = Limits::allow(Limit::Memory, "bytes of a chunk", source.size()?, limits.memory)?;
     let bytes = source.read_vec_at(0, size)?;
     let header = Chunk::new(&bytes, limits)?.header().clone();
     let info = Info {

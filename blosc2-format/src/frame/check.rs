@@ -13,8 +13,9 @@ use super::span::Span;
 use super::{Header, Layout, rules, suspect};
 use crate::b2nd::{self, Geometry};
 use crate::chunk::{self, EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params, Plan, Special, SplitMode};
+use crate::error::advice;
 use crate::report::{Checker, Options, Part, Report};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// Checks the contiguous frame at the start of `source`.
 ///
@@ -117,8 +118,8 @@ pub(crate) fn limited<T>(
 ) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(Error::Limit { what, amount, max }) => {
-            let expected = format_args!("at most {max} {what}").to_string();
+        Err(Error::Limit { limit, what, amount, max }) => {
+            let expected = format!("at most {max} {what}{}", advice(limit));
             checker.found(&rules::LIMIT, 0, 0, expected, amount);
             Ok(None)
         }
@@ -341,7 +342,7 @@ impl<'a> ChunkChecker<'a> {
         self.stored += 1;
         self.check_header(number, &header, checker);
         let limits = &self.options.limits;
-        let allowed = Limits::allow("bytes of a chunk", len, limits.memory);
+        let allowed = Limits::allow(Limit::Memory, "bytes of a chunk", len, limits.memory);
         if limited(allowed, checker)?.is_none() {
             return Ok(Some(len));
         }
@@ -447,7 +448,7 @@ impl<'a> ChunkChecker<'a> {
         }
         let total = self.options.limits.total_bytes;
         if self.options.content && self.decoded > total {
-            let expected = format_args!("at most {total} bytes to decode").to_string();
+            let expected = format!("at most {total} bytes to decode {}", Limit::TotalBytes);
             field::NBYTES.found(&mut within, &rules::LIMIT, expected, self.decoded);
         }
         if self.incomplete {

@@ -10,7 +10,7 @@ use super::offsets::room_for;
 use super::rules;
 use crate::chunk::{Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, Params};
 use crate::report::Rule;
-use crate::{Error, Limits};
+use crate::{Error, Limit, Limits};
 
 /// The name of the variable-length metalayer with the checksums.
 pub(crate) const NAME: &str = "blosc2.crc32c";
@@ -131,7 +131,7 @@ impl Checksums {
         let decoded = Chunk::new(content, limits).and_then(|chunk| {
             let held = u64::from(chunk.header().nbytes) / 4 * HELD_LEN;
             let max = limits.metadata.unwrap_or(u64::MAX);
-            Limits::allow("bytes in memory for checksums (see `Limits::metadata`)", held, max)?;
+            Limits::allow(Limit::Metadata, "bytes in memory for checksums", held, max)?;
             Decoder::default().decode_vec(&chunk, &mut data)
         });
         let fault = |rule, at, expected: &dyn Display, found: &dyn Display| {

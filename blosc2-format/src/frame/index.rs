@@ -8,7 +8,7 @@ use super::rules;
 use super::span::Span;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// The maximum size of an index chunk that is read completely (about 100,000 chunks). A larger
 /// index chunk is read block by block.
@@ -79,16 +79,16 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     if !check_index(&chunk_header, header, checker) {
         return Ok(None);
     }
-    Limits::allow("bytes of the index", len, limits.memory)?;
+    Limits::allow(Limit::Memory, "bytes of the index", len, limits.memory)?;
     let nbytes = u64::from(chunk_header.nbytes);
-    Limits::allow("chunks", nbytes / OFFSET_LEN, limits.chunks)?;
+    Limits::allow(Limit::Chunks, "chunks", nbytes / OFFSET_LEN, limits.chunks)?;
     let alike = matches!(chunk_header.special, Some(Special::Zeros | Special::Value));
     let each = HELD_LEN * (nbytes / OFFSET_LEN);
     // A block passes through the codec and the filters.
     let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
     let allow = |metadata| {
-        let what = "bytes in memory for the index (see `Limits::metadata`)";
-        if alike { Ok(0) } else { Limits::allow(what, held, metadata) }
+        let what = "bytes in memory for the index";
+        if alike { Ok(0) } else { Limits::allow(Limit::Metadata, what, held, metadata) }
     };
     allow(limits.decoded_metadata(source.size()?))?;
     let mut whole = None;

@@ -13,7 +13,7 @@ use super::offsets::Offsets;
 use super::space::Space;
 use super::{rules, section};
 use crate::chunk::{self, Params, Special};
-use crate::{Error, FormatError, Limits, ReadAt, limits};
+use crate::{Error, FormatError, ReadAt, limits};
 
 /// The names of the variable-length metalayers in which Python describes the search indexes of an
 /// array (`NDArray.create_index`), and the results of earlier queries.
@@ -431,7 +431,7 @@ impl Outline {
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
     /// - [`Error::Limit`]: the content is so compressible that the default of
-    ///   [`Limits::metadata`] would not allow to read it;
+    ///   [`Limits::metadata`](crate::Limits::metadata) would not allow to read it;
     /// - [`Error::Argument`], if
     ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
     ///   - the name or the content is that of [checksums](Self::set_checksums);
@@ -457,9 +457,9 @@ impl Outline {
         let others = self.vlmetalayers.iter().filter(|each| each.name != name);
         let total =
             others.map(|each| excess(&each.content)).fold(excess(chunk), u64::saturating_add);
-        if excess(chunk) > 0 {
+        if excess(chunk) > 0 && total > limits::DECODED {
             let what = "bytes of metalayers beyond 256 times their compressed size";
-            Limits::allow(what, total, limits::DECODED)?;
+            return Err(Error::Limit { limit: None, what, amount: total, max: limits::DECODED });
         }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {
             Some(found) => found.content = chunk.into(),

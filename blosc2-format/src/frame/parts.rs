@@ -21,7 +21,7 @@ use super::span::Span;
 use crate::chunk::MAX_BLOCKSIZE;
 use crate::read_at::Ends;
 use crate::report::{Checker, Part, Report};
-use crate::{Error, FormatError, Limits, ReadAt};
+use crate::{Error, FormatError, Limit, Limits, ReadAt};
 
 /// The maximum total size of the chunks: half of the range of `i64`, so that sums do not overflow.
 const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
@@ -114,9 +114,9 @@ impl Parts {
         }
 
         let header_len = u64::from(header.header_len);
-        Limits::allow("bytes of the header", header_len, limits.memory)?;
+        Limits::allow(Limit::Memory, "bytes of the header", header_len, limits.memory)?;
         let metadata = limits.metadata_of(size);
-        Limits::allow("bytes of the header (see `Limits::metadata`)", 2 * header_len, metadata)?;
+        Limits::allow(Limit::Metadata, "bytes of the header", 2 * header_len, metadata)?;
         let bytes = source.read_vec_at(0, header_len)?;
         let max = limits.metalayers.min(section::MAX_METALAYERS);
         let place = Place { at: METALAYERS_AT, index_from: METALAYERS_AT, max };
@@ -286,9 +286,9 @@ impl Trailer {
         let mut whole = checker.within(Part::Trailer, 0);
         let Some(len) = header::trailer_len(header, &tail, &mut whole) else { return Ok(None) };
         let at = header.frame_len.saturating_sub(u64::from(len));
-        Limits::allow("bytes of the trailer", u64::from(len), limits.memory)?;
+        Limits::allow(Limit::Memory, "bytes of the trailer", u64::from(len), limits.memory)?;
         let metadata = limits.metadata_of(source.size()?);
-        Limits::allow("bytes of the trailer (see `Limits::metadata`)", u64::from(len), metadata)?;
+        Limits::allow(Limit::Metadata, "bytes of the trailer", u64::from(len), metadata)?;
         let bytes = source.read_vec_at(at, u64::from(len))?;
 
         let mut within = checker.within(Part::Trailer, at);

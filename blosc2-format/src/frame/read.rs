@@ -8,7 +8,7 @@ use super::outline::Outline;
 use super::{Header, Layout};
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};
-use crate::{Error, FormatError, Limits, ReadAt};
+use crate::{Error, FormatError, Limit, Limits, ReadAt};
 
 /// A frame that is open for reading: contiguous, or in a directory. C: `blosc2_schunk_open`.
 ///
@@ -167,7 +167,7 @@ impl<R: ReadAt> Frame<R> {
         let chunk = Chunk::new(bytes, &self.limits)?;
         let held = chunk.header().decoding_memory();
         let max = self.limits.decoded_metadata(self.source.size()?);
-        Limits::allow("bytes in memory for a metalayer (see `Limits::metadata`)", held, max)?;
+        Limits::allow(Limit::Metadata, "bytes in memory for a metalayer", held, max)?;
         Decoder::default().decode_vec(&chunk, &mut content)?;
         Ok(Some(content))
     }
@@ -223,8 +223,12 @@ impl<R: ReadAt> Frame<R> {
             Offset::Special(special) => *chunk = self.outline.special_chunk(number, special)?,
             Offset::At(place) => self.at(number, place, |source, header, at| {
                 // `at` has checked that there are enough bytes.
-                let len =
-                    Limits::allow("bytes of a chunk", header.cbytes.into(), self.limits.memory)?;
+                let len = Limits::allow(
+                    Limit::Memory,
+                    "bytes of a chunk",
+                    header.cbytes.into(),
+                    self.limits.memory,
+                )?;
                 chunk.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
                 Ok(source.read_exact_at(at, chunk)?)
             })?,

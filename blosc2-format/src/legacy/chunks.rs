@@ -1,8 +1,9 @@
 //! Chunks of the legacy formats, at the positions that their files state.
 
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, MIN_HEADER_LEN};
+use crate::error::advice;
 use crate::report::{Checker, Options, Rule};
-use crate::{Error, FormatError, Limits, ReadAt};
+use crate::{Error, FormatError, Limit, Limits, ReadAt};
 
 /// Returns the little-endian 64-bit numbers in `bytes`, the stored form of positions.
 pub(crate) fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
@@ -48,7 +49,7 @@ pub(crate) fn read_chunk<R: ReadAt + ?Sized>(
     limits: &Limits,
 ) -> Result<Option<Vec<u8>>, Error> {
     let Some(len) = chunk_len(source, at, end)? else { return Ok(None) };
-    Limits::allow("bytes of a chunk", len, limits.memory)?;
+    Limits::allow(Limit::Memory, "bytes of a chunk", len, limits.memory)?;
     Ok(Some(source.read_vec_at(at, len)?))
 }
 
@@ -122,7 +123,8 @@ impl Chunks {
     ) -> Result<Option<chunk::Header>, Error> {
         let memory = self.options.limits.memory;
         if len > memory {
-            checker.found(limit, 0, len, format_args!("at most {memory} bytes of a chunk"), len);
+            let expected = format!("at most {memory} bytes of a chunk {}", Limit::Memory);
+            checker.found(limit, 0, len, expected, len);
             let head = source.read_vec_at(at, EXTENDED_HEADER_LEN as u64)?;
             return Ok(chunk::Header::parse(&head).ok());
         }
@@ -140,8 +142,8 @@ pub(crate) fn limited(
     rule: &'static Rule,
     checker: &mut Checker<'_>,
 ) -> Result<(), Error> {
-    let Err(Error::Limit { what, amount, max }) = outcome else { return outcome };
-    checker.found(rule, 0, 0, format_args!("at most {max} {what}"), amount);
+    let Err(Error::Limit { limit, what, amount, max }) = outcome else { return outcome };
+    checker.found(rule, 0, 0, format!("at most {max} {what}{}", advice(limit)), amount);
     Ok(())
 }
 

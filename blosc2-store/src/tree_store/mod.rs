@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
 
 use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
@@ -211,6 +211,15 @@ impl TreeStore {
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         Self::in_archive(Arc::new(source), Path::new(""))
+    }
+
+    /// Sets the limits for opening and reading entries; see [`OpenOptions::limits`] and [`OpenOptions::max_read`].
+    /// With `None`, `max_read` has its default.
+    ///
+    /// The columns of a table that [`get`](Self::get) returns have the default limits.
+    pub fn with_limits(mut self, limits: Limits, max_read: Option<u64>) -> Self {
+        self.embed = self.embed.with_limits(limits, max_read);
+        self
     }
 
     /// Opens a directory or a zip file for reading and changing.
@@ -588,19 +597,22 @@ impl TreeStore {
 
     /// The super-chunk in a file or member.
     fn file(&self, name: &str) -> Result<SChunk> {
+        let options = self.embed.options.clone();
         match &self.place {
             Place::Archive(archive) => {
-                open_member(archive, name).map_err(|error| error.at(self.path.join(name)))
+                let member = archive.member(name).map(ReadOnly::new);
+                let opened = member.and_then(|member| options.open_storage(member));
+                opened.map_err(|error| error.at(self.path.join(name)))
             }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
                 let path = folder.path().join(name);
                 let io = failed(READ, &path);
                 if folder.kind(name).map_err(&io)? == Some(Kind::Folder) {
                     let sparse = folder.folder(name).map_err(&io)?;
-                    return OpenOptions::new().open_folder(sparse).map_err(|error| error.at(&path));
+                    return options.open_folder(sparse).map_err(|error| error.at(&path));
                 }
                 let file = folder.file(name, Access::Read).map_err(io)?;
-                OpenOptions::new().open_file(file, &path)
+                options.open_file(file, &path)
             }
         }
     }
@@ -613,7 +625,10 @@ impl TreeStore {
     }
 
     pub(crate) fn missing(&self, key: &str) -> Error {
-        self.error(ErrorKind::NotFound, READ, format!("there is no key `{key}`"))
+        let rooted = format!("/{key}");
+        let is_there = self.contains(&rooted) || self.is_group(&rooted);
+        let hint = if is_there { format!("; the key is `{rooted}`") } else { String::new() };
+        self.error(ErrorKind::NotFound, READ, format!("there is no key `{key}`{hint}"))
     }
 
     fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {

@@ -32,7 +32,7 @@ use blosc2_format::frame::MIN_HEADER_LEN;
 use blosc2_format::frame::journal::{self, MARK_AT, UNFINISHED, UNFINISHED_WITHOUT_JOURNAL};
 
 use super::Storage;
-use crate::Error;
+use crate::{Advice, Error};
 
 const CHANGE: &str = "change a frame";
 
@@ -87,13 +87,13 @@ impl Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.restored {
-            true => "the change was rolled back",
+        match self.restored {
+            true => write!(f, "{}; the change was rolled back", self.error),
             false => {
-                "the change could not be rolled back: open it with OpenOptions::recover, or repair the file"
+                let advice = Advice::RecoverFailed;
+                write!(f, "{}; the change could not be rolled back: {advice}", self.error)
             }
-        };
-        write!(f, "{}; {state}", self.error)
+        }
     }
 }
 

@@ -43,8 +43,8 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    CParams, DParams, Dtype, Element, Error, ErrorKind, OpenOptions, Result, SChunk, SaveOptions,
-    Threads,
+    Advice, CParams, DParams, Dtype, Element, Error, ErrorKind, OpenOptions, Result, SChunk,
+    SaveOptions, Threads,
 };
 
 pub use appender::Appender;
@@ -337,10 +337,8 @@ impl NDArray {
                 }
                 _ => "a computation or a reference of Python, whose stored items are zeros",
             };
-            let detail = format!(
-                "its metalayer `{name}` marks {what}; \
-                 NDArray::from_python_object opens the stored items"
-            );
+            let advice = Advice::OpenStoredItems;
+            let detail = format!("its metalayer `{name}` marks {what}; {advice}");
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         let array = Self::from_python_object(schunk)?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use blosc2_format::Limit;
 use blosc2_format::b2nd::{Geometry, NAME};
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
@@ -344,8 +345,7 @@ impl SChunk {
             }
             let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
             if count > max {
-                let detail = format!("{count} chunks, the limit is {max}");
-                return Err(Error::new(ErrorKind::TooLarge, doing, detail));
+                return Err(Error::over_limit(doing, Limit::Chunks, "chunks", count, max));
             }
             // At most 2 GiB.
             let filled = state.outline.fill(special, nbytes, chunksize as u32);

@@ -3,7 +3,7 @@
 use blosc2_format::chunk;
 
 use super::SChunk;
-use crate::{ErrorKind, Result};
+use crate::{Error, Result};
 
 /// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;
@@ -33,11 +33,7 @@ impl SChunk {
         if nbytes <= max {
             return Ok(());
         }
-        let detail = format!(
-            "it takes {nbytes} bytes of memory, the limit is {max}: raise it with OpenOptions::max_read, or \
-             read into a buffer that you provide"
-        );
-        Err(self.error(ErrorKind::TooLarge, doing, detail))
+        Err(self.at(Error::over_max_read(doing, nbytes, max)))
     }
 
     /// Returns the maximum number of bytes that one read may allocate, if it needs `nbytes` bytes.
@@ -75,10 +71,7 @@ impl SChunk {
         if held <= max {
             return Ok(());
         }
-        let detail = format!(
-            "it takes {held} bytes of memory, the limit is {max}: raise it with OpenOptions::max_read"
-        );
-        Err(self.error(ErrorKind::TooLarge, doing, detail))
+        Err(self.at(Error::over_max_read(doing, held, max)))
     }
 
     /// Returns the maximum number of bytes for the content of a metalayer and its values, if they need `held` bytes.

@@ -41,6 +41,7 @@ use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
 use crate::gate::{Claim, Gate, Version, has_lock};
 use crate::init::init;
+use crate::memory::reserve;
 use crate::params::Resolved;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
@@ -436,9 +437,16 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading).
     pub fn offsets(&self) -> Result<Vec<Option<u64>>> {
         let reading = self.reading()?;
-        let state = &reading.state;
-        let offsets = (0..state.nchunks()).map(|index| state.offset(index, "read the index"));
-        offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
+        let (state, doing) = (&reading.state, "read the index");
+        // A few bytes can declare very many chunks.
+        let count = state.nchunks();
+        self.allow(doing, (count as u64).saturating_mul(size_of::<Option<u64>>() as u64))?;
+        let mut places = Vec::new();
+        reserve(&mut places, count, doing)?;
+        for index in 0..count {
+            places.push(state.offset(index, doing).map_err(|error| self.at(error))?.place());
+        }
+        Ok(places)
     }
 
     /// Returns the path with which the super-chunk was opened or created; `None` if the super-chunk is in memory or in

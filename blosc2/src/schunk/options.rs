@@ -359,8 +359,8 @@ impl OpenOptions {
 
     /// Sets the limits for opening untrusted input; see [`Limits`](blosc2_format::Limits).
     ///
-    /// By default, opening a frame allocates at most 64 MiB plus 16 times the stored bytes, and accepts up to 2^24
-    /// chunks.
+    /// By default, opening a frame allocates at most 64 MiB plus 16 times the stored bytes. If opening exceeds a limit,
+    /// [`Error::exceeded`] returns the limit.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

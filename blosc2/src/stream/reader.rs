@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
+use blosc2_format::chunk::Header;
 use blosc2_format::frame::Frame;
 use blosc2_format::{Limits, ReadAt};
 use parking_lot::Mutex;
@@ -93,12 +93,8 @@ impl<R: Read + Seek> FrameReader<R> {
     /// Fails with the errors of [`new`](Self::new).
     pub fn with_params(reader: R, params: impl Borrow<DParams>) -> Result<Self> {
         let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
-        // The limit is the number of chunks that fit into the source, so that the memory is proportional to the length
-        // of the source.
-        let room = source.len / EXTENDED_HEADER_LEN as u64;
-        let limits = Limits { chunks: Limits::default().chunks.max(room), ..Limits::default() };
-        let frame =
-            Frame::open(source, &limits).map_err(|error| Error::from_frame(DOING, error))?;
+        let frame = Frame::open(source, &Limits::default())
+            .map_err(|error| Error::from_frame(DOING, error))?;
         let decompressor = Decompressor::new(params)?;
         let (data, ends) = (Vec::new(), Vec::new());
         Ok(Self { frame, decompressor, position: 0, stored: None, data, range: 0..0, ends })

@@ -5,7 +5,7 @@ use std::fmt;
 use rmp::Marker;
 
 use super::{ArrayValue, MAX_DEPTH, TUPLE, Value, array, ext};
-use crate::ErrorKind;
+use crate::{Advice, ErrorKind};
 
 /// Why a value cannot be read or written. The text completes "it is ..." or "it would be ...".
 #[derive(Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl Fault {
         match self {
             Self::Wrong(what) => (ErrorKind::InvalidData, format!("its content is {what}")),
             Self::TooMany => {
-                let detail =
-                    format!("its content is {self}: raise the limit with OpenOptions::max_read");
+                let advice = Advice::RaiseMaxRead;
+                let detail = format!("its content is {self} for the limit of reads: {advice}");
                 (ErrorKind::TooLarge, detail)
             }
         }

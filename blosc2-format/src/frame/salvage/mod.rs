@@ -19,7 +19,7 @@ use super::span::Span;
 use super::{Header, Layout, MIN_HEADER_LEN};
 use crate::chunk::{self, Chunk, Params, Special};
 use crate::report::{Checker, Report};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// The intact parts of a damaged frame. They are sufficient to write a new frame.
 ///
@@ -312,7 +312,12 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             end = None;
         }
         if let Some(end) = end {
-            Limits::allow(METALAYERS, end.saturating_mul(2), limits.metadata_of(size))?;
+            Limits::allow(
+                Limit::Metadata,
+                METALAYERS,
+                end.saturating_mul(2),
+                limits.metadata_of(size),
+            )?;
             let bytes = source.read_vec_at(0, end)?;
             let place = Place {
                 at: METALAYERS_AT,
@@ -358,7 +363,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
         let metadata = self.limits.metadata_of(self.size);
-        Limits::allow("bytes in memory for the chunks (see `Limits::metadata`)", held, metadata)?;
+        Limits::allow(Limit::Metadata, "bytes in memory for the chunks", held, metadata)?;
         let mut pieces = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut outcome = Ok(());
         self.offsets(index, |offset, times| {
@@ -519,7 +524,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
 
     fn vlmetalayers(&self, trailer: Span) -> Result<Option<Vec<Metalayer>>, Error> {
         let metadata = self.limits.metadata_of(self.size);
-        Limits::allow(METALAYERS, trailer.len.saturating_mul(2), metadata)?;
+        Limits::allow(Limit::Metadata, METALAYERS, trailer.len.saturating_mul(2), metadata)?;
         let len = trailer.len - TRAILER_END_LEN as u64;
         let bytes = self.source.read_vec_at(trailer.at, len)?;
         let place = Place {
@@ -533,7 +538,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     }
 }
 
-const METALAYERS: &str = "bytes of metalayers (see `Limits::metadata`)";
+const METALAYERS: &str = "bytes of metalayers";
 
 /// Returns the metalayers of a section without errors.
 fn layers(bytes: &[u8], place: Place) -> Option<Vec<Metalayer>> {

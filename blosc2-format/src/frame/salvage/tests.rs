@@ -344,7 +344,7 @@ fn indexes_that_repeat_a_value_are_not_read_entry_by_entry() {
     assert_eq!((found.order, found.chunks.len()), (Order::Index, 1000));
     assert!(found.chunks.iter().all(|piece| *piece == found.chunks[0]), "{:?}", found.chunks[0]);
     let error = salvage(&with_index(1001), &limits).unwrap_err();
-    assert_eq!(error.to_string(), "chunks: 1001, over the limit of 1000");
+    assert_eq!(error.to_string(), "chunks: 1001, over the limit of 1000 (see `Limits::chunks`)");
 
     // Entry by entry, these would take minutes.
     let many = repeated_index(268_435_000).repeat(400);

@@ -7,7 +7,7 @@ use crate::frame::index;
 use crate::frame::offset::{OFFSET_LEN, Offset};
 use crate::frame::span::Span;
 use crate::report::{Checker, Options, Report};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// The number of bytes read at once.
 const WINDOW: u64 = 64 << 10;
@@ -290,7 +290,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         if !is_placed && count > self.limits.chunks {
             return Ok(false);
         }
-        Limits::allow("chunks", count, self.limits.chunks)?;
+        Limits::allow(Limit::Chunks, "chunks", count, self.limits.chunks)?;
         // A repeated special value can be an index. A repeated position is not an index.
         let may_have_places = chunk.header().special != Some(Special::Value);
         let base = base(&self.known, &self.walked.chunks);
@@ -320,7 +320,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         if decoded.is_err() || !is_index {
             return Ok(false);
         }
-        Limits::allow("bytes of offsets (see `Limits::metadata`)", held(&places), max)?;
+        Limits::allow(Limit::Metadata, "bytes of offsets", held(&places), max)?;
         places.sort_unstable();
         let apart = if self.known.files.is_some() { 1 } else { EXTENDED_HEADER_LEN as u64 };
         let are_apart = places.windows(2).all(|two| two[1] - two[0] >= apart);

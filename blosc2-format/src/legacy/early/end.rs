@@ -6,7 +6,7 @@ use super::parts::{Finder, Parts};
 use super::rules::Rules;
 use super::trailer::{self, HEAD_LEN, LEN_FROM_END, MIN_TRAILER_LEN, OLD_START, START, Trailer};
 use crate::report::{Checker, Part};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 impl<R: ReadAt + ?Sized> Finder<'_, R> {
     /// Checks the end of the frame after the index: the trailer and the length.
@@ -16,7 +16,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         let index_end = parts.index_end();
         let mut frame_end = index_end;
         if let Some((start, len)) = self.find_trailer(parts)? {
-            Limits::allow("bytes of the trailer", len, limits.memory)?;
+            Limits::allow(Limit::Memory, "bytes of the trailer", len, limits.memory)?;
             let bytes = source.read_vec_at(start, len)?;
             let starts: &[_] = match layout {
                 Layout::Version1 => &[OLD_START, START],

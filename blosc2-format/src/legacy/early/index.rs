@@ -6,7 +6,7 @@ use super::rules::Rules;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, MIN_HEADER_LEN};
 use crate::legacy::chunks::{chunk_header, numbers, read_chunk};
 use crate::report::{Checker, Options, Part};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 impl<R: ReadAt + ?Sized> Finder<'_, R> {
     /// Checks and reads the index. Returns `false` if it cannot be found.
@@ -68,7 +68,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         if header.typesize != 8 {
             checker.found(&rules.index, 3, 1, "typesize 8", header.typesize);
         }
-        Limits::allow("chunks", nchunks, limits.chunks)?;
+        Limits::allow(Limit::Chunks, "chunks", nchunks, limits.chunks)?;
         let mut offsets = vec![0; header.nbytes as usize];
         check_form(&bytes, header, rules, &mut checker);
         if let Err(error) = Decoder::default().decode(&chunk, &mut offsets) {

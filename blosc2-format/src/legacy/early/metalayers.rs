@@ -6,7 +6,7 @@ use super::header::hex;
 use super::rules::Rules;
 use crate::frame::Metalayer;
 use crate::report::Checker;
-use crate::{Error, Limits};
+use crate::{Error, Limit, Limits};
 
 /// The maximum length of a name, in bytes: that of a msgpack fixstr.
 pub(crate) const MAX_NAME_LEN: usize = 31;
@@ -115,7 +115,7 @@ fn map(
         Some((given_len, cursor.count(0xde)?))
     };
     let Some((given_len, count)) = read(cursor) else { return Ok(None) };
-    Limits::allow("metalayers", count as u64, limits.metalayers as u64)?;
+    Limits::allow(Limit::Metalayers, "metalayers", count as u64, limits.metalayers as u64)?;
     let (mut entries, mut names) = (Vec::new(), BTreeSet::new());
     for _ in 0..count {
         let at = cursor.position();

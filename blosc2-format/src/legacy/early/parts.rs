@@ -9,7 +9,7 @@ use crate::chunk::EXTENDED_HEADER_LEN;
 use crate::frame::Metalayer;
 use crate::legacy::spans::Span;
 use crate::report::{Checker, Part, Report};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// The number of bytes that are searched for the end of the metalayers if the length of the header
 /// is wrong.
@@ -162,7 +162,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
     }
 
     fn section(&self, from: u64, to: u64) -> Result<Vec<u8>, Error> {
-        let len = Limits::allow("bytes of metalayers", to - from, self.limits.memory)?;
+        let len =
+            Limits::allow(Limit::Memory, "bytes of metalayers", to - from, self.limits.memory)?;
         Ok(self.source.read_vec_at(from, len)?)
     }
 }

@@ -6,7 +6,7 @@ use crate::chunk::{self, MIN_HEADER_LEN};
 use crate::legacy::chunks::{Chunks, chunk_len, limited, numbers};
 use crate::legacy::spans::{self, Span};
 use crate::report::{Checker, Options, Part, Report};
-use crate::{Error, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt};
 
 /// Checks the packed super-chunk at the start of `source`.
 ///
@@ -110,7 +110,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
         header_checker.found(&rules::INDEX, 72, 8, expected, parts.header.index);
         return Ok(None);
     };
-    Limits::allow("chunks", nchunks, limits.chunks)?;
+    Limits::allow(Limit::Chunks, "chunks", nchunks, limits.chunks)?;
     let bytes = source.read_vec_at(index, 8 * nchunks)?;
     let last = end.saturating_sub(MIN_HEADER_LEN as u64);
     let mut checker = checker.within(Part::Index, index);

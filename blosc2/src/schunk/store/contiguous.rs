@@ -15,7 +15,7 @@ use super::{
 };
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
-use crate::{Error, ErrorKind, Result};
+use crate::{Advice, Error, ErrorKind, Result};
 
 /// Adjacent writes are copied to one write of up to this number of bytes.
 const SMALL: usize = 16 << 10;
@@ -106,8 +106,10 @@ impl Store for Contiguous {
         };
         let recovery = recover(&mut *self.bytes.storage, is_sound);
         if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
-            let detail = "a writer was interrupted while it changed this frame, and the overwritten bytes are lost: \
-                `blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks";
+            let advice = Advice::Repair;
+            let detail = format!(
+                "a writer was interrupted while it changed this frame, and the overwritten bytes are lost: {advice}"
+            );
             return Err(Error::new(ErrorKind::Unfinished, doing, detail));
         }
         Ok(())
