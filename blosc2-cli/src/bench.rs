@@ -14,7 +14,7 @@ use crate::output::Force;
 use crate::sample::Sample;
 use crate::slice::Slices;
 use crate::table::size;
-use crate::{UsageError, chart, complain, json, progress};
+use crate::{UsageError, chart, complain, extension, json, progress};
 
 /// The number of bytes with which the time of a row is estimated, and the share of the time limit for all estimates.
 const PROBE: usize = 256 << 10;
@@ -81,6 +81,8 @@ struct Report {
     current: Setting,
     /// Number of combinations that were not measured, for lack of time.
     left_out: usize,
+    /// The time that the rows took.
+    elapsed: Duration,
     /// Bytes and chunks of the sample, and bytes of the data.
     sample: u64,
     chunks: usize,
@@ -90,6 +92,7 @@ struct Report {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let plot = args.plot.as_ref().map(|path| args.force.output_apart(path, &args.file));
     let plot = plot.transpose()?;
+    args.plot.as_deref().map_or(Ok(()), |path| extension::check(path, "png"))?;
     let lacking = args.codecs.iter().find(|codec| !codec.is_available());
     if let Some(codec) = lacking {
         return Err(UsageError(format!("the codec {codec} is not in this build")).into());
@@ -157,6 +160,7 @@ fn measure(args: &Args, mut sample: Sample) -> Result<Report> {
         sample.reduce((left * USED_SHARE / per_byte.max(1e-15)) as u64);
     }
 
+    let started = Instant::now();
     let mut bench = Bench::new(&sample.chunks);
     let (mut rows, mut left_out) = (Vec::new(), 0);
     for (index, setting) in settings.iter().enumerate() {
@@ -182,6 +186,7 @@ fn measure(args: &Args, mut sample: Sample) -> Result<Report> {
         rows,
         current,
         left_out,
+        elapsed: started.elapsed(),
         sample: sample.len(),
         chunks: sample.chunks.len(),
         nbytes: sample.nbytes,
@@ -227,6 +232,13 @@ impl Report {
             let all = self.rows.len() + self.left_out;
             let seconds = args.time;
             writeln!(out, "{} of {all} rows are left out: {seconds} s are over", self.left_out)?;
+            let (each, measured) =
+                (self.elapsed.as_secs_f64() / self.rows.len() as f64, self.rows.len());
+            let needed = (each * all as f64).ceil() as u64 + 1;
+            writeln!(
+                out,
+                "the recommendations compare only the {measured} measured rows; --time {needed} measures all"
+            )?;
         }
         for (name, row) in self.recommendations() {
             writeln!(out, "{name:<15} {}", row.setting.options())?;

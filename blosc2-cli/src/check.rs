@@ -15,12 +15,13 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
+use crate::limits::{self, Bytes};
 use crate::output::Force;
 use crate::progress::Watched;
 use crate::store_check::{self, CheckedMember, Form};
 use crate::style::styled;
 use crate::{
-    UsageError, complain, foreign, info, json, map, printable, progress, stdin, style, svg,
+    UsageError, complain, extension, foreign, info, json, map, printable, progress, style, svg,
 };
 
 /// Report all faults of frames, sparse frames (directories), stores, single chunks and legacy files.
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Report an error if a file has no valid checksums. In a zip file, its own checksums are sufficient.
     #[arg(long)]
     require_checksums: bool,
+    /// Maximum number of bytes to decode in total [default: 16T].
+    #[arg(long, value_name = "SIZE")]
+    max_decoded: Option<Bytes>,
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
@@ -64,18 +68,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         output.check()?;
         args.files.iter().try_for_each(|file| output.check_apart(file))?;
+        extension::check(output.path, "svg")?;
     }
     let map = args.map || svg.is_some();
     let content = !args.no_content;
     let require_checksums = args.require_checksums;
-    let options = Options { content, map, require_checksums, ..Options::default() };
+    let mut limits = args.place.limits();
+    if let Some(Bytes(most)) = args.max_decoded {
+        limits.total_bytes = most;
+    }
+    let options = Options { content, map, limits, require_checksums };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
     let (mut bad, mut unreadable, mut reason) = (0, 0, None);
     for path in &args.files {
         let name = path.display().to_string();
         let checked = args.place.of_all(path).and_then(|source| check(source, &options));
-        let mut checked = checked.map_err(|error| stdin::named(error.to_string()));
+        let mut checked = checked.map_err(limits::named);
         let mut groups = Vec::new();
         match &mut checked {
             Ok(checked) => {
@@ -240,7 +249,7 @@ fn write_lines(out: &mut dyn Write, name: &str, checked: &Checked) -> io::Result
         };
         let mut finding = finding.clone();
         finding.file = None;
-        let line = printable(&format!("{finding} (see \"{section}\")"));
+        let line = printable(&limits::named(format_args!("{finding} (see \"{section}\")")));
         let severity = finding.rule.severity.to_string();
         let line = match line.strip_prefix(&severity) {
             Some(rest) => styled(style_of(finding.rule.severity), severity) + rest,
@@ -326,8 +335,8 @@ fn finding(finding: &Finding) -> Value {
         "offset": finding.offset,
         "length": finding.len,
         "what": rule.what,
-        "expected": finding.expected,
-        "found": finding.found,
+        "expected": limits::named(&finding.expected),
+        "found": limits::named(&finding.found),
     })
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
     }
     let source = args.place.of(&args.file)?;
-    let mut schunk = source.open_rw_with(OpenOptions::new().verify_checksums(false))?;
+    let mut schunk =
+        source.open_rw_with(source.limits.apply(OpenOptions::new().verify_checksums(false)))?;
     schunk.set_checksums(!args.remove)?;
     let what = match args.remove {
         true => "the checksums are removed".to_owned(),

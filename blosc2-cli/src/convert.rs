@@ -1,9 +1,9 @@
-//! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files.
+//! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files, and to CSV files.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,6 +11,7 @@ use blosc2::{CParams, Dtype, ErrorKind};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
+use crate::csv::CsvWriter;
 use crate::data;
 use crate::file::Node;
 use crate::foreign::{self, NotNpy};
@@ -19,7 +20,7 @@ use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::Items;
-use crate::{progress, remote, stdin, stream};
+use crate::{csv, extension, progress, remote, stdin, stream};
 
 /// Create an array from an npy file, or from raw items.
 #[derive(Debug, clap::Args)]
@@ -51,28 +52,55 @@ pub(crate) struct ImportArgs {
     cut: Cut,
 }
 
-/// Write an array or a tensor to an npy file.
+/// Write an array or a tensor to an npy or CSV file.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  blosc2 export table.b2nd first.npy --slice 0:100\n  \
-    blosc2 export runs.b2z --key /speed - | python3 plot.py")]
+#[command(
+    after_help = "A line of a CSV file is a row of a 2-d array, an item of a 1-d array, or the fields of an item. \
+    The first line contains the names of fields.\n\nExamples:\n  blosc2 export table.b2nd first.csv --slice 0:100\n  \
+    blosc2 export runs.b2z --key /speed - | python3 plot.py"
+)]
 pub(crate) struct ExportArgs {
     /// File, directory (sparse frame) or store (with --key); `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// npy file to create; `-` is stdout.
+    /// File to create; `-` is stdout.
     out: PathBuf,
     /// Selected items, as in `cat`. An index removes its axis.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    /// Format of OUT [default: by its extension, else `npy`].
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     #[command(flatten)]
     force: Force,
+}
+
+/// The formats of `export`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Npy,
+    Csv,
+}
+
+impl Format {
+    /// The format that the extension of a file names.
+    fn of(path: &Path) -> Result<Self> {
+        match extension::of(path).as_deref() {
+            None | Some("npy") => Ok(Self::Npy),
+            Some("csv") => Ok(Self::Csv),
+            Some(_) => {
+                Err(extension::unsupported(path, "`.npy` or `.csv`; --format sets the format"))
+            }
+        }
+    }
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
     output.check_apart(&args.r#in)?;
+    extension::check_blosc2(&args.out)?;
     let failed =
         |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
     let object = match remote::is_url(&args.r#in) {
@@ -183,30 +211,42 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
     output.check_apart(&args.r#in)?;
+    let format = args.format.map_or_else(|| Format::of(&args.out), Ok)?;
     let items = data::open(args.node.of(&args.r#in)?)?;
     let failed = |error| anyhow!("cannot export ({}): {error}", args.r#in.display());
     let slices = args.slice.clone().unwrap_or_default();
-    let dtype = npy_dtype(&*items).map_err(failed)?;
+    let dtype = dtype_of(&*items).map_err(failed)?;
     let picks = slices.resolve_in(&args.r#in, &items.shape())?;
     let kept = picks.iter().zip(slices.kept(picks.len())?).filter(|(_, kept)| *kept);
     let shape = kept.map(|(pick, _)| pick.count()).collect();
-    let header = npy_header(dtype, shape).map_err(failed)?;
+    let header = without_subarray(dtype, shape);
     let nbytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     let bar = match output.is_stdout() {
         true => progress::bar_beside_stdout(nbytes),
         false => progress::bar(nbytes),
     };
-    output.write(|out| {
-        out.write_all(&header)?;
-        stream::write(&*items, &picks, out, &bar)
-    })
+    match format {
+        Format::Npy => {
+            let header = header.to_bytes().map_err(|error| failed(anyhow!("{error}; {HINT}")))?;
+            output.write(|out| {
+                out.write_all(&header)?;
+                stream::write(&*items, &picks, out, &bar)
+            })
+        }
+        Format::Csv => {
+            let layout = csv::Layout::new(&header.shape, &header.dtype).map_err(failed)?;
+            output.write(|out| {
+                stream::write(&*items, &picks, &mut CsvWriter::new(out, layout)?, &bar)
+            })
+        }
+    }
 }
 
-/// Follows an error of an array that an npy file cannot describe.
+/// Follows an error of an array that the file cannot describe.
 const HINT: &str = "`cat` reads its bytes";
 
-/// The dtype of items that an npy file can hold.
-fn npy_dtype(items: &dyn Items) -> Result<Dtype> {
+/// The dtype of items that can be exported.
+fn dtype_of(items: &dyn Items) -> Result<Dtype> {
     if items.is_flat() {
         bail!("it is a super-chunk, without shape and dtype; `cat` reads it");
     }
@@ -223,12 +263,11 @@ fn npy_dtype(items: &dyn Items) -> Result<Dtype> {
     Ok(dtype)
 }
 
-fn npy_header(mut dtype: Dtype, mut shape: Vec<u64>) -> Result<Vec<u8>> {
-    // As in NumPy: the axes of a subarray dtype become the last axes of the array.
+/// As in NumPy, the axes of a subarray dtype become the last axes of the array.
+fn without_subarray(mut dtype: Dtype, mut shape: Vec<u64>) -> Header {
     while let Some((item, item_shape)) = dtype.subarray() {
         shape.extend(item_shape);
         dtype = item.clone();
     }
-    let header = Header { dtype, shape, fortran_order: false };
-    header.to_bytes().map_err(|error| anyhow!("{error}; {HINT}"))
+    Header { dtype, shape, fortran_order: false }
 }

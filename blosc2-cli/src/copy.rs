@@ -16,7 +16,7 @@ use crate::foreign::with_article;
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
 use crate::slice::{Pick, Slices};
-use crate::{chunk, progress, rust, stream};
+use crate::{chunk, extension, progress, rust, stream};
 
 /// Copy a file, optionally with other compression parameters or shapes.
 #[derive(Debug, clap::Args)]
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Err(UsageError(message).into());
     }
     output.check()?;
+    extension::check_blosc2(&args.out)?;
     // Only a whole file is replaced by its copy.
     if source.key.is_some() || source.offset > 0 || args.r#in.is_dir() {
         output.check_apart(&args.r#in)?;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::storage::ReadOnly;
-use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
+use blosc2::{ErrorKind, Limits, NDArray, OpenOptions, SChunk};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, Tensor, TreeStore};
 
 use crate::foreign::{self, with_article};
+use crate::limits::LimitOptions;
 use crate::remote;
 use crate::stdin;
 use crate::stream::Items;
@@ -30,6 +31,8 @@ pub(crate) struct Place {
         hide_default_value = true
     )]
     offset: u64,
+    #[command(flatten)]
+    limits: LimitOptions,
     /// Lock the file, as with `locking=True` in Python.
     #[arg(long, global = true)]
     locking: bool,
@@ -38,10 +41,16 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The limits of a check.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits.limits()
+    }
+
     /// The source at this position of a file or URL; of stdin if the path is `-`.
     pub(crate) fn of<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
+        let (locking, limits) = (self.locking, self.limits);
         let mut source =
-            Source { path, offset: self.offset, key: None, locking: self.locking, object: None };
+            Source { path, offset: self.offset, key: None, locking, limits, object: None };
         // The program reads few files, and needs them until it ends.
         if remote::is_url(path) {
             source.object = Some(Box::leak(Box::new(remote::open(path, &self.url)?)));
@@ -103,6 +112,7 @@ pub(crate) struct Source<'a> {
     pub(crate) key: Option<&'a str>,
     /// Whether the lock of the file is taken.
     locking: bool,
+    pub(crate) limits: LimitOptions,
     /// The object, if the path is a URL.
     object: Option<&'a remote::Object>,
 }
@@ -139,12 +149,12 @@ impl Source<'_> {
 
     /// Opens it as a super-chunk.
     pub(crate) fn open(&self) -> Result<SChunk> {
-        self.open_with(OpenOptions::new())
+        self.open_with(self.limits.apply(OpenOptions::new()))
     }
 
     /// Opens it as a super-chunk for reading and changing.
     pub(crate) fn open_rw(&self) -> Result<SChunk> {
-        self.open_rw_with(OpenOptions::new())
+        self.open_rw_with(self.limits.apply(OpenOptions::new()))
     }
 
     /// Opens it as a super-chunk for reading and changing, with options.
@@ -164,9 +174,10 @@ impl Source<'_> {
                         Some(object) => Object::open_source(Arc::clone(object)),
                         None => Object::open(self.path),
                     };
-                    opened.map_err(|error| self.no_store(error))
+                    let object = opened.map_err(|error| self.no_store(error))?;
+                    Ok(self.limits.apply_to_object(object))
                 }
-                false => Ok(Object::from_schunk(self.open()?)?),
+                false => Ok(self.limits.apply_to_object(Object::from_schunk(self.open()?)?)),
             };
         };
         if !self.is_store()? {
@@ -222,6 +233,7 @@ impl Source<'_> {
             Some(object) => TreeStore::open_source(Arc::clone(object)),
             None => TreeStore::open(self.path),
         };
+        let opened = opened.map(|store| self.limits.apply_to(store));
         opened.map_err(|error| self.no_store(error))
     }
 
@@ -272,7 +284,8 @@ impl Source<'_> {
                 let content = Content::open(file)?;
                 match content {
                     Content::SChunk(schunk) if EmbedStore::is_in(&schunk) => {
-                        return Ok(EmbedStore::from_schunk(schunk)?);
+                        let store = EmbedStore::from_schunk(schunk)?;
+                        return Ok(self.limits.apply_to_embedded(store));
                     }
                     Content::SChunk(_) | Content::Tensor(_) => "a super-chunk".to_owned(),
                     Content::Array(_) => "an array".to_owned(),
@@ -283,22 +296,23 @@ impl Source<'_> {
     }
 
     fn open_in_store(&self) -> Result<SChunk> {
-        if let Some(key) = self.key {
-            match self.tree()?.schunk(key) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                found => return Ok(found?),
-            }
-        }
-        let key = self.key.unwrap_or_default();
-        let what = match self.group()? {
-            Some(_) => format!("a group; `ls --key {key}` lists its entries"),
-            None => match self.object()? {
-                Object::CTable(_) => format!(
-                    "a table; `ls` lists its columns, --key {key}/_cols/NAME selects one as \
-                     stored, including deleted rows"
-                ),
+        let Some(key) = self.key else {
+            let what = match self.object()? {
+                Object::CTable(_) => table_with(""),
                 _ => STORE.to_owned(),
-            },
+            };
+            bail!("cannot open ({}): this is {what}", self.path.display());
+        };
+        // One handle, because another program may change the store meanwhile.
+        let store = self.tree()?;
+        let missing = match store.schunk(key) {
+            Err(error) if error.kind() == ErrorKind::NotFound => error,
+            found => return Ok(found?),
+        };
+        let what = match (is_group(&store, key), store.get(key)) {
+            (true, _) => format!("a group; `ls --key {key}` lists its entries"),
+            (false, Ok(Object::CTable(_))) => table_with(key),
+            _ => return Err(missing.into()),
         };
         bail!("cannot open ({}): this is {what}", self.path.display())
     }
@@ -309,11 +323,8 @@ impl Source<'_> {
         if !self.is_store()? {
             return Ok(None);
         }
-        // `ls` prints groups with a trailing slash.
-        let key = key.strip_suffix('/').unwrap_or(key);
         let store = self.tree()?;
-        let is_group = store.groups().any(|group| group == key);
-        Ok(is_group.then_some((store, key)))
+        Ok(is_group(&store, key).then_some((store, key.strip_suffix('/').unwrap_or(key))))
     }
 
     /// The error of opening the path.
@@ -328,6 +339,20 @@ impl Source<'_> {
 
 /// The variable-length metalayer of a tensor.
 pub(crate) const TENSOR: &str = "__pack_tensor__";
+
+/// Whether a key is that of a group. `ls` prints groups with a trailing slash.
+fn is_group(store: &TreeStore, key: &str) -> bool {
+    let key = key.strip_suffix('/').unwrap_or(key);
+    store.groups().any(|group| group == key)
+}
+
+/// The description of a table where data was expected.
+fn table_with(key: &str) -> String {
+    format!(
+        "a table; `ls` lists its columns, --key {key}/_cols/NAME selects one as stored, including \
+         deleted rows"
+    )
+}
 
 /// The description of a store where data was expected.
 const STORE: &str = "a store; `ls` lists its entries, --key selects one";

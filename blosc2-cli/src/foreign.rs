@@ -174,7 +174,7 @@ pub(crate) fn unrepaired(path: &Path, error: &blosc2::Error) -> anyhow::Error {
             anyhow!("cannot repair ({}): this is a store, not a frame", path.display())
         }
         Ok(None) => refused("repair", path, File::open(path).ok().and_then(|file| name(&file))),
-        _ => anyhow!("{error}"),
+        _ => anyhow!(crate::limits::without_options(error)),
     }
 }
 

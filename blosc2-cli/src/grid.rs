@@ -243,6 +243,11 @@ impl Grid {
         }
     }
 
+    /// The unit of the items, if they are dates.
+    pub(crate) fn date_unit(&self) -> Option<(u32, &'static str)> {
+        self.numbers.date_unit()
+    }
+
     /// Minimum, maximum and mean of dates or durations as text; `None` if there are none.
     pub(crate) fn times(&self) -> Option<[String; 3]> {
         let [low, high] = self.times?;

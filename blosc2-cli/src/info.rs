@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file::{Content, Node};
 use crate::foreign::with_article;
+use crate::limits::{LimitOptions, named};
 use crate::stats::Statistics;
 use crate::style::styled;
 use crate::table::{self, Align};
@@ -128,8 +129,8 @@ impl AllFacts {
                             true => Content::open_data(source)?,
                             false => Content::open(source)?,
                         };
-                        let chunks =
-                            args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
+                        let list = || of_chunks(content.schunk(), source.limits);
+                        let chunks = args.chunks.then(list).transpose()?;
                         let facts = of_content(&content, object).to_json(&path);
                         let stats = args.stats.then(|| stats::of(content, &path)).transpose()?;
                         (facts, chunks, stats)
@@ -181,7 +182,20 @@ struct ChunkFacts {
     info: ChunkInfo,
 }
 
-fn of_chunks(schunk: &SChunk) -> Result<Vec<ChunkFacts>> {
+/// Bytes of memory for the facts about one chunk and the cells of its line.
+const CHUNK_FACTS: u64 = 400;
+
+fn of_chunks(schunk: &SChunk, limits: LimitOptions) -> Result<Vec<ChunkFacts>> {
+    // A few hundred bytes can declare very many chunks.
+    let (count, max) = (schunk.nchunks() as u64, limits.for_list());
+    let needed = count * CHUNK_FACTS;
+    if needed > max {
+        let path = schunk.path().map_or("in a store".into(), |path| path.display().to_string());
+        bail!(
+            "cannot list chunks ({path}): the list of {count} chunks takes {needed} bytes of memory, the limit is \
+             {max}: raise it with --max-memory"
+        );
+    }
     let places = schunk.offsets()?.into_iter();
     let facts = places.zip(schunk.chunk_infos());
     facts.map(|(place, info)| Ok(ChunkFacts { place, info: info? })).collect()
@@ -284,7 +298,7 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let (kind, note) = match &object {
         Ok(object @ Object::Carrier(carrier)) => (object.kind(), Some(carrier.to_string())),
         Ok(object) => (object.kind(), None),
-        Err(error) => (plain, Some(error.to_string())),
+        Err(error) => (plain, Some(named(error))),
     };
     // Tensors and other containers have a shape, and some a dtype.
     let (shape, dtype) = object.ok().as_ref().map(ls::shape_of).unwrap_or_default();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file::{Node, Source};
 use crate::table::{self, Align};
-use crate::{complain, foreign, json, printable, stdin};
+use crate::{complain, foreign, json, limits, printable};
 
 /// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
@@ -217,7 +217,7 @@ impl Budget {
 fn attributes_note(store: &TreeStore, group: &str) -> Option<String> {
     let attributes = match store.attributes(group) {
         Ok(attributes) => attributes,
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return Some(limits::named(&error)),
     };
     let names: Vec<String> = attributes.into_iter().map(|(name, _)| name).collect();
     (!names.is_empty()).then(|| names.join(", "))
@@ -228,7 +228,7 @@ fn facts(object: blosc2::Result<Object>) -> Facts {
         Ok(object) => object,
         Err(error) => {
             let kind = unread_kind(&error).to_owned();
-            let note = Some(stdin::named(error.to_string()));
+            let note = Some(limits::named(&error));
             return Facts { kind, note, ..Facts::default() };
         }
     };
@@ -373,6 +373,6 @@ pub(crate) fn partial_facts(
         None => return Ok(None),
     };
     facts.insert("kind".to_owned(), json!(kind));
-    facts.insert("note".to_owned(), json!(stdin::named(note)));
+    facts.insert("note".to_owned(), json!(limits::named(note)));
     Ok(Some(facts))
 }

@@ -5,6 +5,7 @@
 //!   `file`, `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colors;
+//! - `limits`: the options for limits, and messages that name options instead of functions of the libraries;
 //! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
 //! - `stats`: the statistics of `info`;
@@ -12,7 +13,8 @@
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
-//! - `npy`: reading of npy files; `typed`: items read as another type, and fields;
+//! - `npy`, `csv`: reading of npy files, writing of CSV files; `extension`: the formats of output files; `typed`: items
+//!   read as another type, and fields;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
 //!   and `chart` to `bench`.
@@ -25,9 +27,11 @@ mod checksums;
 mod chunk;
 mod convert;
 mod copy;
+mod csv;
 mod data;
 mod date;
 mod diff;
+mod extension;
 mod figure;
 mod file;
 mod float;
@@ -36,6 +40,7 @@ mod grid;
 mod info;
 mod interrupt;
 mod json;
+mod limits;
 mod ls;
 mod manual;
 mod map;
@@ -211,10 +216,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     let text = remote::hide_arguments(error.to_string());
     let lines = text.lines().map(str::trim);
+    // An unknown option is more likely than a value that looks like an option.
+    let is_wanted = |line: &&str| !line.is_empty() && !line.starts_with("tip: to pass");
     let wanted = lines
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
-        .filter(|line| !line.is_empty());
-    let line = wanted.collect::<Vec<_>>().join(" ");
+        .filter(is_wanted);
+    let mut line = wanted.collect::<Vec<_>>().join(" ");
+    if error.kind() == ClapKind::UnknownArgument && !line.contains("tip: ") {
+        let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+        let words = usage.unwrap_or("blosc2").split(' ');
+        let command: Vec<_> = words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+        line += &format!("; `{} --help` lists the options", command.join(" "));
+    }
     complain(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }
@@ -235,7 +248,7 @@ fn build() -> String {
 
 /// Writes one line to stderr; control characters in the text become spaces.
 fn complain(text: &str) {
-    let line: String = stdin::named(text.to_owned())
+    let line: String = limits::named(text)
         .chars()
         .map(|each| if each.is_control() { ' ' } else { each })
         .collect();

@@ -108,7 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     match action {
         Action::Get { name, raw, fixed } => {
-            let schunk = source.open_with(OpenOptions::new().max_read(MOST))?;
+            let schunk =
+                source.open_with(source.limits.apply(OpenOptions::new().max_read(MOST)))?;
             let layers = if *fixed { schunk.meta() } else { schunk.vlmeta() };
             let bytes = layers.get(name)?.ok_or_else(|| missing(source, &schunk, name, *fixed))?;
             let mut out = BufWriter::new(io::stdout().lock());

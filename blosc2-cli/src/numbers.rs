@@ -55,6 +55,14 @@ impl Numbers {
         Some(self.number.time(item)).filter(|time| *time != NAT)
     }
 
+    /// The unit of the items, if they are dates.
+    pub(crate) fn date_unit(&self) -> Option<(u32, &'static str)> {
+        match self.kind {
+            Numeric::Time { is_date: true, unit } => unit,
+            _ => None,
+        }
+    }
+
     /// The text of a date or a duration; of other items it is the number.
     pub(crate) fn text(&self, time: i64) -> String {
         match self.kind {

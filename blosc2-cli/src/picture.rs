@@ -14,7 +14,7 @@ use embedded_graphics::primitives::{Line, PrimitiveStyle, Rectangle};
 use embedded_graphics::text::{Alignment, Baseline, Text, TextStyleBuilder};
 
 use crate::printable;
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 
 const INK: Rgb888 = Rgb888::new(40, 40, 40);
 const FRAME: Rgb888 = Rgb888::new(140, 140, 140);
@@ -25,7 +25,7 @@ pub(crate) const EDGE: u32 = 10;
 /// Height of the title, and of the numbers below the data, with the space around them.
 pub(crate) const TITLE: u32 = 34;
 pub(crate) const FOOT: u32 = 28;
-/// Width of the numbers beside the data: [`number`] returns at most 11 characters.
+/// Width of the numbers beside the data: [`Scale::label`] returns at most 11 characters.
 pub(crate) const NUMBERS: u32 = 11 * 7 + 7;
 /// Space between the frame of axes and the first and last position.
 pub(crate) const INSET: u32 = 6;
@@ -199,19 +199,25 @@ impl Axes {
         let inset = INSET as i32;
         let style = PrimitiveStyle::with_stroke(LINES, 1);
         let (ticks, step) = self.y.ticks(6);
+        let mut written = String::new();
         for tick in ticks {
             let y = top_left.y + inset + pixel(size.height, 1.0 - self.y.at(tick));
             let (from, to) = (Point::new(top_left.x, y), Point::new(end.x - 1, y));
             draw(Line::new(from, to).into_styled(style), canvas);
             let at = Point::new(top_left.x - inset, y);
-            canvas.text(&number(tick, step), at, Alignment::Right);
+            let label = self.y.label(tick, step);
+            // The differences of very large numbers do not fit.
+            if label != written {
+                canvas.text(&label, at, Alignment::Right);
+            }
+            written = label;
         }
         let (ticks, step) = self.x.ticks(8);
         for tick in ticks {
             let x = top_left.x + inset + pixel(size.width, self.x.at(tick));
             let (from, to) = (Point::new(x, top_left.y), Point::new(x, end.y - 1));
             draw(Line::new(from, to).into_styled(style), canvas);
-            let label = number(tick, step);
+            let label = self.x.label(tick, step);
             // A number at the right end must not leave the picture.
             let half = text_width(&label) as i32 / 2;
             let most = canvas.width as i32 - half - 2;

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::{CParams, Codec, Filter};
+use blosc2_format::Options;
 use blosc2_format::file::{self, File, Info, Kind};
-use blosc2_format::{Limits, Options};
 
 use crate::file::{Content, Source, TENSOR, needs_rust};
 use crate::stream::{self, Items};
@@ -21,7 +21,7 @@ pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
 
 /// Opens a file of any kind.
 pub(crate) fn open(source: Source<'_>) -> Result<File<'static>> {
-    let limits = Limits::default();
+    let limits = source.limits.limits();
     let file = match source.path.is_dir() {
         true => source.kind().map_err(Into::into).and_then(|_| File::open(source.path, &limits)),
         false => source.bytes().map_err(Into::into).and_then(|it| File::from_reader(it, &limits)),
@@ -41,7 +41,8 @@ pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> 
     if kind != Kind::Packed {
         return None;
     }
-    let (_, report) = file::check(&source.bytes().ok()?, &Options::default()).ok()?;
+    let options = Options { limits: source.limits.limits(), ..Options::default() };
+    let (_, report) = file::check(&source.bytes().ok()?, &options).ok()?;
     let ambiguous = report.findings.iter().any(|each| each.rule.id == "packed.delta_ambiguous");
     ambiguous.then_some(
         "it is ambiguous whether uncompressed chunks hold data or differences (delta); the more \

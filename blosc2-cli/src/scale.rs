@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::date;
+
 /// A range of values, with equal steps or equal factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
@@ -10,16 +12,23 @@ pub(crate) struct Scale {
     pub(crate) high: f64,
     /// Whether positions are proportional to the logarithm; both ends are then positive.
     logarithmic: bool,
+    /// The unit of values that are dates.
+    unit: Option<(u32, &'static str)>,
 }
 
 impl Scale {
     pub(crate) fn new(low: f64, high: f64) -> Self {
-        Self { low, high, logarithmic: false }
+        Self { low, high, logarithmic: false, unit: None }
     }
 
     /// A scale with equal factors; `low` must be positive.
     pub(crate) fn logarithmic(low: f64, high: f64) -> Self {
-        Self { low, high, logarithmic: true }
+        Self { low, high, logarithmic: true, unit: None }
+    }
+
+    /// The same scale for dates in this unit; for other values if there is none.
+    pub(crate) fn with_dates(self, unit: Option<(u32, &'static str)>) -> Self {
+        Self { unit, ..self }
     }
 
     /// The position of a value, 0 to 1. Values beyond an end have the position of the end, NaN has NaN. If both ends
@@ -42,7 +51,15 @@ impl Scale {
     /// The text of a value, with digits down to a hundredth of the range.
     pub(crate) fn text(&self, value: f64) -> String {
         // The difference of the ends may be infinite.
-        number(value, self.high / 100.0 - self.low / 100.0)
+        self.label(value, self.high / 100.0 - self.low / 100.0)
+    }
+
+    /// The text of a value, of at most 11 characters, with digits down to the resolution.
+    pub(crate) fn label(&self, value: f64, resolution: f64) -> String {
+        match self.unit {
+            Some(unit) if value.is_finite() => date_label(value, unit, resolution),
+            _ => number(value, resolution),
+        }
     }
 
     /// At most about `most` round values between the ends, and the smallest step between them.
@@ -86,6 +103,41 @@ fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
+/// The part of a date that shows differences of the resolution, in at most 11 characters.
+fn date_label(value: f64, unit: (u32, &'static str), resolution: f64) -> String {
+    const MOST: usize = 11;
+    let seconds = match unit.1 {
+        "Y" => 365.0 * 86_400.0,
+        "M" => 28.0 * 86_400.0,
+        "W" => 7.0 * 86_400.0,
+        "h" => 3_600.0,
+        "m" => 60.0,
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
+        "ps" => 1e-12,
+        "fs" => 1e-15,
+        "as" => 1e-18,
+        _ => 86_400.0,
+    };
+    let resolution = resolution.abs() * seconds * f64::from(unit.0);
+    // The conversion saturates.
+    let text = date::date(value.round() as i64, Some(unit));
+    let last = |text: &str| text[text.len().saturating_sub(MOST)..].to_owned();
+    let Some((day, time)) = text.split_once('T') else { return last(&text) };
+    let short = |len: usize| time[..len.min(time.len())].to_owned();
+    match resolution {
+        86_400.0.. => last(day),
+        60.0.. => last(&format!("{day}T{}", short(5))),
+        1.0.. => short(8),
+        _ => {
+            let digits = (-resolution.log10()).ceil().clamp(1.0, 18.0) as usize;
+            last(&short("00:00:00.".len() + digits))
+        }
+    }
+}
+
 /// A number as text of at most 11 characters, with digits down to the resolution (0: all digits, if there is room).
 pub(crate) fn number(value: f64, resolution: f64) -> String {
     const DIGITS: i32 = 8;
@@ -109,6 +161,10 @@ pub(crate) fn number(value: f64, resolution: f64) -> String {
             zero if zero == "-0" => "0".to_owned(),
             text => text,
         };
+    }
+    // An integer whose first digits do not show the resolution.
+    if largest <= 9 && smallest >= 0 && largest - smallest > 3 {
+        return format!("{value:.0}");
     }
     let digits = (largest - smallest).clamp(0, 3) as usize;
     let text = format!("{value:.digits$e}");
@@ -134,6 +190,33 @@ mod tests {
         let constant = Scale::new(7.0, 7.0);
         assert_eq!([7.0, 8.0, f64::NEG_INFINITY].map(|v| constant.at(v)), [0.5, 1.0, 0.0]);
         assert!(constant.at(f64::NAN).is_nan());
+    }
+
+    /// Labels of ticks are different, and fit beside the picture.
+    #[test]
+    fn labels_of_dates_and_large_integers_differ() {
+        let now = 1_700_000_000i64;
+        for (unit, per_second, ranges) in [
+            ("ns", 1_000_000_000, &[1, 60, 3_600, 86_400, 30 * 86_400, 9_000 * 86_400][..]),
+            ("ms", 1_000, &[1, 60, 3_600, 86_400, 30 * 86_400]),
+            ("s", 1, &[10, 600, 86_400, 30 * 86_400]),
+        ] {
+            for range in ranges {
+                let (low, high) = (now * per_second, (now + range) * per_second);
+                let scale = Scale::new(low as f64, high as f64).with_dates(Some((1, unit)));
+                let (ticks, step) = scale.ticks(6);
+                let labels: Vec<_> = ticks.iter().map(|tick| scale.label(*tick, step)).collect();
+                assert!(labels.len() > 2, "{labels:?}");
+                assert!(labels.windows(2).all(|two| two[0] != two[1]), "{labels:?}");
+                assert!(labels.iter().all(|label| label.len() <= 11), "{labels:?}");
+            }
+        }
+        let days = Scale::new(19_000.0, 19_100.0).with_dates(Some((1, "D")));
+        assert_eq!(days.text(19_000.0), "2022-01-08");
+        let minutes = Scale::new(0.0, 86_400.0).with_dates(Some((1, "s")));
+        assert_eq!(minutes.label(3_600.0, 3_600.0), "01-01T01:00");
+        let scale = Scale::new(1_700_000_000.0, 1_700_000_100.0);
+        assert_eq!(scale.text(1_700_000_050.0), "1700000050");
     }
 
     #[test]
@@ -169,8 +252,9 @@ mod tests {
             (1234567.0, 1.0, "1234567"),
             (2.0f64.sqrt(), 0.0, "1.4142136"),
             (-1234567.25, 0.01, "-1234567.2"),
-            (123456789.0, 1000.0, "1.235e8"),
-            (200000000.0, 1000.0, "2e8"),
+            (123456789.0, 1000.0, "123456789"),
+            (200000000.0, 1000.0, "200000000"),
+            (200000000.0, 1e6, "2e8"),
             (0.00002, 0.00001, "2e-5"),
             (-1.23456e-300, 0.0, "-1.235e-300"),
             (f64::NAN, 0.0, "NaN"),

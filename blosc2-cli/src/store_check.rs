@@ -16,8 +16,8 @@ use indicatif::ProgressBar;
 
 use crate::file::Source;
 use crate::foreign::INDEX;
+use crate::limits;
 use crate::progress::{self, Watched};
-use crate::stdin;
 
 /// The section of `FORMATS.md` that describes the rules.
 const SECTION: &str = "Stores";
@@ -167,8 +167,7 @@ fn failure(error: &blosc2::Error) -> Finding {
 
 /// A finding about a whole file, or about the store.
 fn finding(rule: &'static Rule, expected: impl ToString, found: impl ToString) -> Finding {
-    // Errors contain the path of the copy of stdin.
-    let found = stdin::named(found.to_string());
+    let found = limits::named(found.to_string());
     Finding::new(rule, Part::Whole, 0, 0, expected, found)
 }
 
@@ -358,7 +357,8 @@ impl<'a> Walk<'a> {
         let is_good = report.is_good();
         self.add(name, kind, report);
         if is_good && kind == Some(Kind::Frame) {
-            self.content(name, OpenOptions::new().open_storage(ReadOnly::new(source)), depth);
+            let options = OpenOptions::new().limits(self.options.limits);
+            self.content(name, options.open_storage(ReadOnly::new(source)), depth);
         }
     }
 

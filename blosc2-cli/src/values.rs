@@ -381,6 +381,20 @@ pub(crate) fn item(dtype: &Dtype, bytes: &[u8], all: bool) -> String {
     text
 }
 
+/// The text of a string, without quotes and escapes and without the zeros at its end. `None` for other dtypes, and for
+/// bytes that are not UTF-8.
+pub(crate) fn text(dtype: &Dtype, bytes: &[u8]) -> Option<String> {
+    let text: String = match dtype.kind()? {
+        Kind::Unicode => {
+            let chars = Number::of(dtype).chars(bytes).map(char::from_u32);
+            chars.map(|each| each.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        Kind::Bytes => String::from_utf8(bytes.to_vec()).ok()?,
+        _ => return None,
+    };
+    Some(text.trim_end_matches('\0').to_owned())
+}
+
 fn quoted_date(time: i64, unit: Option<(u32, &str)>) -> String {
     format!("'{}'", date::date(time, unit))
 }

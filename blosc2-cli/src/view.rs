@@ -19,7 +19,7 @@ use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::terminal::Terminal;
 use crate::typed::{ItemType, Part, SmallFloat, Widened};
-use crate::{json, printable, progress};
+use crate::{extension, json, printable, progress};
 
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
@@ -96,6 +96,7 @@ enum Target {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let output = args.output.as_ref().map(|path| args.force.output_apart(path, &args.file));
     let output = output.transpose()?;
+    args.output.as_deref().map_or(Ok(()), |path| extension::check(path, "png"))?;
     let target = match output {
         Some(_) => Target::Png,
         None if !args.json && io::stdout().is_terminal() => Target::Terminal(Terminal::of_stdout()),
@@ -227,7 +228,7 @@ impl Slice {
             Some(Range { low, high }) => (low, high),
             None => self.grid.range(values).unwrap_or((0.0, 1.0)),
         };
-        Scale::new(low, high)
+        Scale::new(low, high).with_dates(self.grid.date_unit())
     }
 
     fn image_scale(&self, args: &Args) -> Scale {

@@ -51,6 +51,14 @@ fn assert_same(bytes: &[u8], shape: &[u64], dtype: &str, slices: &[&str], chunk:
                 assert_eq!(of("tensor", &["--engine", "rust"]), expected, "{args:?} {slice:?}");
             }
         }
+        let csv = |file: &str| {
+            let export = ["export", file, "-", "--format", "csv"];
+            let output = folder.run(&[&export, &slice[..]].concat());
+            (output.status.success(), output.stdout)
+        };
+        for file in ["tensor", "npy"] {
+            assert_eq!(csv(file), csv("array"), "{file} {slice:?} {shape:?} {dtype}");
+        }
         for file in ["array", "tensor"] {
             folder.good(&[&["copy", file, &format!("copy of {file}")], &slice[..]].concat());
         }
