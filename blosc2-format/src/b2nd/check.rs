@@ -378,7 +378,7 @@ mod tests {
             (44, 1, &[("b2nd.dtype_format", 144, 1)]),
             (45, 0xd9, &[("b2nd.dtype_marker", 145, 1)]),
             (49, 4, &[("b2nd.length", 150, 3)]),
-            // The text `<i` is a dtype of NumPy: an integer of 4 bytes.
+            // The dtype `<f` is `<f4`.
             (49, 2, &[("b2nd.trailing", 152, 1)]),
             (50, 0xff, &[("b2nd.dtype", 150, 3)]),
             (51, b'q', &[("b2nd.dtype_unknown", 150, 3)]),
