@@ -107,7 +107,7 @@ pub struct Exceeded {
 /// ```
 /// use blosc2::{Advice, ErrorKind, NDArray, OpenOptions};
 ///
-/// let bytes = NDArray::builder().contiguous().zeros::<u8>([1000])?.to_cframe()?;
+/// let bytes = NDArray::builder().zeros::<u8>([1000])?.to_cframe()?;
 /// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).from_cframe(bytes)?)?;
 /// let error = array.read_all::<u8>().unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);

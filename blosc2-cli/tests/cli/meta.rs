@@ -93,7 +93,7 @@ fn large_values_are_listed_without_them() {
     drop(schunk);
     let list = text(folder.good(&["meta", "a.b2frame", "--max-memory", "64M"]));
     let lines: Vec<&str> = list.lines().collect();
-    assert!(lines[0].contains(r#" 104857600 b"\x00\x00\x00"#), "{list}");
+    assert!(lines[0].ends_with(" - (too large to list; `get` reads it)"), "{list}");
     assert!(
         lines[1].ends_with(&format!(" 1100004 [{}...", "0,".repeat(30)[..59].to_owned())),
         "{list}"
