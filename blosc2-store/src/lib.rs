@@ -49,7 +49,7 @@
 //! - [`Io`](blosc2::ErrorKind::Io): the file cannot be written.
 //!
 //! # What changes survive
-//! The [guide of `blosc2`](blosc2::guide::files#what-changes-survive) has a
+//! The guide of `blosc2` (page `files`, section "What changes survive") has a
 //! table of the events that a change of a super-chunk survives: the death of the program, a power failure, a full disk.
 //! The guide's table has the columns *default*, *sync* and *durable*. Below, the name of a column means that the change
 //! survives the events in the same column of the guide's table. *default*: the program dies; a disk is full; a read or
