@@ -35,6 +35,9 @@ impl Layout {
     /// The lines of an array of this shape. A line contains a row of two axes, an item of one axis, or the fields of
     /// an item.
     pub(crate) fn new(shape: &[u64], dtype: &Dtype) -> Result<Self> {
+        if dtype.size() == 0 {
+            bail!("its dtype {dtype} has no bytes, a CSV file needs values");
+        }
         let has_names = dtype.fields().is_some();
         let mut values = Vec::new();
         add(dtype, "", 0, &mut values)?;
@@ -57,6 +60,10 @@ fn add(
     offset: usize,
     values: &mut Vec<(String, usize, Dtype)>,
 ) -> Result<()> {
+    if dtype.size() == 0 && (dtype.fields().is_some() || dtype.subarray().is_some()) {
+        // Any number of empty items has no value.
+        return Ok(());
+    }
     if let Some(fields) = dtype.fields() {
         for field in fields {
             let dot = if name.is_empty() { "" } else { "." };
@@ -96,7 +103,10 @@ impl<'a> CsvWriter<'a> {
             let bytes = item.get(*offset..*offset + dtype.size()).unwrap_or_default();
             let text = values::text(dtype, bytes);
             let text = text.unwrap_or_else(|| values::item(dtype, bytes, true));
-            out.write_all(quoted(text).as_bytes())?;
+            // Readers skip empty lines.
+            let is_line = layout.columns == 1 && layout.values.len() == 1;
+            let text = if text.is_empty() && is_line { "\"\"".to_owned() } else { quoted(text) };
+            out.write_all(text.as_bytes())?;
         }
         *column += 1;
         if *column == layout.columns {
@@ -128,5 +138,35 @@ fn quoted(text: String) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{CsvWriter, Layout};
+    use blosc2::Dtype;
+
+    fn lines(dtype: &str, shape: &[u64], bytes: &[u8]) -> String {
+        let layout = Layout::new(shape, &Dtype::parse(dtype).unwrap()).unwrap();
+        let mut out = Vec::new();
+        CsvWriter::new(&mut out, layout).unwrap().write_all(bytes).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn an_empty_text_alone_in_a_line_has_quotes() {
+        assert_eq!(lines("|S1", &[3], b"a\0b"), "a\n\"\"\nb\n");
+        assert_eq!(lines("|S1", &[1, 3], b"a\0b"), "a,,b\n");
+        assert_eq!(lines("[('t', '|S1')]", &[2], b"\0b"), "t\n\"\"\nb\n");
+    }
+
+    #[test]
+    fn any_number_of_empty_items_takes_no_time() {
+        let empty = "('c', [], (2147483647,))";
+        let dtype = format!("[('a', '|i1'), ('b', [{empty}], (2147483647,))]");
+        assert_eq!(lines(&dtype, &[2], &[7, 8]), "a\n7\n8\n");
+        assert!(Layout::new(&[1], &Dtype::parse("[]").unwrap()).is_err());
     }
 }

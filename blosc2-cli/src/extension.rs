@@ -7,9 +7,9 @@ use anyhow::Result;
 use crate::{UsageError, stdin};
 
 /// Extensions of formats that no command writes with the name of a Blosc2 file.
-const OTHERS: [&str; 22] = [
-    "arrow", "csv", "gif", "gz", "h5", "hdf5", "jpeg", "jpg", "json", "mat", "nc", "npy", "npz",
-    "parquet", "png", "svg", "tif", "tiff", "tsv", "txt", "zarr", "zst",
+const OTHERS: [&str; 19] = [
+    "arrow", "csv", "gif", "h5", "hdf5", "jpeg", "jpg", "json", "mat", "nc", "npy", "npz",
+    "parquet", "png", "svg", "tif", "tiff", "tsv", "zarr",
 ];
 
 /// The extension in lower case; `None` for stdout and names without an extension.

@@ -169,14 +169,7 @@ impl Source<'_> {
     pub(crate) fn object(&self) -> Result<Object> {
         let Some(key) = self.key else {
             return match self.is_store()? {
-                true => {
-                    let opened = match self.object {
-                        Some(object) => Object::open_source(Arc::clone(object)),
-                        None => Object::open(self.path),
-                    };
-                    let object = opened.map_err(|error| self.no_store(error))?;
-                    Ok(self.limits.apply_to_object(object))
-                }
+                true => self.tree()?.into_object().map_err(|error| self.no_store(error)),
                 false => Ok(self.limits.apply_to_object(Object::from_schunk(self.open()?)?)),
             };
         };

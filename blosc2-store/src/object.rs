@@ -230,8 +230,11 @@ impl TreeStore {
         self.get(key)?.into_ndarray()
     }
 
-    /// Returns the store as an object: a table if the store holds one.
-    pub(crate) fn into_object(self) -> Result<Object> {
+    /// Returns the store as an object, as [`Object::open`] does: a table if the store holds one.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn into_object(self) -> Result<Object> {
         if let Some(manifest) = self.embed.schunk().vlmeta().value("b2remote_manifest")? {
             return Ok(Object::Carrier(Carrier::of_remote_store(manifest)));
         }

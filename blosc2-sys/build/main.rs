@@ -119,7 +119,7 @@ fn link_installed() -> PathBuf {
 
 #[cfg(not(feature = "system"))]
 fn link_installed() -> PathBuf {
-    fail("BLOSC2_SYS_USE_PKG_CONFIG needs the feature `system` of blosc2-sys");
+    fail("BLOSC2_SYS_USE_PKG_CONFIG needs the feature `system` of cblosc2-sys");
 }
 
 fn out_dir() -> PathBuf {

@@ -310,6 +310,16 @@ fn selected_items_keep_the_limit_of_memory() {
         assert_eq!(select().count().unwrap(), 1 << 36);
     }
 
+    // Each item is a run, because the chunks are columns. The runs take more memory than the results.
+    let path = folder.path().join("columns.b2nd");
+    let builder = NDArray::builder().chunks([1 << 12, 1]).blocks([1 << 12, 1]).file(&path);
+    builder.zeros::<u8>([1 << 12, 64]).unwrap();
+    let columns = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 20)).unwrap();
+    let error = columns.lazy::<u8>().select(|_| true).items().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    let columns = NDArray::open(&path).unwrap();
+    assert_eq!(columns.lazy::<u8>().select(|_| true).items().unwrap(), [0; 64 << 12]);
+
     // The limit applies to the results of all pieces together, and not to the items that are read.
     let path = folder.path().join("a.b2nd");
     let items: Vec<u16> = (0..100 * 70).collect();

@@ -204,7 +204,7 @@ mod tests {
     use std::{fs, iter};
 
     /// The commands that compile no C code.
-    const WITHOUT_C: [&str; 3] = ["imports", "miri", "words"];
+    const WITHOUT_C: [&str; 4] = ["imports", "links", "miri", "words"];
 
     /// In a fresh clone, the C sources are missing.
     #[test]

@@ -10,11 +10,12 @@ use anyhow::{Context, Result, ensure};
 use crate::{run, vendor};
 
 /// Documents with lines that add crates to a package. The first one also contains a program.
-const DOCUMENTS: [&str; 4] = [
+const DOCUMENTS: [&str; 5] = [
     "README.md",
     "blosc2/guide/quick_start.md",
     "blosc2-object-store/README.md",
     "integrations/blosc2-zarrs/README.md",
+    "integrations/blosc2-hdf5/README.md",
 ];
 
 /// Runs the lines of each document. Compiles and runs the program of the first one.

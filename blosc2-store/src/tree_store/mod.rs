@@ -214,9 +214,7 @@ impl TreeStore {
     }
 
     /// Sets the limits for opening and reading entries; see [`OpenOptions::limits`] and [`OpenOptions::max_read`].
-    /// With `None`, `max_read` has its default.
-    ///
-    /// The columns of a table that [`get`](Self::get) returns have the default limits.
+    /// With `None`, `max_read` has its default. The columns of tables have the same limits.
     pub fn with_limits(mut self, limits: Limits, max_read: Option<u64>) -> Self {
         self.embed = self.embed.with_limits(limits, max_read);
         self

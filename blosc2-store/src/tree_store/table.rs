@@ -80,12 +80,13 @@ impl TreeStore {
     /// A copy of the handle for a table, which reads its parts from it.
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
-        let embed = match &place {
+        let mut embed = match &place {
             Place::Archive(archive) => EmbedStore::from_schunk(open_member(archive, INDEX)?)?,
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
                 open_embed(folder, false, false)?
             }
         };
+        embed.options = self.embed.options.clone();
         let mut copy = Self {
             path: self.path.clone(),
             place,

@@ -151,6 +151,13 @@ impl NDArrayView<'_> {
             let Some((low, high)) = positions.bounds() else { return Ok(None) };
             chunks.push(low / side..high / side + 1);
         }
+        // A list of indices can be in a few of many chunks.
+        let count = |ranges: &[Range<u64>]| {
+            ranges.iter().fold(1u64, |all, range| all.saturating_mul(range.end - range.start))
+        };
+        if count(&chunks) > count(ranges) {
+            return Ok(None);
+        }
         let mut place: Vec<u64> = chunks.iter().map(|range| range.start).collect();
         let number = position(&place, geometry.chunk_grid());
         while let Some(axis) = (0..place.len()).rev().find(|&at| place[at] + 1 < chunks[at].end) {

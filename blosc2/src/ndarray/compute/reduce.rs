@@ -311,9 +311,12 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         if span.has_several() && self.add_repeated(to, kept, &span.ranges)? {
             return Ok(());
         }
-        span.each_piece(&mut |piece| match self.add_repeated(to, kept, piece)? {
-            true => Ok(()),
-            false => self.add_piece(state, to, kept, piece),
+        span.each_piece(&mut |piece| {
+            let is_done = to.iter().all(|each| self.reducer.is_done(each));
+            if is_done || self.add_repeated(to, kept, piece)? {
+                return Ok(());
+            }
+            self.add_piece(state, to, kept, piece)
         })
     }
 

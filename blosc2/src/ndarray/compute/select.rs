@@ -24,7 +24,7 @@ const ALL: [bool; GROUP] = [true; GROUP];
 ///
 /// Each call of a method except [`mask`](Self::mask) evaluates the expression. The results of [`items`](Self::items),
 /// [`indices`](Self::indices) and [`coords`](Self::coords) have the same limit of memory as
-/// [`LazyExpr::read`]: [`ErrorKind::TooLarge`].
+/// [`LazyExpr::read`]: [`ErrorKind::TooLarge`]. The list of the runs of consecutive results has the same limit.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -134,6 +134,12 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             context.allowed_len::<R>(&[count])?;
             reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX), DOING)
         };
+        let runs = AtomicU64::new(0);
+        // A run can be as short as one result, and takes more memory than some results.
+        let admit_runs = |more: usize| {
+            let count = runs.fetch_add(more as u64, Ordering::Relaxed).saturating_add(more as u64);
+            context.allowed_len::<Run>(&[count]).map(drop)
+        };
         let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(span) = spans.get(number as u64) else { return Ok(found) };
@@ -144,6 +150,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                 if context.call(SELECT, || Ok((self.predicate)(item)))? {
                     let len = ranges.iter().map(|range| range.end - range.start).product();
                     admit(found, len)?;
+                    let mut rows = 0;
+                    each_row(ranges, &shape, &mut |_, _| rows += 1);
+                    admit_runs(rows)?;
                     let mut added = Ok(());
                     each_row(ranges, &shape, &mut |start, len| {
                         let before = found.results.len();
@@ -170,7 +179,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                     let items = source.tile(&context, state, tile)?;
                     self.choose(&context, items, chosen)?;
                     admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
-                    add_chosen((items, chosen), (tile, &shape), &mut found, &result)
+                    let before = found.runs.len();
+                    add_chosen((items, chosen), (tile, &shape), &mut found, &result)?;
+                    admit_runs(found.runs.len() - before)
                 })
             })?;
             Ok(found)
@@ -302,12 +313,14 @@ impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
     }
 }
 
+/// A run of items: the index of its first item in C order, and the range of its results.
+type Run = (u64, Range<usize>);
+
 /// Results that are not yet in C order.
 struct Slab<R> {
     /// The first index on the first axis.
     first: u64,
-    /// For each run of items: the index of its first item in C order, and the range of its results.
-    runs: Vec<(u64, Range<usize>)>,
+    runs: Vec<Run>,
     results: Vec<R>,
 }
 
