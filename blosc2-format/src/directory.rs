@@ -93,7 +93,7 @@ pub trait Folder: Debug + Send + Sync {
     /// Returns the version of a file: a text that differs for each content that the file has had, such as an entity tag.
     /// The default implementation returns `None`: the backend does not know the version.
     ///
-    /// A writer can store another chunk in the file of a removed chunk. To detect this, readers of arrays and
+    /// A writer can store another chunk in the file of a removed chunk. To detect this, readers of frames, arrays and
     /// super-chunks compare the version of the index file with that of the index that they have read, after they have
     /// opened a chunk file. Without versions, they can return the items of another chunk if another program changes the
     /// frame.
@@ -203,15 +203,18 @@ impl Folder for Disk {
     }
 }
 
-/// Returns the [version](Folder::version) of a file in the file system: its identity, length and times.
+/// Returns the [version](Folder::version) of a file in the file system: its identity, its length and the time of its
+/// last modification.
 ///
 /// A change that keeps all of them is not detected: one within the resolution of the times of the file system, usually
-/// some milliseconds, that overwrites the file in place.
+/// some milliseconds, that overwrites the file in place. A change of the permissions or links of the file keeps its
+/// version, because its content is the same.
 pub fn file_version(metadata: &fs::Metadata) -> String {
     #[cfg(unix)]
     let identity = {
         use std::os::unix::fs::MetadataExt;
-        (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+        // Not `ctime`, which also changes with the permissions and links.
+        (metadata.dev(), metadata.ino())
     };
     #[cfg(not(unix))]
     let identity = metadata.created().ok();

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blosc2::storage::{Folder, FolderMut, ReadAt};
 use blosc2::{CParams, Check, ErrorKind, NDArray, OpenOptions, SChunk, SaveOptions};
-use blosc2_format::Options;
 use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
+use blosc2_format::frame::Frame;
+use blosc2_format::{Error, Limits, Options};
 
 use super::common::Rng;
 use super::{CHUNK, Place, assert_holds, filled, folder, kind, model, numbers};
@@ -437,6 +439,7 @@ fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
         let path = path.with_file_name(format!("{change}"));
         drop(filled(Place::Directory, &path, &CParams::default(), &model(3)));
         let mut reader = SChunk::open(&path).unwrap();
+        let mut frame = Frame::open_directory(Disk(path.clone()), &Limits::default()).unwrap();
         let mut writer = options().write(true).open_folder(Folded::new(&path)).unwrap();
         match change {
             // The number of the removed chunk is the lowest free one.
@@ -462,10 +465,158 @@ fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
                 }
             }
         }
+        // The reader of `blosc2-format`.
+        let mut data = Vec::new();
+        let mut opened = Frame::open_directory(Disk(path.clone()), &Limits::default()).unwrap();
+        for index in 0..3 {
+            match frame.decode_chunk(index, &mut data) {
+                Err(Error::Io(error)) => {
+                    assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");
+                    assert!(error.to_string().contains("open it again"), "{error}");
+                }
+                other => panic!("chunk {index} after change {change}: {other:?}"),
+            }
+        }
+        for index in 0..writer.nchunks() {
+            opened.decode_chunk(index as u64, &mut data).unwrap();
+            let expected = writer.decompress_chunk::<i32>(index).unwrap();
+            assert_eq!(
+                data,
+                expected.iter().flat_map(|item| item.to_ne_bytes()).collect::<Vec<u8>>()
+            );
+        }
         assert!(reader.refresh().unwrap());
         for index in 0..writer.nchunks() {
             let expected = writer.decompress_chunk::<i32>(index).unwrap();
             assert_eq!(reader.decompress_chunk::<i32>(index).unwrap(), expected);
         }
     }
+}
+
+/// Shared objects with versions, whose requests can fail.
+#[derive(Debug, Clone, Default)]
+struct Versioned {
+    objects: Objects,
+    is_down: Arc<AtomicBool>,
+}
+
+impl Folder for Versioned {
+    type File = Vec<u8>;
+
+    fn open(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.objects.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.objects.names()
+    }
+
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(io::Error::other("out of reach"));
+        }
+        self.objects.files().open(name).map(|content| Some(format!("{content:?}")))
+    }
+}
+
+impl FolderMut for Versioned {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        self.objects.put(name, content, durable)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.objects.remove(name)
+    }
+}
+
+#[test]
+fn a_failed_request_of_a_version_does_not_end_the_detection_of_changes() {
+    let folder = Versioned::default();
+    let set_down = |is_down| folder.is_down.store(is_down, Ordering::Relaxed);
+    let mut schunk = options().create(true).open_folder(folder.clone()).unwrap();
+    schunk.append(&numbers(0)).unwrap();
+    let frame = Frame::open_directory(folder.clone(), &Limits::default()).unwrap();
+    set_down(true);
+    assert_eq!(kind(options().open_folder(folder.clone())), ErrorKind::Io);
+    let opened = Frame::open_directory(folder.clone(), &Limits::default());
+    assert!(matches!(opened, Err(Error::Io(_))));
+    assert!(matches!(frame.chunk(0), Err(Error::Io(_))));
+    assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Io);
+    // The change is stored, but the handle does not know which version it has.
+    assert_eq!(schunk.append(&numbers(1)).unwrap(), 2);
+    set_down(false);
+    assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Busy);
+    schunk.refresh().unwrap();
+    assert_holds(&schunk, &model(2), "refreshed");
+    // The detection is still on.
+    let mut other = options().write(true).open_folder(folder.clone()).unwrap();
+    other.update(0, &numbers(5)).unwrap();
+    assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Busy);
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_and_links_of_the_index_are_no_change() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, path) = folder();
+    drop(filled(Place::Directory, &path, &CParams::default(), &model(1)));
+    let reader = SChunk::open(&path).unwrap();
+    fs::set_permissions(path.join(INDEX), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(path.join(INDEX), path.with_file_name("backup")).unwrap();
+    assert_holds(&reader, &model(1), "with a link");
+}
+
+/// A file that states a size that no index has. Zeros follow its content.
+#[derive(Debug)]
+struct Endless(Vec<u8>);
+
+impl ReadAt for Endless {
+    fn size(&self) -> io::Result<u64> {
+        Ok(1 << 50)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let content = usize::try_from(offset).ok().and_then(|start| self.0.get(start..));
+        let content = content.unwrap_or_default();
+        let len = content.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&content[..len]);
+        buffer[len..].fill(0);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct EndlessFolder(Memory);
+
+impl Folder for EndlessFolder {
+    type File = Endless;
+
+    fn open(&self, name: &str) -> io::Result<Endless> {
+        self.0.open(name).map(Endless)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+}
+
+impl FolderMut for EndlessFolder {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        self.0.put(name, content, durable)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+}
+
+#[test]
+fn an_index_of_an_impossible_size_is_refused() {
+    let objects = Objects::default();
+    let mut schunk = options().create(true).open_folder(objects.clone()).unwrap();
+    schunk.append(&numbers(0)).unwrap();
+    let opened = OpenOptions::new().open_folder(EndlessFolder(objects.files()));
+    let error = opened.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    assert!(error.to_string().contains("8589934592"), "{error}");
 }

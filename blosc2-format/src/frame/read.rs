@@ -1,6 +1,6 @@
 //! The reader of a frame: metalayers when it is opened, chunks on demand.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use super::metalayer::Metalayer;
 use super::offset::Offset;
@@ -34,6 +34,8 @@ pub struct Frame<R> {
     source: R,
     /// The directory, if the chunks are separate files.
     folder: Option<Box<dyn Folder<File = R>>>,
+    /// The version of the index file when it was read, if the directory has versions.
+    version: Option<String>,
     outline: Outline,
     limits: Limits,
     decoder: Decoder,
@@ -64,13 +66,16 @@ impl<R: ReadAt> Frame<R> {
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
         let outline = Outline::read(&source, Layout::Contiguous, limits)?;
         outline.verify_metadata()?;
-        Ok(Self::new(source, None, outline, limits))
+        Ok(Self::new(source, None, None, outline, limits))
     }
 
     /// Opens the frame in a directory.
     ///
+    /// If the directory has [versions](Folder::version), reads of chunks fail after another writer
+    /// has changed the frame: the files may contain other chunks.
+    ///
     /// # Errors
-    /// - [`Error::Io`]: the index file is missing, or reading it fails;
+    /// - [`Error::Io`]: the index file is missing, or reading it or its version fails;
     /// - [`Error::Format`]: the index file violates a rule; the first violation is returned;
     /// - [`Error::Limit`]: the index file exceeds `limits`;
     /// - [`Error::Unsupported`]: decoding the index needs a codec or a filter that is not
@@ -79,20 +84,23 @@ impl<R: ReadAt> Frame<R> {
     where
         F: Folder<File = R> + 'static,
     {
+        // If the index changes after this, reads of chunks fail.
+        let version = folder.version(directory::INDEX)?;
         let source = folder.open(directory::INDEX)?;
         let outline = Outline::read(&source, Layout::Directory, limits)?;
         outline.verify_metadata()?;
-        Ok(Self::new(source, Some(Box::new(folder)), outline, limits))
+        Ok(Self::new(source, Some(Box::new(folder)), version, outline, limits))
     }
 
     fn new(
         source: R,
         folder: Option<Box<dyn Folder<File = R>>>,
+        version: Option<String>,
         outline: Outline,
         limits: &Limits,
     ) -> Self {
         let decoder = Decoder::default();
-        Self { source, folder, outline, limits: *limits, decoder, stored: Vec::new() }
+        Self { source, folder, version, outline, limits: *limits, decoder, stored: Vec::new() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -204,6 +212,8 @@ impl<R: ReadAt> Frame<R> {
     ///     missing;
     ///   - the chunk differs from its [checksum](super::checksum);
     /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Io`] with the kind [`ErrorKind::ResourceBusy`]: another writer has changed the
+    ///   directory since it was opened;
     /// - [`Error::Io`]: reading fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
         let mut chunk = Vec::new();
@@ -301,7 +311,16 @@ impl<R: ReadAt> Frame<R> {
             return then(&self.source, header, at);
         };
         let name = directory::chunk_name(place);
-        let file = folder.open(&name).map_err(|error| match error.kind() {
+        let opened = folder.open(&name);
+        // A writer that reuses the number of a removed chunk has stored another index before.
+        if self.version.is_some() && folder.version(directory::INDEX)? != self.version {
+            let detail = format!(
+                "read chunk {number} from `{name}`: another writer has changed the directory since \
+                 it was opened: open it again"
+            );
+            return Err(io::Error::new(ErrorKind::ResourceBusy, detail).into());
+        }
+        let file = opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 FormatError::of(&directory::MISSING, 0, format_args!("{name}"), "no such file")
                     .into()

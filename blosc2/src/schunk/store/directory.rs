@@ -16,7 +16,7 @@ use super::{
     outdated, read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The files of a directory, in the file system or in a custom directory.
 pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
@@ -47,10 +47,25 @@ impl<F: FolderMut<File: Send + Sync + 'static> + 'static> Files for Guarded<F> {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+/// The largest index file of a custom directory that is hashed, in bytes. A custom directory can state any size.
+const MAX_INDEX: u64 = 8 << 30;
+
+/// Hashes the first `len` bytes in parts, so that little memory is necessary.
+fn hash(source: &(impl ReadAt + ?Sized), len: u64) -> io::Result<u64> {
+    const PART: u64 = 8 << 20;
+    let (mut hasher, mut at) = (DefaultHasher::new(), 0);
+    while at < len {
+        let part = PART.min(len - at);
+        hasher.write(&source.read_vec_at(at, part)?);
+        at += part;
+    }
+    Ok(hasher.finish())
+}
+
+/// The error of a read after a change whose version could not be requested.
+fn unversioned() -> Error {
+    let detail = "the version of the index file could not be read after the last change: call `refresh` to read it again";
+    Error::new(ErrorKind::Busy, super::READ, detail)
 }
 
 /// A frame in a directory.
@@ -62,15 +77,23 @@ pub(crate) struct Directory<F> {
     index: Option<Stamped>,
     /// The fingerprint of the index file that was last read or written.
     known: Option<u64>,
-    /// The version of the index file that was last read or written, if the directory has versions.
-    version: Option<String>,
+    /// The version of the index file that was last read or written; `Some(None)` if the directory has no versions.
+    /// `None` if the request after a write has failed: reads of chunks fail until the index is read again.
+    version: Option<Option<String>>,
     /// The start of the last check of the version that has succeeded.
     checked: Mutex<Option<Instant>>,
 }
 
 impl<F: Files> Directory<F> {
     pub(crate) fn new(files: F, safety: Safety) -> Self {
-        Self { files, safety, index: None, known: None, version: None, checked: Mutex::default() }
+        Self {
+            files,
+            safety,
+            index: None,
+            known: None,
+            version: Some(None),
+            checked: Mutex::default(),
+        }
     }
 
     fn put(&mut self, name: &str, content: &[u8], doing: &str) -> Result<()> {
@@ -101,7 +124,8 @@ impl<F: Files> Directory<F> {
     /// Checks that the chunk files that are open contain the chunks of the index that was read. A writer that reuses the
     /// number of a removed chunk has stored another index before.
     fn check_version(&self) -> io::Result<()> {
-        if self.version.is_none() {
+        let Some(version) = &self.version else { return Err(unversioned().into()) };
+        if version.is_none() {
             return Ok(());
         }
         let called = Instant::now();
@@ -111,17 +135,19 @@ impl<F: Files> Directory<F> {
             return Ok(());
         }
         let start = Instant::now();
-        if self.files.version(INDEX)? != self.version {
+        if self.files.version(INDEX)? != *version {
             return Err(outdated(super::READ).into());
         }
         *checked = Some(start);
         Ok(())
     }
 
-    /// Records the version of the index file. Only its comparison is necessary: a failure is not one of the caller.
-    fn record_version(&mut self) {
-        self.version = self.files.version(INDEX).ok().flatten();
+    /// Records the version of the index file.
+    fn record_version(&mut self) -> io::Result<()> {
+        self.version = None;
         *self.checked.get_mut() = None;
+        self.version = Some(self.files.version(INDEX)?);
+        Ok(())
     }
 
     /// Returns the fingerprint of an index file; `None` if it has no header. In a custom directory, which no claim
@@ -133,7 +159,12 @@ impl<F: Files> Directory<F> {
             return Ok(None);
         }
         let len = if self.files.path().is_some() { Stamp::LEN as u64 } else { size };
-        index.read_vec_at(0, len).map(|bytes| Some(hash(&bytes)))
+        if len > MAX_INDEX {
+            let detail =
+                format!("expected an index file of at most {MAX_INDEX} bytes, found {len} bytes");
+            return Err(Error::new(ErrorKind::InvalidData, super::READ, detail).into());
+        }
+        hash(index, len).map(Some)
     }
 }
 
@@ -158,7 +189,7 @@ impl<F: Files> Store for Directory<F> {
         doing: &str,
     ) -> Result<Option<Outline>> {
         // If the file changes after this, reads of chunks fail until it is read again.
-        self.record_version();
+        self.record_version().map_err(|error| Error::of_io(doing, error))?;
         let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
         let mut index = Stamped::new(F::storage(index));
         index.stamp = Stamp::of(&*index.storage, doing)?;
@@ -243,7 +274,8 @@ impl<F: Files> Store for Directory<F> {
             }
         }
         self.known = known;
-        self.record_version();
+        // The change is already stored. After a failure, reads fail until the frame is read again.
+        let _ = self.record_version();
         Ok(())
     }
 
