@@ -78,7 +78,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use blosc2_format::file::{Kind, recognise_path};
-use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser};
+use clap::builder::{PathBufValueParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind as ClapKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -167,7 +167,11 @@ fn hiding_secrets(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|argument| {
         let parser = argument.get_value_parser().type_id();
         match parser == ValueParser::path_buf().type_id() {
-            true => argument.value_parser(OsStringValueParser::new().map(remote::hide)),
+            true => {
+                // It refuses an empty path.
+                let parser = PathBufValueParser::new();
+                argument.value_parser(parser.map(|path| remote::hide(path.into_os_string())))
+            }
             false => argument,
         }
     });

@@ -84,8 +84,17 @@ impl Folder for RemoteFolder {
             return Ok(Some(e_tag));
         }
         const PART: u64 = 8 << 20;
+        const LIMIT: u64 = 8 << 30;
         let file = self.open(name)?;
         let size = file.size()?;
+        if size > LIMIT {
+            // A server can state any size.
+            let detail = format!(
+                "cannot hash the object `{}`: it has {size} bytes, expected at most {LIMIT}",
+                self.path(name)
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, detail));
+        }
         let (mut hasher, mut at) = (DefaultHasher::new(), 0);
         while at < size {
             let len = PART.min(size - at);

@@ -141,6 +141,11 @@ impl Service {
                 Ok(response)
             }
             StatusCode::OK => self.download(response, range, host).await,
+            StatusCode::RANGE_NOT_SATISFIABLE if range.start > 0 => {
+                // The object was longer when it was opened.
+                *response.status_mut() = StatusCode::PRECONDITION_FAILED;
+                Ok(response)
+            }
             _ => Ok(response),
         }
     }

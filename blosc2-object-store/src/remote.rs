@@ -81,7 +81,8 @@ impl Remote {
     /// a query, the protocol of that service is used.
     ///
     /// An `http://` or `https://` URL can have a query, such as the signature of a presigned URL, and a user name with a
-    /// password. They are sent with each request, and do not appear in messages.
+    /// password. They are sent with each request, and do not appear in messages. If the server redirects a request, the
+    /// next server gets the URL without the user name and the password, but with the query, in the header `Referer`.
     ///
     /// `options` are the options of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
     /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or

@@ -103,15 +103,33 @@ pub(crate) fn parse(
 /// assert_eq!(blosc2_object_store::without_secrets(url), "https://...@host/a.b2nd?...");
 /// ```
 pub fn without_secrets(url: &str) -> String {
+    // As the parser of URLs does.
+    let url = url.trim_matches(|each: char| each <= ' ').replace(['\t', '\n', '\r'], "");
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let (mut shown, rest) = (url[..end].to_owned(), &url[end..]);
-    let start = shown.find("//").map_or(0, |at| at + 2);
-    let host = shown[start..].find(['/', '\\']).map_or(shown.len(), |at| start + at);
-    if let Some(user) = shown[start..host].rfind('@')
-        && (shown.starts_with("http") || shown[start..start + user].contains(':'))
-    {
+    let scheme = url.split(':').next().unwrap_or_default();
+    if ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) && scheme != url {
+        // A password can contain `/`, `?` and `#`, although they have to be escaped: it ends at the last `@`.
+        let is_slash = |each: char| matches!(each, '/' | '\\');
+        let after = url[scheme.len() + 1..].trim_start_matches(is_slash);
+        let start = url.len() - after.len();
+        let host = after.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+        if rest.contains('@') && (host.contains([':', '@']) || !host.contains('.')) {
+            // The end of a password and a query look the same.
+            return format!("{}...", &url[..start]);
+        }
+        if let Some(user) = shown.get(start..).and_then(|after| after.rfind('@')) {
+            shown.replace_range(start..start + user, "...");
+        }
+    } else {
+        let start = shown.find("//").map_or(0, |at| at + 2);
+        let host = shown[start..].find(['/', '\\']).map_or(shown.len(), |at| start + at);
         // In `abfs://container@account`, the container is not a secret.
-        shown.replace_range(start..start + user, "...");
+        if let Some(user) = shown[start..host].rfind('@')
+            && shown[start..start + user].contains(':')
+        {
+            shown.replace_range(start..start + user, "...");
+        }
     }
     match rest.get(..1) {
         Some(mark) if rest.len() > 1 => shown + mark + "...",
@@ -167,7 +185,9 @@ impl Place {
             let pair = [&part(name)[..], b":", &part(password.unwrap_or_default())].concat();
             let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
             // Base64 is valid in a header.
-            HeaderValue::try_from(value).ok()
+            let mut value = HeaderValue::try_from(value).ok()?;
+            value.set_sensitive(true);
+            Some(value)
         });
         let query = self.given.query().map(str::to_owned);
         Site { object, query, authorization: authorization.flatten() }
