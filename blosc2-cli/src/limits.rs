@@ -51,10 +51,9 @@ impl LimitOptions {
         store.with_limits(self.limits(), self.max_read())
     }
 
-    /// Applies the limits to the entries of an object that is a store.
+    /// Applies the limits to the entries of an object in a frame, if it is a store.
     pub(crate) fn apply_to_object(self, object: Object) -> Object {
         match object {
-            Object::TreeStore(store) => Object::TreeStore(self.apply_to(store)),
             Object::EmbedStore(store) => Object::EmbedStore(self.apply_to_embedded(store)),
             object => object,
         }

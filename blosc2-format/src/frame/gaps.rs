@@ -315,15 +315,21 @@ mod tests {
         Encoder::new(params).unwrap().encode(&Rng(seed).bytes(len)).unwrap()
     }
 
-    /// A reader compares the header of the frame to notice that a gap was used.
-    #[test]
-    fn a_frame_that_uses_a_gap_has_another_length_than_before() {
+    /// Returns the outline of a stored frame of four chunks, and the sizes of a chunk.
+    fn four_chunks() -> (Outline, Sizes) {
         let mut outline = Outline::new(Params::default(), Layout::Contiguous);
         let sizes = Sizes { nbytes: 800, cbytes: 832 };
         for number in 0..4 {
             outline.insert(number, chunk(800, number)).unwrap();
         }
         outline.committed();
+        (outline, sizes)
+    }
+
+    /// A reader compares the header of the frame to notice that a gap was used.
+    #[test]
+    fn a_frame_that_uses_a_gap_has_another_length_than_before() {
+        let (mut outline, sizes) = four_chunks();
         let mut seen = std::collections::HashSet::new();
         for number in 0..2500 {
             // The bytes of one chunk become a gap, which the next change uses for another one.
@@ -350,12 +356,7 @@ mod tests {
     /// Returns the outline of a stored frame of four chunks, whose second chunk was replaced by zeros, and
     /// the sizes of a chunk. A change has then stored the third chunk in the gap.
     fn with_used_gap() -> (Outline, Sizes) {
-        let mut outline = Outline::new(Params::default(), Layout::Contiguous);
-        let sizes = Sizes { nbytes: 800, cbytes: 832 };
-        for number in 0..4 {
-            outline.insert(number, chunk(800, number)).unwrap();
-        }
-        outline.committed();
+        let (mut outline, sizes) = four_chunks();
         let zeros = special(&Params::default(), Special::Zeros, 800, &[]).unwrap();
         outline.replace(1, sizes, zeros, true).unwrap();
         outline.seal();
@@ -367,12 +368,7 @@ mod tests {
 
     #[test]
     fn gaps_that_the_stored_frame_needs_are_used_after_the_commit() {
-        let mut outline = Outline::new(Params::default(), Layout::Contiguous);
-        let sizes = Sizes { nbytes: 800, cbytes: 832 };
-        for number in 0..4 {
-            outline.insert(number, chunk(800, number)).unwrap();
-        }
-        outline.committed();
+        let (mut outline, sizes) = four_chunks();
         outline.remove(1, sizes).unwrap();
         let insert =
             |outline: &mut Outline, seed| outline.insert(3, chunk(800, seed)).unwrap()[0].0;
