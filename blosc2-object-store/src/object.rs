@@ -29,8 +29,9 @@ const LEAST_REQUEST: u64 = 1 << 20;
 /// Opening an object takes one request, or two requests if the object has more than 64 KiB. Reads request only bytes
 /// that are not in the [cache](Remote::cache).
 ///
-/// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`], so that the data
-/// of two versions is not mixed. The server determines which changes are detected:
+/// If the object changes after it was opened, reads that need a request fail with
+/// [`ErrorKind::Busy`](blosc2::ErrorKind::Busy), so that the data of two versions is not mixed. The server determines
+/// which changes are detected:
 ///
 /// | the server sends | detected changes |
 /// |---|---|
