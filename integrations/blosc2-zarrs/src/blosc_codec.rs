@@ -118,6 +118,12 @@ impl BloscCodec {
         Self::new(params)
     }
 
+    /// Returns whether the size of an item decides on the shuffle.
+    pub(crate) fn is_auto(fields: &Configuration) -> Result<bool, PluginCreateError> {
+        let shuffle = Fields { codec: "blosc", fields }.choice(&["shuffle"], &SHUFFLES)?;
+        Ok(matches!(shuffle, Some(Shuffle::Auto)))
+    }
+
     fn to_configuration(&self, version: ZarrVersion) -> Configuration {
         let params = &self.params;
         let shuffle = match params.filters[..] {
@@ -185,13 +191,16 @@ enum Shuffle {
     Auto,
 }
 
+/// The code of [`Shuffle::Auto`].
+pub(crate) const AUTO: i64 = -1;
+
 /// The names of the shuffles in Zarr V3, and their codes in Zarr V2. The other names are those of drafts of Zarr V3 and
 /// of numcodecs.
 const SHUFFLES: [(&str, i64, Shuffle); 7] = [
     ("noshuffle", 0, Shuffle::None),
     ("shuffle", 1, Shuffle::Bytes),
     ("bitshuffle", 2, Shuffle::Bits),
-    ("autoshuffle", -1, Shuffle::Auto),
+    ("autoshuffle", AUTO, Shuffle::Auto),
     ("none", 0, Shuffle::None),
     ("byte", 1, Shuffle::Bytes),
     ("bit", 2, Shuffle::Bits),

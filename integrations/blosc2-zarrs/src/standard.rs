@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blosc2::Dtype;
 use serde_json::{Map, Value};
 use zarrs::array::codec::api::{CodecTraitsV2, CodecTraitsV3};
 use zarrs::array::{ArrayMetadata, DataType};
@@ -9,7 +10,7 @@ use zarrs::metadata::v2::MetadataV2;
 use zarrs::metadata::v3::MetadataV3;
 use zarrs::plugin::{ExtensionAliasesV2, ExtensionAliasesV3, PluginCreateError};
 
-use crate::blosc_codec::NUMCODECS;
+use crate::blosc_codec::{AUTO, NUMCODECS};
 use crate::fields::Fields;
 use crate::{Blosc2Codec, BloscCodec};
 
@@ -25,6 +26,11 @@ use crate::{Blosc2Codec, BloscCodec};
 ///
 /// In Zarr V3, a missing typesize becomes the size of an item of the array. In Zarr V2, where the typesize is optional
 /// and older versions of numcodecs do not know it, a missing typesize remains missing.
+///
+/// The shuffle -1 (`autoshuffle`) of the codec `blosc` becomes the shuffle that numcodecs uses: `bitshuffle` for items of
+/// 1 byte, and `shuffle` for larger items. The size of an item is the typesize, or the size of an item of the array. If
+/// both are unknown, the shuffle remains -1 in Zarr V2, and is an error in Zarr V3, which has no such shuffle. In Zarr
+/// V2, the size is unknown for variable-length items and after a filter, which can change the size.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,12 +54,17 @@ use crate::{Blosc2Codec, BloscCodec};
 /// ```
 ///
 /// # Errors
-/// - [`PluginCreateError::Other`]: a field has a value that is not supported. The metadata are unchanged.
+/// - [`PluginCreateError::Other`]: a field has a value that is not supported, or the shuffle depends on an unknown size.
+///   The metadata are unchanged.
 pub fn standardize(metadata: &mut ArrayMetadata) -> Result<(), PluginCreateError> {
     match metadata {
         ArrayMetadata::V2(array) => {
             let (mut filters, mut compressor) = (array.filters.clone(), array.compressor.clone());
-            filters.iter_mut().flatten().chain(&mut compressor).try_for_each(standardize_v2)?;
+            let mut item = item_of_v2(&serde_json::to_value(&array.dtype).map_err(Arc::new)?);
+            for codec in filters.iter_mut().flatten().chain(&mut compressor) {
+                // Only the first codec encodes items of the array.
+                standardize_v2(codec, item.take())?;
+            }
             (array.filters, array.compressor) = (filters, compressor);
         }
         ArrayMetadata::V3(array) => {
@@ -67,25 +78,59 @@ pub fn standardize(metadata: &mut ArrayMetadata) -> Result<(), PluginCreateError
     Ok(())
 }
 
-fn standardize_v2(metadata: &mut MetadataV2) -> Result<(), PluginCreateError> {
-    let id = metadata.id();
-    let codec = if BloscCodec::matches_name_v2(id) {
-        <BloscCodec as CodecTraitsV2>::create(metadata)?
-    } else if Blosc2Codec::matches_name_v2(id) {
-        <Blosc2Codec as CodecTraitsV2>::create(metadata)?
-    } else {
+/// Returns the size of an item of a data type of Zarr V2; `None` if it is unknown or variable.
+fn item_of_v2(dtype: &Value) -> Option<usize> {
+    match dtype {
+        Value::String(text) => {
+            let dtype = Dtype::parse(text).ok().filter(|dtype| !dtype.has_pointers())?;
+            Some(dtype.size())
+        }
+        // A structured data type: the name, the data type and optionally the shape of each field.
+        Value::Array(fields) => fields.iter().try_fold(0usize, |sum, field| {
+            let sides = field.get(2).and_then(Value::as_array).into_iter().flatten();
+            let len = sides.map(|side| usize::try_from(side.as_u64()?).ok());
+            let len = len.chain([item_of_v2(field.get(1)?)]);
+            let size = len.reduce(|a, b| a?.checked_mul(b?))??;
+            sum.checked_add(size)
+        }),
+        _ => None,
+    }
+}
+
+fn standardize_v2(metadata: &mut MetadataV2, item: Option<usize>) -> Result<(), PluginCreateError> {
+    let id = metadata.id().to_owned();
+    let is_blosc = BloscCodec::matches_name_v2(&id);
+    if !is_blosc && !Blosc2Codec::matches_name_v2(&id) {
         return Ok(());
+    }
+    let mut found = metadata.clone();
+    let stated = typesize(metadata.configuration())?;
+    let is_auto = is_blosc && BloscCodec::is_auto(metadata.configuration())?;
+    if is_auto && let (None, Some(item)) = (stated, item) {
+        let mut fields: Map<String, Value> = found.configuration().clone().into();
+        fields.insert("typesize".into(), item.into());
+        found = with_fields(&id, fields)?;
+    }
+    let codec = match is_blosc {
+        true => <BloscCodec as CodecTraitsV2>::create(&found)?,
+        false => <Blosc2Codec as CodecTraitsV2>::create(&found)?,
     };
-    let has_typesize = typesize(metadata.configuration())?.is_some();
     if let Some(fields) = codec.configuration_v2(&Default::default()) {
         let mut fields: Map<String, Value> = fields.into();
-        fields.insert("id".into(), id.into());
-        if !has_typesize {
+        if stated.is_none() {
             fields.remove("typesize");
         }
-        *metadata = serde_json::from_value(fields.into()).map_err(Arc::new)?;
+        if is_auto && stated.or(item).is_none() {
+            fields.insert("shuffle".into(), AUTO.into());
+        }
+        *metadata = with_fields(&id, fields)?;
     }
     Ok(())
+}
+
+fn with_fields(id: &str, mut fields: Map<String, Value>) -> Result<MetadataV2, PluginCreateError> {
+    fields.insert("id".into(), id.into());
+    Ok(serde_json::from_value(fields.into()).map_err(Arc::new)?)
 }
 
 fn standardize_v3(metadata: &mut MetadataV3, item: Option<usize>) -> Result<(), PluginCreateError> {
@@ -94,8 +139,17 @@ fn standardize_v3(metadata: &mut MetadataV3, item: Option<usize>) -> Result<(), 
         metadata.configuration().cloned().unwrap_or_default().into();
     let is_blosc = BloscCodec::matches_name_v3(&name);
     if is_blosc || Blosc2Codec::matches_name_v3(&name) {
-        if let (None, Some(item)) = (typesize(&fields)?, item) {
-            fields.insert("typesize".into(), item.into());
+        match (typesize(&fields)?, item) {
+            (Some(_), _) => {}
+            (None, Some(item)) => drop(fields.insert("typesize".into(), item.into())),
+            // The codec of numcodecs encodes bytes.
+            (None, None) => {
+                if name != NUMCODECS && is_blosc && BloscCodec::is_auto(&fields.clone().into())? {
+                    let detail = "codec blosc: its shuffle autoshuffle (-1) depends on the size of an item: expected a \
+                                  typesize or items of a fixed size, found neither";
+                    return Err(detail.to_owned().into());
+                }
+            }
         }
         let found = MetadataV3::new_with_configuration(name.clone(), fields.clone());
         let codec = match is_blosc {

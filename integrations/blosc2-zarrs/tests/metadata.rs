@@ -243,9 +243,6 @@ fn metadata_of_other_writers() {
                 let typesize = found.get("typesize").and_then(Value::as_f64).unwrap_or(0.0);
                 if typesize <= 0.0 {
                     wanted.as_object_mut().unwrap().remove("typesize");
-                    if ["-1", "\"autoshuffle\""].contains(&&*found["shuffle"].to_string()) {
-                        wanted["shuffle"] = json!(2);
-                    }
                 }
             }
             assert_eq!(configuration_in(&standardized), wanted, "{found}");
@@ -271,6 +268,80 @@ fn metadata_of_other_writers() {
             }
         }
     }
+}
+
+/// The rule of numcodecs: bitshuffle for items of 1 byte, else shuffle. In Zarr V2, the items are those of the array.
+#[test]
+fn the_size_of_an_item_decides_on_autoshuffle() {
+    blosc2_zarrs::register();
+    let standardized = |dtype: Value, filters: Value, compressor: Value| {
+        let metadata = json!({
+            "zarr_format": 2, "shape": [1000], "chunks": [600], "dtype": dtype, "fill_value": 0,
+            "order": "C", "filters": filters, "compressor": compressor
+        });
+        let mut metadata: ArrayMetadata = serde_json::from_value(metadata).unwrap();
+        blosc2_zarrs::standardize(&mut metadata).unwrap();
+        let once = metadata.clone();
+        blosc2_zarrs::standardize(&mut metadata).unwrap();
+        assert_eq!(metadata, once);
+        serde_json::to_value(metadata).unwrap()
+    };
+    let blosc = |shuffle: Value| json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": shuffle, "blocksize": 0});
+    let (bytes, bits, auto) = (1, 2, -1);
+    for (dtype, expected) in [
+        (json!("|u1"), bits),
+        (json!("|b1"), bits),
+        (json!("|S1"), bits),
+        (json!("|V1"), bits),
+        (json!("<i2"), bytes),
+        (json!(">f8"), bytes),
+        (json!("<U1"), bytes),
+        (json!("|S7"), bytes),
+        (json!("<M8[ns]"), bytes),
+        (json!([["a", "|u1", null]]), bits),
+        (json!([["a", "|u1", null], ["b", "|u1", null]]), bytes),
+        (json!([["a", "|u1", [2, 3]]]), bytes),
+        // Its size is unknown.
+        (json!("|O"), auto),
+        (json!([["a", "|O", null]]), auto),
+        (json!([["a", "|u1", [u64::MAX, 2]]]), auto),
+        (json!("unknown"), auto),
+    ] {
+        for found in [json!(-1), json!("AutoShuffle")] {
+            let metadata = standardized(dtype.clone(), Value::Null, blosc(found));
+            assert_eq!(metadata["compressor"], blosc(json!(expected)), "{dtype}");
+        }
+        // A stated typesize decides.
+        for (typesize, expected) in [(1, bits), (4, bytes)] {
+            let (mut found, mut wanted) = (blosc(json!(-1)), blosc(json!(expected)));
+            (found["typesize"], wanted["typesize"]) = (json!(typesize), json!(typesize));
+            let metadata = standardized(dtype.clone(), Value::Null, found);
+            assert_eq!(metadata["compressor"], wanted, "{dtype}");
+        }
+    }
+    // Filters change the items. The first of them encodes those of the array.
+    let delta = json!({"id": "delta", "dtype": "<i4"});
+    let filtered = standardized(json!("<i4"), json!([delta]), blosc(json!(-1)));
+    assert_eq!(filtered["compressor"], blosc(json!(auto)));
+    let filtered = standardized(json!("<i4"), json!([blosc(json!(-1))]), blosc(json!(-1)));
+    assert_eq!(filtered["filters"][0], blosc(json!(bytes)));
+    assert_eq!(filtered["compressor"], blosc(json!(auto)));
+    let filtered = standardized(json!("<i4"), json!([]), blosc(json!(-1)));
+    assert_eq!(filtered["compressor"], blosc(json!(bytes)));
+
+    // Zarr V3 has no such shuffle.
+    let [v3, ..] = arrays(&json!({"shuffle": -1}));
+    let mut v3 = serde_json::to_value(v3).unwrap();
+    (v3["data_type"], v3["fill_value"]) = (json!("string"), json!(""));
+    let mut metadata: ArrayMetadata = serde_json::from_value(v3.clone()).unwrap();
+    let before = metadata.clone();
+    let error = blosc2_zarrs::standardize(&mut metadata).unwrap_err().to_string();
+    assert!(error.contains("expected a typesize or items of a fixed size"), "{error}");
+    assert_eq!(metadata, before);
+    v3["codecs"][1]["configuration"]["typesize"] = json!(1);
+    let mut metadata: ArrayMetadata = serde_json::from_value(v3).unwrap();
+    blosc2_zarrs::standardize(&mut metadata).unwrap();
+    assert_eq!(configuration_in(&metadata)["shuffle"], "bitshuffle");
 }
 
 /// Without any field, decoding works, and the standard form is complete.
