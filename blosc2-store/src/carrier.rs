@@ -4,6 +4,8 @@ use std::fmt;
 
 use blosc2::{ErrorKind, Result, SChunk, Value};
 
+use crate::without_secrets;
+
 /// The kind of a [`Carrier`].
 ///
 /// ```
@@ -223,11 +225,12 @@ impl fmt::Display for Carrier {
         }
         let operands = self.operands();
         if !operands.is_empty() {
-            let operands = operands.iter().map(|(name, place)| format!("{name}: {place}"));
+            let operands =
+                operands.iter().map(|(name, place)| format!("{name}: {}", without_secrets(place)));
             write!(f, ", of {}", operands.collect::<Vec<_>>().join(", "))?;
         }
         if let Some(source) = self.source() {
-            write!(f, ", of {source}")?;
+            write!(f, ", of {}", without_secrets(&source))?;
         }
         f.write_str(match self.kind {
             CarrierKind::Proxy => "; items not fetched yet hold no data",
@@ -235,5 +238,27 @@ impl fmt::Display for Carrier {
             _ if self.schunk.is_none() => "; it holds no data",
             _ => "; its items hold no data",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_references_are_not_shown() {
+        let url = "https://me:pass@host.org/a.b2nd?token=1234";
+        let reference = Value::from([("kind", "urlpath".into()), ("urlpath", url.into())]);
+        let operands = Value::from([("a", reference.clone())]);
+        let computation = [("expression", "a + 1".into()), ("operands", operands)];
+        for description in [reference, computation.into()] {
+            let carrier = Carrier::of_reference(description).to_string();
+            assert!(carrier.contains("https://...@host.org/a.b2nd?..."), "{carrier}");
+            assert!(!carrier.contains("pass") && !carrier.contains("1234"), "{carrier}");
+        }
+        let place =
+            [("urlbase", "https://cat2.cloud/demo/".into()), ("path", "@public/a.b2nd".into())];
+        let carrier = Carrier::of_reference(place.into()).to_string();
+        assert!(carrier.contains(", of https://cat2.cloud/demo/@public/a.b2nd;"), "{carrier}");
     }
 }
