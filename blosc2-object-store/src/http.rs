@@ -19,13 +19,17 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService, ReqwestConnector,
+    HttpResponseBody, HttpService,
 };
 use object_store::{ClientOptions, Result};
 use tokio::sync::Mutex;
 
-use crate::fault::{Fault, cause};
+use crate::client;
+use crate::fault::{Fault, cause, summary};
 use crate::object::Whole;
+
+/// The maximum number of bytes that are read of the body of an error.
+const ERROR_BODY: usize = 4 << 10;
 
 /// What requests to an HTTP server have in addition to those of the crate `object_store`. It can contain secrets.
 #[derive(Clone, Default)]
@@ -56,7 +60,7 @@ impl fmt::Debug for Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
+        let client = client::connect(options)?;
         let service = Service { client, connector: self.clone(), downloading: Mutex::new(()) };
         Ok(HttpClient::new(service))
     }
@@ -79,6 +83,9 @@ impl HttpService for Service {
         let range = range_of(&request);
         let Some(site) = &self.connector.site else {
             let response = self.execute(request, &host).await?;
+            if !response.status().is_success() {
+                return Ok(with_summary(response).await);
+            }
             return match range {
                 Some(range) => self.check(response, range, &host).await,
                 None => Ok(response),
@@ -126,7 +133,7 @@ impl Service {
                     let found = response.headers().get(CONTENT_RANGE).map(HeaderValue::as_bytes);
                     let found = String::from_utf8_lossy(found.unwrap_or_default());
                     fault(format!(
-                        "the server {host} sends part of the object with an invalid header `Content-Range: {found}`"
+                        "the server {host} sends part of the object with an invalid header `Content-Range: {found:.100}`"
                     ))
                 })?;
                 if start != range.start || end != range.end.min(size) {
@@ -195,7 +202,7 @@ impl Service {
         for encoding in encodings.iter().rev() {
             content = decode(&content, encoding, limit).map_err(|detail| match detail {
                 Some(detail) => fault(format!(
-                    "the server {host} sends the object in the encoding `{encoding}`: {detail}"
+                    "the server {host} sends the object in the encoding `{encoding:.100}`: {detail}"
                 )),
                 None => too_long(None),
             })?;
@@ -299,8 +306,28 @@ fn without_error_page(response: HttpResponse) -> HttpResponse {
     if response.status().is_success() {
         return response;
     }
-    let (parts, _) = response.into_parts();
+    let (mut parts, _) = response.into_parts();
+    if parts.status == StatusCode::NOT_IMPLEMENTED {
+        // Repeating the request is useless, as for most servers if they are asked for a list of files.
+        parts.status = StatusCode::METHOD_NOT_ALLOWED;
+    }
     HttpResponse::from_parts(parts, HttpResponseBody::from(Bytes::new()))
+}
+
+/// Replaces the body of a response that is an error of a service by its [summary].
+async fn with_summary(response: HttpResponse) -> HttpResponse {
+    let (parts, body) = response.into_parts();
+    let (mut start, mut body) = (Vec::new(), body.bytes_stream());
+    // The status tells more about the failure than an error while its body is read.
+    while start.len() <= ERROR_BODY
+        && let Some(Ok(bytes)) = body.next().await
+    {
+        start.extend_from_slice(&bytes[..bytes.len().min(ERROR_BODY + 1)]);
+    }
+    let is_cut = start.len() > ERROR_BODY;
+    start.truncate(ERROR_BODY);
+    let text = summary(&String::from_utf8_lossy(&start), is_cut);
+    HttpResponse::from_parts(parts, HttpResponseBody::from(Bytes::from(text)))
 }
 
 fn fault(detail: String) -> HttpError {

@@ -76,6 +76,8 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
+mod client;
 mod fault;
 mod folder;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
@@ -86,12 +88,13 @@ mod remote;
 mod runtime;
 mod url;
 
+#[doc(no_inline)]
+pub use blosc2_store::without_secrets;
 pub use folder::RemoteFolder;
 pub use object::Object;
 pub use read_async::ReadAsync;
 pub use remote::Remote;
 pub use runtime::unblock;
-pub use url::without_secrets;
 
 use blosc2::{NDArray, Result, SChunk};
 

@@ -82,7 +82,7 @@ impl Remote {
     ///
     /// An `http://` or `https://` URL can have a query, such as the signature of a presigned URL, and a user name with a
     /// password. They are sent with each request, and do not appear in messages. If the server redirects a request, the
-    /// next server gets the URL without the user name and the password, but with the query, in the header `Referer`.
+    /// next server gets neither of them.
     ///
     /// `options` are the options of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
     /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or
@@ -107,7 +107,7 @@ impl Remote {
         let options =
             options.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()));
         let (store, path) = url::parse(url, options.collect())?;
-        let given = Some(Arc::new((path.clone(), url::without_secrets(url))));
+        let given = Some(Arc::new((path.clone(), url::shown(url))));
         Ok((Self { given, ..Self::new(store) }, path))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blosc2::{Error, ErrorKind, Result};
+use blosc2_store::without_secrets;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::Url;
@@ -30,7 +31,7 @@ pub(crate) fn parse(
 ) -> Result<(Arc<dyn ObjectStore>, Path)> {
     let invalid = |detail: &dyn ToString| {
         let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail.to_string());
-        error.at(without_secrets(text))
+        error.at(shown(text))
     };
     let mut url = Url::parse(text).map_err(|error| invalid(&error))?;
     if url.fragment().is_some() {
@@ -52,8 +53,11 @@ pub(crate) fn parse(
     let (scheme, path) = match is_web && is_private {
         // It is complete: no service has to sign it.
         true => (ObjectStoreScheme::Http, path),
-        false => ObjectStoreScheme::parse(&url)
-            .map_err(|_| invalid(&format!("`{}:` URLs are not supported", url.scheme())))?,
+        false => ObjectStoreScheme::parse(&url).map_err(|_| match text.contains("://") {
+            true => invalid(&format!("`{}:` URLs are not supported", url.scheme())),
+            // What precedes the colon can be a user name.
+            false => invalid(&"it has no scheme such as `s3://`"),
+        })?,
     };
     let options: Vec<(String, String)> =
         options.into_iter().map(|(key, value)| (key.to_ascii_lowercase(), value)).collect();
@@ -95,45 +99,16 @@ pub(crate) fn parse(
     Ok((store, place.path))
 }
 
-/// Returns a URL for messages, without its secrets: the query, the fragment, and the user name with the password are
-/// replaced by `...`.
-///
-/// ```
-/// let url = "https://me:password@host/a.b2nd?token=1234";
-/// assert_eq!(blosc2_object_store::without_secrets(url), "https://...@host/a.b2nd?...");
-/// ```
-pub fn without_secrets(url: &str) -> String {
-    // As the parser of URLs does.
-    let url = url.trim_matches(|each: char| each <= ' ').replace(['\t', '\n', '\r'], "");
-    let end = url.find(['?', '#']).unwrap_or(url.len());
-    let (mut shown, rest) = (url[..end].to_owned(), &url[end..]);
-    let scheme = url.split(':').next().unwrap_or_default();
-    if ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) && scheme != url {
-        // A password can contain `/`, `?` and `#`, although they have to be escaped: it ends at the last `@`.
-        let is_slash = |each: char| matches!(each, '/' | '\\');
-        let after = url[scheme.len() + 1..].trim_start_matches(is_slash);
-        let start = url.len() - after.len();
-        let host = after.split(['/', '\\', '?', '#']).next().unwrap_or_default();
-        if rest.contains('@') && (host.contains([':', '@']) || !host.contains('.')) {
-            // The end of a password and a query look the same.
-            return format!("{}...", &url[..start]);
-        }
-        if let Some(user) = shown.get(start..).and_then(|after| after.rfind('@')) {
-            shown.replace_range(start..start + user, "...");
-        }
-    } else {
-        let start = shown.find("//").map_or(0, |at| at + 2);
-        let host = shown[start..].find(['/', '\\']).map_or(shown.len(), |at| start + at);
-        // In `abfs://container@account`, the container is not a secret.
-        if let Some(user) = shown[start..host].rfind('@')
-            && shown[start..start + user].contains(':')
+/// Returns a text that should be a URL, for messages.
+pub(crate) fn shown(text: &str) -> String {
+    match without_secrets(text) {
+        // It has no scheme.
+        unchanged
+            if unchanged == text && !text.contains("://") && text.contains(['@', '?', '#']) =>
         {
-            shown.replace_range(start..start + user, "...");
+            "...".to_owned()
         }
-    }
-    match rest.get(..1) {
-        Some(mark) if rest.len() > 1 => shown + mark + "...",
-        _ => shown + rest,
+        shown => shown,
     }
 }
 

@@ -56,6 +56,12 @@ pub(crate) struct Faults {
     pub(crate) query: Option<&'static str>,
     /// The header `Authorization` that requests need.
     pub(crate) authorization: Option<&'static str>,
+    /// Answers each request with this status and this body.
+    pub(crate) error: Option<(&'static str, String)>,
+    /// Sends 64 MiB after the body of an error.
+    pub(crate) long_errors: bool,
+    /// Answers each request with a redirect to the same path of this server.
+    pub(crate) redirect: Option<Server>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +71,10 @@ struct State {
     log: Mutex<Vec<Request>>,
     running: AtomicUsize,
     most: AtomicUsize,
+    /// The headers `Referer` of all requests.
+    referers: Mutex<Vec<String>>,
+    /// The number of bytes that were sent after the body of an error.
+    sent: AtomicUsize,
 }
 
 /// A server that runs until the process ends.
@@ -99,6 +109,16 @@ impl Server {
 
     pub(crate) fn set(&self, faults: Faults) {
         *self.state.faults.lock().unwrap() = faults;
+    }
+
+    /// Returns the headers `Referer` of all requests.
+    pub(crate) fn referers(&self) -> Vec<String> {
+        self.state.referers.lock().unwrap().clone()
+    }
+
+    /// Returns the number of bytes that were sent after the body of an error.
+    pub(crate) fn sent(&self) -> usize {
+        self.state.sent.load(Ordering::SeqCst)
     }
 
     /// Returns the requests since the last call, and the maximum number that were running at the same time.
@@ -180,7 +200,31 @@ fn respond(
         start.parse::<u64>().unwrap()..end.parse::<u64>().unwrap() + 1
     });
     state.log.lock().unwrap().push((url.to_owned(), range.clone()));
+    state.referers.lock().unwrap().extend(header("referer"));
     thread::sleep(faults.delay);
+    if let Some((status, body)) = faults.error {
+        if !faults.long_errors {
+            send(status, "", body.as_bytes(), body.len())?;
+            return Ok(method != "HEAD");
+        }
+        stream.write_all(
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n{body}").as_bytes(),
+        )?;
+        for _ in 0..64 {
+            stream.write_all(&[b' '; 1 << 20])?;
+            state.sent.fetch_add(1 << 20, Ordering::SeqCst);
+        }
+        return Ok(false);
+    }
+    if let Some(server) = faults.redirect {
+        let location = format!("location: {}\r\n", server.url(path.trim_start_matches('/')));
+        send("302 Found", &location, b"", 0)?;
+        return Ok(true);
+    }
+    if !["GET", "HEAD"].contains(&method) {
+        send("501 Unsupported method", "", b"", 0)?;
+        return Ok(true);
+    }
     if faults.fail > 0 {
         send("500 Internal Server Error", "", b"", 0)?;
         return Ok(true);
@@ -195,7 +239,22 @@ fn respond(
         send("403 Forbidden", "", page.as_bytes(), page.len())?;
         return Ok(method != "HEAD");
     }
-    let Some(mut object) = state.objects.lock().unwrap().get(path).cloned() else {
+    let (object, is_folder) = {
+        let objects = state.objects.lock().unwrap();
+        let folder = format!("{}/", path.trim_end_matches('/'));
+        (objects.get(path).cloned(), objects.keys().any(|name| name.starts_with(&folder)))
+    };
+    if object.is_none() && is_folder {
+        // As Python's `http.server` does.
+        let page = b"<!DOCTYPE HTML>\n<html>\n<title>Directory listing</title>\n</html>";
+        match path.ends_with('/') {
+            true if method == "HEAD" => send("200 OK", "", b"", page.len())?,
+            true => send("200 OK", "", page, page.len())?,
+            false => send("301 Moved Permanently", &format!("location: {path}/\r\n"), b"", 0)?,
+        }
+        return Ok(true);
+    }
+    let Some(mut object) = object else {
         let page = format!("<html>\n<p>{url} is missing</p>\n</html>");
         send("404 Not Found", "", page.as_bytes(), page.len())?;
         return Ok(true);
