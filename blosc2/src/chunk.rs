@@ -196,7 +196,8 @@ impl<B: ChunkBytes> Chunk<B> {
         Ok(Self { bytes, header })
     }
 
-    /// A chunk that C has just written.
+    /// A chunk whose header was parsed from these bytes, which are as long as the header declares. The chunk is not
+    /// lazy.
     pub(crate) fn trusted(bytes: B, header: Header) -> Self {
         Self { bytes, header }
     }

@@ -113,12 +113,9 @@ impl Context {
         self.slot.during(call, || work(raw))
     }
 
-    /// Returns the context if C can use it in this process.
-    pub(crate) fn checked(self, doing: &str) -> Result<Self> {
-        if self.threads > 1 {
-            fork::check_threads(doing)?;
-        }
-        Ok(self)
+    /// Checks that C can use the context in this process.
+    pub(crate) fn check(&self, doing: &str) -> Result<()> {
+        if self.threads > 1 { fork::check_threads(doing) } else { Ok(()) }
     }
 
     pub(crate) fn as_ptr(&mut self) -> *mut sys::blosc2_context {

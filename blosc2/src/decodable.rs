@@ -1,26 +1,60 @@
 //! The requirements of a chunk for decompression, and the check whether C may decompress a chunk.
 
+use blosc2_format::chunk::Header;
+
 use crate::chunk::{ChunkBytes, layout};
 use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, installed, params};
 
 impl ChunkRef<'_> {
     /// Checks that C can decompress the chunk: the codec and filters are available, and C decompresses their output
     /// correctly. `typesize` is the typesize of the super-chunk that C reads, if there is one.
-    pub(crate) fn check_decodable(&self, typesize: Option<usize>, doing: &str) -> Result<()> {
-        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
-        let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
+    ///
+    /// `accepted` is the header of the last chunk that was accepted with the same typesize. The chunks of a super-chunk
+    /// usually differ only in their compressed sizes, so that most checks are needed once.
+    pub(crate) fn check_decodable(
+        &self,
+        typesize: Option<usize>,
+        accepted: &mut Option<Header>,
+        doing: &str,
+    ) -> Result<()> {
         let header = self.header();
         if !header.is_compressed() {
             return Ok(());
         }
+        let is_accepted = accepted.as_mut().is_some_and(|accepted| {
+            accepted.cbytes = header.cbytes;
+            accepted == header
+        });
+        if !is_accepted {
+            let holds_for_others = self.check_pipeline(typesize, doing)?;
+            *accepted = holds_for_others.then(|| header.clone());
+        }
+        // Ensures that there are no more blocks than bytes of the chunk.
+        // A `usize` of 32 bits could overflow.
+        let table = header.header_len() as u64 + 4 * self.nblocks() as u64;
+        if table > self.cbytes() as u64 {
+            let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
+            let detail = format!("{nblocks} blocks in a chunk of {cbytes} bytes");
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
+        installed::check_chunk(header, self.as_bytes(), doing)
+    }
+
+    /// Checks the codec, the filters and the division of blocks into streams. Returns whether the result holds for all
+    /// chunks with this header, except for the compressed size.
+    fn check_pipeline(&self, typesize: Option<usize>, doing: &str) -> Result<bool> {
+        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
+        let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
+        let header = self.header();
         if header.instrumented {
             return Err(unsupported(
                 "it contains measurements of a codec instead of data".to_owned(),
             ));
         }
         let available = self.codec().check_available(doing);
-        if available.is_err() && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
-            return available;
+        let has_codec = available.is_ok();
+        if !has_codec && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
+            available?;
         }
         params::check_shape(self.codec(), self.each_filter(), doing)?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
@@ -29,13 +63,6 @@ impl ChunkRef<'_> {
             {
                 return Err(unsupported(format!("{each} is not in this build")));
             }
-        }
-        // Ensures that there are no more blocks than bytes of the chunk.
-        // A `usize` of 32 bits could overflow.
-        let table = header.header_len() as u64 + 4 * self.nblocks() as u64;
-        if table > self.cbytes() as u64 {
-            let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
-            return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
         }
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
             let streams = if meta == 0 { typesize } else { Some(meta.into()) };
@@ -59,7 +86,7 @@ impl ChunkRef<'_> {
                 format!("a block of {block} bytes cannot be split into {streams} equal streams");
             return Err(invalid(&detail));
         }
-        installed::check_chunk(header, self.as_bytes(), doing)
+        Ok(has_codec && !header.filters.iter().any(|&code| filter::is_first_bytedelta(code)))
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Decoder {
     threads: Threads,
     /// The context, and the properties of its last chunk that an installed library uses for the next chunk.
     context: Option<(Context, Kept)>,
+    /// The header of the last chunk that was checked.
+    accepted: Option<Header>,
     /// The postfilter. C runs it, except if `postfilters_here` returns true.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
@@ -32,9 +34,9 @@ pub(crate) struct Decoder {
 impl Clone for Decoder {
     /// Creates a decoder with a separate context. The context is created on first use.
     fn clone(&self) -> Self {
-        let Self { threads, context: _, postfilter, shape, place } = self;
+        let Self { threads, postfilter, shape, place, .. } = self;
         let (postfilter, shape) = (postfilter.clone(), shape.clone());
-        Self { threads: *threads, context: None, postfilter, shape, place: *place }
+        Self { threads: *threads, context: None, accepted: None, postfilter, shape, place: *place }
     }
 }
 
@@ -47,7 +49,8 @@ impl Decoder {
     pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
         let threads = params.threads;
-        Ok(Self { threads, context: None, postfilter: None, shape, place: (None, None) })
+        let (postfilter, place) = (None, (None, None));
+        Ok(Self { threads, context: None, accepted: None, postfilter, shape, place })
     }
 
     /// Sets the position of the chunk that the next calls decompress.
@@ -66,6 +69,7 @@ impl Decoder {
         }
         // The context has the address of the old shape.
         self.context = None;
+        self.accepted = None;
         self.shape = Some(shape()?);
         Ok(())
     }
@@ -310,7 +314,7 @@ impl Decoder {
                 typesize: chunk.typesize(),
                 index,
                 offset: block.start,
-                chunk: self.chunk_place(),
+                chunk: chunk_place(self.shape.as_ref(), &self.place),
             };
             let mut values;
             let input = match &data {
@@ -436,19 +440,24 @@ impl Decoder {
     ) -> Result<()> {
         self.check(chunk)?;
         let (source, source_len) = (chunk.as_bytes().as_ptr().cast(), to_c(chunk.cbytes())?);
-        let mut context = self.context_for(chunk.header())?;
-        let call = self.call(chunk);
+        self.prepare_context(chunk.header())?;
+        let Self { context: kept, postfilter, shape, place, .. } = self;
+        let Some((context, last)) = kept else { unreachable!("the context was prepared") };
+        let place = chunk_place(shape.as_ref(), place);
+        let call = Call::decompressing(chunk.header(), postfilter.as_deref(), place);
         let written = context.during(&call, |context| work(context, source, source_len));
-        call.check(DOING)?;
-        came_out(written, expected)?;
-        self.context = Some((context, kept_of(chunk.header())));
-        Ok(())
+        *last = kept_of(chunk.header());
+        let finished = call.check(DOING).and_then(|()| came_out(written, expected));
+        if finished.is_err() {
+            *kept = None;
+        }
+        finished
     }
 
     /// Checks that C can decompress the chunk with this decoder.
-    fn check(&self, chunk: &ChunkRef<'_>) -> Result<()> {
+    fn check(&mut self, chunk: &ChunkRef<'_>) -> Result<()> {
         let typesize = self.shape.as_ref().map(|shape| shape.typesize());
-        chunk.check_decodable(typesize, DOING)?;
+        chunk.check_decodable(typesize, &mut self.accepted, DOING)?;
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
         let detail = if chunk.needs_shape() && !is_array {
             "it needs the shape of its array; open it as an array"
@@ -460,32 +469,33 @@ impl Decoder {
         Err(Error::new(ErrorKind::Unsupported, DOING, detail))
     }
 
-    /// Returns the call that decompresses a chunk in C.
-    fn call(&self, chunk: &ChunkRef<'_>) -> Call<'_> {
-        Call::decompressing(chunk.header(), self.postfilter.as_deref(), self.chunk_place())
-    }
-
-    /// Returns the position of the chunk that closures receive.
-    fn chunk_place(&self) -> ChunkPlace<'_> {
-        let array = self.shape.as_ref().and_then(|shape| shape.geometry());
-        ChunkPlace { index: self.place.0, start: self.place.1, array }
-    }
-
-    fn context_for(&mut self, header: &Header) -> Result<Context> {
+    /// Creates a context for a chunk, if the context of the last chunk is not suitable.
+    fn prepare_context(&mut self, header: &Header) -> Result<()> {
         let threads = closures::threads(self.threads.for_c());
         let closures = match self.postfilter.is_some() {
             true => Closures::Around,
             false => closures::registered(header.codec(), &header.filters),
         };
-        let suits = |(context, kept): &(Context, _)| {
-            context.suits(threads, closures)
-                && (!installed::KEEPS_THE_LAST_CHUNK || *kept == kept_of(header))
+        let kept = kept_of(header);
+        let suits = |(context, last): &(Context, _)| {
+            context.suits(threads, closures) && (!installed::KEEPS_THE_LAST_CHUNK || *last == kept)
         };
-        if let Some((context, _)) = self.context.take().filter(suits) {
-            return context.checked(DOING);
+        if !self.context.as_ref().is_some_and(suits) {
+            self.context = None;
+            let shape = self.shape.clone();
+            let context = Context::for_decompression(threads, shape, closures, DOING)?;
+            self.context = Some((context, kept));
         }
-        Context::for_decompression(threads, self.shape.clone(), closures, DOING)?.checked(DOING)
+        self.context.as_ref().map_or(Ok(()), |(context, _)| context.check(DOING))
     }
+}
+
+/// Returns the position of the chunk that closures receive.
+fn chunk_place<'a>(
+    shape: Option<&'a Arc<ArrayShape>>,
+    &(index, start): &(Option<usize>, Option<u64>),
+) -> ChunkPlace<'a> {
+    ChunkPlace { index, start, array: shape.and_then(|shape| shape.geometry()) }
 }
 
 /// Runs `work` with the index and the range of each block that overlaps `span`.

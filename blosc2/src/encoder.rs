@@ -466,7 +466,8 @@ impl Encoder {
                 return Err(Error::from_code(COMPRESS, code));
             }
         }
-        context.checked(COMPRESS)
+        context.check(COMPRESS)?;
+        Ok(context)
     }
 
     fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
@@ -488,7 +489,8 @@ impl Encoder {
                 return Err(Error::from_code(COMPRESS, code));
             }
         }
-        context.checked(COMPRESS)
+        context.check(COMPRESS)?;
+        Ok(context)
     }
 }
 

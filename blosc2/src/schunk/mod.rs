@@ -156,7 +156,9 @@ pub struct SChunk {
     encoder: Option<Mutex<Encoder>>,
     /// The compression parameters of new chunks, if they differ from the parameters in the header.
     encoding: Option<CParams>,
-    workers: Mutex<Vec<Worker>>,
+    /// In boxes, because a worker is taken and returned for each read.
+    #[allow(clippy::vec_box)]
+    workers: Mutex<Vec<Box<Worker>>>,
     dparams: DParams,
     prefilter: Option<Arc<ChunkFilter>>,
     postfilter: Option<Arc<ChunkFilter>>,

@@ -206,7 +206,7 @@ impl SChunk {
         // To compare the checksum, the whole chunk is read.
         let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
         let mut worker = self.worker()?;
-        let Worker { decoder, buffer } = &mut worker;
+        let Worker { decoder, buffer } = &mut *worker;
         decoder.set_place(index, start);
         let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
             if header.is_compressed() {
@@ -237,7 +237,7 @@ impl SChunk {
             {
                 let _calling = admit(header, decoder)?;
                 reading.state.verify(index, header, bytes)?;
-                return work(&ChunkRef::to_decompress(bytes)?, decoder);
+                return work(&ChunkRef::trusted(bytes, header.clone()), decoder);
             }
             let fetch = || {
                 let (located, header) =
@@ -306,7 +306,7 @@ impl SChunk {
         Ok(matches!(one, Offset::Special(_)) && one == offset(other)?)
     }
 
-    fn worker(&self) -> Result<Worker> {
+    fn worker(&self) -> Result<Box<Worker>> {
         if let Some(worker) = self.workers.lock().pop() {
             return Ok(worker);
         }
@@ -314,7 +314,7 @@ impl SChunk {
         if let Some(postfilter) = &self.postfilter {
             decoder.set_postfilter(postfilter.clone());
         }
-        Ok(Worker { decoder, buffer: Vec::new() })
+        Ok(Box::new(Worker { decoder, buffer: Vec::new() }))
     }
 }
 
