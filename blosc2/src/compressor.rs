@@ -10,6 +10,8 @@ use crate::closures::{BoxError, ChunkBlock};
 use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
+use crate::init::init;
+use crate::kept::{self, Kept};
 use crate::memory::{Target, reserve};
 use crate::params::Purpose;
 use crate::{CParams, Chunk, Result};
@@ -35,7 +37,21 @@ use crate::{CParams, Chunk, Result};
 /// ```
 #[doc(alias("blosc2_compress", "compress2", "pack"))]
 pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result<Vec<u8>> {
-    Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
+    // With an installed library, `init` checks the environment before each call.
+    init()?;
+    let params = params.borrow();
+    let keep = size_of_val(items) <= kept::MOST && params.tuner.is_none();
+    kept::with(
+        &COMPRESSOR,
+        keep,
+        |compressor| compressor.params == *params,
+        || Compressor::new(params),
+        |compressor| compressor.compress(items).map(Chunk::into_bytes),
+    )
+}
+
+thread_local! {
+    static COMPRESSOR: Kept<Compressor> = const { Kept::new(None) };
 }
 
 /// Returns the maximum size, in bytes, of a chunk with `nbytes` bytes of data. The maximum holds for any data and any

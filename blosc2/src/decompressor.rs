@@ -12,6 +12,8 @@ use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
+use crate::init::init;
+use crate::kept::{self, Kept};
 use crate::memory::{Target, reserve};
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
@@ -374,8 +376,19 @@ impl Decompressor {
     }
 }
 
+thread_local! {
+    static DECOMPRESSOR: Kept<Decompressor> = const { Kept::new(None) };
+}
+
 /// Decompression with default parameters. To choose the parameters, use a [`Decompressor`].
 impl<B: ChunkBytes> Chunk<B> {
+    fn with_decompressor<R>(&self, work: impl FnOnce(&mut Decompressor) -> Result<R>) -> Result<R> {
+        // With an installed library, `init` checks the environment before each call.
+        init()?;
+        let keep = self.nbytes() <= kept::MOST;
+        kept::with(&DECOMPRESSOR, keep, |_| true, || Decompressor::new(DParams::default()), work)
+    }
+
     /// Decompresses the whole chunk to items.
     ///
     /// `T` can be any type whose size divides the number of decompressed bytes: a chunk does not record the type of its
@@ -386,7 +399,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors).
     pub fn decompress<T: Element>(&self) -> Result<Vec<T>> {
-        Decompressor::new(DParams::default())?.decompress(self)
+        self.with_decompressor(|decompressor| decompressor.decompress(self))
     }
 
     /// Decompresses the whole chunk to the start of `items`, and returns the number of items written. The remaining
@@ -396,7 +409,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::BufferTooSmall`]: `items` has fewer items than the chunk.
     pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<usize> {
-        Decompressor::new(DParams::default())?.decompress_into(self, items)
+        self.with_decompressor(|decompressor| decompressor.decompress_into(self, items))
     }
 
     /// Decompresses the whole chunk to the start of uninitialized memory, and returns the decompressed bytes.
@@ -405,7 +418,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::BufferTooSmall`]: `target` is shorter than the data of the chunk.
     pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
-        Decompressor::new(DParams::default())?.decompress_uninit(self, target)
+        self.with_decompressor(|decompressor| decompressor.decompress_uninit(self, target))
     }
 
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
@@ -420,7 +433,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
-        Decompressor::new(DParams::default())?.items(self, range)
+        self.with_decompressor(|decompressor| decompressor.items(self, range))
     }
 
     /// Decompresses `items.len()` items to `items`, starting at index `start` of the chunk. C: `blosc2_getitem_ctx`.
@@ -429,7 +442,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data.
     pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
-        Decompressor::new(DParams::default())?.items_into(self, start, items)
+        self.with_decompressor(|decompressor| decompressor.items_into(self, start, items))
     }
 
     /// Decompresses one block to bytes. C: `blosc2_vldecompress_block_ctx`, for variable-length blocks.
@@ -438,7 +451,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::OutOfBounds`]: there is no block with this index.
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
-        Decompressor::new(DParams::default())?.block(self, block)
+        self.with_decompressor(|decompressor| decompressor.block(self, block))
     }
 
     /// Decompresses all blocks. C: `blosc2_vldecompress_ctx`, for variable-length blocks.
@@ -446,7 +459,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors).
     pub fn blocks(&self) -> Result<Blocks> {
-        Decompressor::new(DParams::default())?.blocks(self)
+        self.with_decompressor(|decompressor| decompressor.blocks(self))
     }
 }
 

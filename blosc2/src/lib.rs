@@ -96,6 +96,7 @@ mod helpers;
 mod info;
 mod init;
 mod installed;
+mod kept;
 pub mod limits;
 mod memory;
 mod ndarray;
