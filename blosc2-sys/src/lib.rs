@@ -20,6 +20,7 @@ mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
 
+pub mod codecs;
 mod inline;
 mod platform;
 

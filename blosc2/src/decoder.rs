@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blosc2_format::chunk::{Header, Special};
+use blosc2_format::chunk::{Header, PartialChunk, Special};
 use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::DECOMPRESS as DOING;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Pieces, Target};
+use crate::parts::Parts;
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 
 /// Decompresses chunks, one at a time, with the same parameters.
@@ -29,14 +30,22 @@ pub(crate) struct Decoder {
     shape: Option<Arc<ArrayShape>>,
     /// For closures: the index of the chunk in its super-chunk, and the offset of the chunk in the data in bytes.
     place: (Option<usize>, Option<u64>),
+    parts: Parts,
 }
 
 impl Clone for Decoder {
     /// Creates a decoder with a separate context. The context is created on first use.
     fn clone(&self) -> Self {
         let Self { threads, postfilter, shape, place, .. } = self;
-        let (postfilter, shape) = (postfilter.clone(), shape.clone());
-        Self { threads: *threads, context: None, accepted: None, postfilter, shape, place: *place }
+        Self {
+            threads: *threads,
+            context: None,
+            accepted: None,
+            postfilter: postfilter.clone(),
+            shape: shape.clone(),
+            place: *place,
+            parts: Parts::default(),
+        }
     }
 }
 
@@ -48,9 +57,15 @@ impl Decoder {
     /// Creates a decoder whose codec and filters may read the shape of an array.
     pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
-        let threads = params.threads;
-        let (postfilter, place) = (None, (None, None));
-        Ok(Self { threads, context: None, accepted: None, postfilter, shape, place })
+        Ok(Self {
+            threads: params.threads,
+            context: None,
+            accepted: None,
+            postfilter: None,
+            shape,
+            place: (None, None),
+            parts: Parts::default(),
+        })
     }
 
     /// Sets the position of the chunk that the next calls decompress.
@@ -72,6 +87,12 @@ impl Decoder {
         self.accepted = None;
         self.shape = Some(shape()?);
         Ok(())
+    }
+
+    /// Returns the number of parts of blocks that were decompressed alone.
+    #[cfg(test)]
+    pub(crate) fn part_count(&self) -> usize {
+        self.parts.count
     }
 
     pub(crate) fn has_postfilter(&self) -> bool {
@@ -165,7 +186,8 @@ impl Decoder {
         self.run_masked(chunk, target, &mut skipped)
     }
 
-    /// Decompresses `target.len()` bytes from the offset `start` on. The range has to be inside the data.
+    /// Decompresses `target.len()` bytes from the offset `start` on. The range has to be inside the data. A small part
+    /// of a block is decompressed without the rest of the block, so that damage after this part may not be detected.
     pub(crate) fn range<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -192,6 +214,16 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, start, target);
         }
+        let target = match self.partial(chunk, target.len(), 1)? {
+            None => target,
+            Some(partial) => {
+                let target = target.repeat(&[0], 0);
+                if self.range_in_parts(chunk, &partial, start, target) {
+                    return Ok(target);
+                }
+                Target::of(target)
+            }
+        };
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
             let mut pieces = Pieces::of(target);
             each_block(chunk, &span, |block, range| {
@@ -215,6 +247,75 @@ impl Decoder {
         let mut wider = AlignedBytes::zeroed(high - low, DOING)?;
         let wider = self.items(chunk, low, wider.as_target())?;
         Ok(target.write(&wider[start - low..stop - low]))
+    }
+
+    /// Decompresses the pieces of a block that `each` passes to its argument, as ranges of bytes in the block, to the
+    /// same places of `block`. Other bytes of `block` can change. `start` is the offset of the block in the data.
+    pub(crate) fn pieces(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        start: usize,
+        each: impl Fn(&mut dyn FnMut(Range<usize>)),
+        block: &mut [u8],
+    ) -> Result<()> {
+        let (mut bytes, mut count, mut part) = (0, 0, usize::MAX..0);
+        each(&mut |piece| {
+            (bytes, count) = (bytes + piece.len(), count + 1);
+            part = part.start.min(piece.start)..part.end.max(piece.end);
+        });
+        let len = chunk.header().block_len() as usize;
+        if chunk.header().is_compressed()
+            && let Some(partial) = self.partial(chunk, bytes, count)?
+            && let Some(found) = self.parts.block(&partial, start / len, part)
+        {
+            each(&mut |piece| found.copy(piece.start, &mut block[piece]));
+            self.parts.trim(len);
+            return Ok(());
+        }
+        self.range(chunk, start, Target::of(block)).map(|_| ())
+    }
+
+    /// Returns a compressed chunk, if parts of its blocks can be decompressed, and this is worthwhile for parts of
+    /// `bytes` bytes in `pieces` pieces.
+    fn partial<'c>(
+        &mut self,
+        chunk: &'c ChunkRef<'_>,
+        bytes: usize,
+        pieces: usize,
+    ) -> Result<Option<PartialChunk<'c>>> {
+        // The typesize of a super-chunk, which bytedelta uses, can differ from that of a chunk.
+        let typesize = self.shape.as_ref().map(|shape| shape.typesize());
+        let other = chunk.needs_typesize() && typesize != Some(chunk.typesize());
+        let len = chunk.header().block_len() as usize;
+        if self.postfilter.is_some() || other || !Parts::pay(len, bytes, pieces) {
+            return Ok(None);
+        }
+        let Some(partial) = Parts::chunk(chunk) else { return Ok(None) };
+        self.check(chunk)?;
+        Ok(Some(partial))
+    }
+
+    /// Decompresses a range of the data, block by block. Returns whether this was possible.
+    fn range_in_parts(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        partial: &PartialChunk<'_>,
+        start: usize,
+        mut target: &mut [u8],
+    ) -> bool {
+        let len = chunk.header().block_len() as usize;
+        let mut at = start;
+        while !target.is_empty() {
+            let (block, from) = (at / len, at % len);
+            let (piece, rest) = target.split_at_mut(target.len().min(len - from));
+            let Some(found) = self.parts.block(partial, block, from..from + piece.len()) else {
+                return false;
+            };
+            found.copy(from, piece);
+            self.parts.trim(len);
+            (at, target) = (at + piece.len(), rest);
+        }
+        true
     }
 
     /// Returns the range of the data that [`range`](Self::range) has to decompress for `range`: a postfilter needs

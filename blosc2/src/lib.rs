@@ -102,6 +102,7 @@ mod memory;
 mod ndarray;
 mod params;
 mod partial;
+mod parts;
 mod plugins;
 mod progress;
 pub mod raw;

@@ -16,6 +16,8 @@ mod inputs;
 mod metadata;
 #[cfg(feature = "c")]
 mod msgpack;
+#[cfg(feature = "c")]
+mod partial;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(feature = "c")]
@@ -42,6 +44,8 @@ pub use inputs::inputs;
 pub use metadata::store_metadata;
 #[cfg(feature = "c")]
 pub use msgpack::msgpack;
+#[cfg(feature = "c")]
+pub use partial::partial;
 #[cfg(feature = "remote")]
 pub use remote::remote;
 #[cfg(feature = "c")]

@@ -50,6 +50,13 @@ pub fn seeds(target: &str, root: &Path, c_sources: &Path) -> io::Result<Vec<Seed
             }
         }
         _ => {
+            if target == "partial" {
+                // Any bytes are parameters, data and changes.
+                for number in 0..64u8 {
+                    let bytes = (0..600u16).map(|at| (at as u8).wrapping_mul(number | 1) ^ number);
+                    seeds.push((format!("text-{number}"), bytes.collect()));
+                }
+            }
             for (name, path, form) in all_files(root, c_sources)? {
                 of_file(target, &name, &path, form, &mut seeds)?;
             }
@@ -159,12 +166,12 @@ fn of_file(
     let mut add = |bytes: Vec<u8>| seeds.push((name.to_owned(), bytes));
     match (target, form) {
         ("decode", Form::Chunk) => add([vec![1], content()?].concat()),
-        ("decode" | "differential_chunk", Form::Frame | Form::FolderOfChunks) => {
+        ("decode" | "differential_chunk" | "partial", Form::Frame | Form::FolderOfChunks) => {
             if let Some(chunk) = first_chunk(path) {
                 add(if target == "decode" { [vec![1], chunk].concat() } else { chunk });
             }
         }
-        ("differential_chunk", Form::Chunk) => add(content()?),
+        ("differential_chunk" | "partial", Form::Chunk) => add(content()?),
         ("check" | "differential", Form::Chunk | Form::Frame | Form::FolderOfChunks) => {
             add(content()?)
         }

@@ -44,6 +44,6 @@ macro_rules! targets {
 }
 
 targets!(
-    change check decode differential differential_chunk dtype msgpack open_and_walk round_trip slices
-    store_folder store_metadata store_zip
+    change check decode differential differential_chunk dtype msgpack open_and_walk partial round_trip
+    slices store_folder store_metadata store_zip
 );

@@ -23,6 +23,7 @@ const TARGETS: [(&str, &[&str]); 2] = [
             "differential_chunk",
             "msgpack",
             "open_and_walk",
+            "partial",
             "remote",
             "round_trip",
             "slices",

@@ -136,6 +136,24 @@ impl<'a> Chunk<'a> {
         Some(chunk)
     }
 
+    /// Determines the parts of a chunk with streams, without a check of the block starts. Returns
+    /// `None` if the chunk ends in the table of block starts.
+    pub(super) fn without_checks(header: &Header, bytes: &'a [u8]) -> Option<Self> {
+        let head = header.header_len();
+        let data = usize::try_from(head as u64 + 4 * u64::from(header.nblocks())).ok()?;
+        let bytes = bytes.get(..header.cbytes as usize)?;
+        Some(Self {
+            bytes,
+            header: header.clone(),
+            starts: bytes.get(head..data)?,
+            dictionary: None,
+            data,
+            memory: 0,
+            typesize: header.typesize.into(),
+            reference: OnceLock::new(),
+        })
+    }
+
     fn check_special(&self, findings: &mut impl Findings) {
         let header = &self.header;
         let width = match header.special {

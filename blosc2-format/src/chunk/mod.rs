@@ -26,6 +26,7 @@ mod header;
 mod layout;
 mod lazy;
 mod params;
+mod part;
 mod plan;
 mod rules;
 mod special;
@@ -43,6 +44,7 @@ pub use header::{
 pub use layout::Chunk;
 pub use lazy::Lazy;
 pub use params::{Params, SplitMode};
+pub use part::{PartialBlock, PartialChunk, PartialDecoder};
 pub(crate) use plan::Plan;
 pub(crate) use rules::{First, RULES};
 pub use special::special;

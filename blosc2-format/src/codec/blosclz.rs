@@ -9,8 +9,9 @@ use super::{Fault, common, repeat};
 /// Distances of at least this value are written with two more bytes.
 const FAR: usize = 8191;
 
-/// Decompresses a stream, which must fill `out` exactly.
-pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+/// Decompresses a stream, which must fill `out` exactly. Stops when `needed` bytes are decompressed.
+pub(super) fn decompress(stream: &[u8], needed: usize, out: &mut [u8]) -> Result<(), Fault> {
+    let needed = super::early(needed, out);
     let short = |at| Fault::new(at, "another byte", "the end of the stream");
     let mut at = 0;
     // The first instruction is a literal run; its upper bits mark the codec.
@@ -35,6 +36,9 @@ pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
             at += len;
             if read >= stream.len() {
                 break;
+            }
+            if at >= needed {
+                return Ok(());
             }
         } else {
             let start = read - 1;
@@ -74,6 +78,9 @@ pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
             }
             repeat(out, at, distance, len);
             at += len;
+            if at >= needed {
+                return Ok(());
+            }
         }
         instruction = stream[read];
         read += 1;

@@ -13,7 +13,14 @@ const LAST_LITERALS: usize = 5;
 const MATCH_LIMIT: usize = 12;
 
 /// Decompresses a block, which must fill `out` exactly. Matches can refer to bytes of `dictionary`.
-pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+/// Stops when `needed` bytes are decompressed.
+pub(super) fn decompress(
+    block: &[u8],
+    dictionary: &[u8],
+    needed: usize,
+    out: &mut [u8],
+) -> Result<(), Fault> {
+    let needed = super::early(needed, out);
     let short = |at| Fault::new(at, "another byte", "the end of the stream");
     if out.is_empty() && block != [0] {
         return Err(Fault::new(0, "a single byte 0, because there is no data", "something else"));
@@ -56,6 +63,9 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             if read == block.len() {
                 break;
             }
+            if at >= needed {
+                return Ok(());
+            }
             // The format requires this from encoders, and the C decoder checks it.
             if out.len() - at < MATCH_LIMIT {
                 return Err(Fault::new(start, "literals to the end of the data", "a match"));
@@ -96,6 +106,9 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             repeat(out, at, distance, len);
         }
         at += len;
+        if at >= needed {
+            return Ok(());
+        }
     }
     if at < out.len() {
         return Err(Fault::new(read, format_args!("{} bytes of data", out.len()), at));

@@ -117,16 +117,32 @@ impl Decompressor {
         dictionary: Option<&[u8]>,
         out: &mut [u8],
     ) -> Result<(), Error> {
+        self.decompress_prefix(codec, stream, dictionary, out.len(), out)
+    }
+
+    /// Decompresses at least the first `needed` bytes of `stream` to the start of `out`. The whole
+    /// stream must fill `out` exactly, but this method does not check the stream after these bytes.
+    ///
+    /// # Errors
+    /// The errors of [`decompress`](Self::decompress).
+    pub(crate) fn decompress_prefix(
+        &mut self,
+        codec: u8,
+        stream: &[u8],
+        dictionary: Option<&[u8]>,
+        needed: usize,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
         let result = match codec {
-            BLOSCLZ => blosclz::decompress(stream, out),
-            LZ4 | LZ4HC => lz4::decompress(stream, dictionary.unwrap_or_default(), out),
+            BLOSCLZ => blosclz::decompress(stream, needed, out),
+            LZ4 | LZ4HC => lz4::decompress(stream, dictionary.unwrap_or_default(), needed, out),
             #[cfg(feature = "zlib")]
             ZLIB => self.zlib.decompress(stream, out),
             ZSTD => {
                 if let Some(version) = zstd::early_version(stream) {
                     return Err(Error::Unsupported(format!("the format of Zstandard {version}")));
                 }
-                self.zstd.decompress(stream, dictionary, out)
+                self.zstd.decompress(stream, dictionary, needed, out)
             }
             _ => return Err(Error::Unsupported(name(codec))),
         };
@@ -143,6 +159,11 @@ pub(crate) fn check_dictionary(codec: u8, dictionary: &[u8]) -> Result<(), Fault
         ZSTD => zstd::Dictionary::read(dictionary).map(drop),
         _ => Ok(()),
     }
+}
+
+/// Returns the length of the output at which a decoder stops early: never, if all of `out` is needed.
+fn early(needed: usize, out: &[u8]) -> usize {
+    if needed < out.len() { needed } else { usize::MAX }
 }
 
 /// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.

@@ -40,14 +40,26 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], typesize: usize, version: u8
     let eights = if version == 2 && !items.is_multiple_of(8) { 0 } else { items / 8 };
     let whole = eights * 8 * typesize;
     dest[whole..].copy_from_slice(&src[whole..]);
+    backward_part(src, eights, 0, &mut dest[..whole], typesize);
+}
+
+/// Undoes bitshuffle of the groups of eight items from the index `first` on that fill `dest`. `src`
+/// has `eights` groups.
+pub(super) fn backward_part(
+    src: &[u8],
+    eights: usize,
+    first: usize,
+    dest: &mut [u8],
+    typesize: usize,
+) {
     let (mut streams, mut rows, mut buffers) = ([0; TILE], [0; TILE], shuffle::buffers());
     let tile_eights = TILE / (8 * typesize);
-    for (tile, dest) in dest[..whole].chunks_mut(tile_eights * 8 * typesize).enumerate() {
+    for (tile, dest) in dest.chunks_mut(tile_eights * 8 * typesize).enumerate() {
         let len = dest.len() / (8 * typesize);
         let (streams, rows) = (&mut streams[..dest.len()], &mut rows[..8 * len]);
         for (byte, stream) in streams.chunks_exact_mut(8 * len).enumerate() {
             for (bit, row) in rows.chunks_exact_mut(len).enumerate() {
-                let at = (8 * byte + bit) * eights + tile * tile_eights;
+                let at = (8 * byte + bit) * eights + first + tile * tile_eights;
                 row.copy_from_slice(&src[at..at + len]);
             }
             shuffle::backward(rows, stream, 8, &mut buffers);
@@ -55,6 +67,16 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], typesize: usize, version: u8
         transpose(streams);
         shuffle::backward(streams, dest, typesize, &mut buffers);
     }
+}
+
+/// Returns one byte of each of the eight items of a group.
+pub(super) fn bytes_of_eight(src: &[u8], eights: usize, group: usize, byte: usize) -> [u8; 8] {
+    let mut rows = [0; 8];
+    for (bit, row) in rows.iter_mut().enumerate() {
+        *row = src[(8 * byte + bit) * eights + group];
+    }
+    transpose(&mut rows);
+    rows
 }
 
 /// Transposes each eight rows of eight bits; the lowest bit comes first.

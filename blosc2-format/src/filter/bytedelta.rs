@@ -8,6 +8,8 @@
 //! instructions: the first byte after the last complete 16 bytes of a stream is replaced by its
 //! difference from 0.
 
+use std::ops::Range;
+
 const VECTOR: usize = 16;
 
 pub(super) fn forward(src: &[u8], dest: &mut [u8], streams: usize, restart: bool) {
@@ -31,6 +33,19 @@ pub(super) fn backward(data: &mut [u8], streams: usize, restart: bool) {
         let sum = accumulate(vectors, 0);
         accumulate(tail, if restart { 0 } else { sum });
     }
+}
+
+/// Undoes the filter for the bytes `part` of a stream. The bytes before `part` are not changed.
+pub(super) fn backward_part(stream: &mut [u8], part: Range<usize>, restart: bool) {
+    let restart = if restart { stream.len() - stream.len() % VECTOR } else { 0 };
+    let from = if part.start >= restart { restart } else { 0 };
+    let (before, rest) = stream.split_at_mut(part.start);
+    let sum = before[from..].iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+    // The sum starts again if `restart` is inside the part.
+    let again = restart.clamp(part.start, part.end) - part.start;
+    let (first, second) = rest[..part.len()].split_at_mut(again);
+    let sum = accumulate(first, sum);
+    accumulate(second, if part.start < restart { 0 } else { sum });
 }
 
 fn accumulate(bytes: &mut [u8], mut sum: u8) -> u8 {

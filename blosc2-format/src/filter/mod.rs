@@ -8,6 +8,7 @@ mod bitshuffle;
 mod bytedelta;
 mod delta;
 mod int_trunc;
+mod part;
 mod shuffle;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod trunc_prec;
 
 use crate::Error;
 use crate::chunk::MAX_FILTERS;
+pub(crate) use part::Order;
 
 /// Returns the name of a filter, also for known filters that this crate does not support.
 fn name(code: u8) -> Option<&'static str> {

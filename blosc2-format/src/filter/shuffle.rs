@@ -70,11 +70,23 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], width: usize, buffers: &mut 
     let items = src.len() / width;
     let whole = items * width;
     dest[whole..].copy_from_slice(&src[whole..]);
+    backward_part(src, items, 0, &mut dest[..whole], width, buffers);
+}
+
+/// Undoes shuffle of the items from the index `first` on that fill `dest`. `src` has `items` items.
+pub(super) fn backward_part(
+    src: &[u8],
+    items: usize,
+    first: usize,
+    dest: &mut [u8],
+    width: usize,
+    buffers: &mut Buffers,
+) {
     let [mut streams, mut merged] = buffers.each_mut();
-    for (tile, dest) in dest[..whole].chunks_mut(TILE * width).enumerate() {
+    for (tile, dest) in dest.chunks_mut(TILE * width).enumerate() {
         let len = dest.len() / width;
         for (at, piece) in pieces(width) {
-            let stream = |index: usize| &src[(at + index) * items + tile * TILE..][..len];
+            let stream = |index: usize| &src[(at + index) * items + first + tile * TILE..][..len];
             if piece == 1 {
                 scatter(stream(0), dest, width, at, piece);
                 continue;

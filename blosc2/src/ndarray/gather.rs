@@ -354,7 +354,14 @@ impl Gathering<'_> {
                     continue;
                 }
                 resize(&mut scratch.block, len, READ)?;
-                decoder.range(chunk, start, Target::of(&mut scratch.block))?;
+                if self.cache.is_none() {
+                    let pieces = |each: &mut dyn FnMut(Range<usize>)| {
+                        block.each_piece(|from, _, len| each(from..from + len));
+                    };
+                    decoder.pieces(chunk, start, pieces, &mut scratch.block)?;
+                } else {
+                    decoder.range(chunk, start, Target::of(&mut scratch.block))?;
+                }
                 // SAFETY: the guarantee of the caller of this function.
                 unsafe { self.put(plan.number, &block, &scratch.block) };
             }

@@ -187,11 +187,12 @@ impl History {
     }
 
     /// Decodes the literals at the start of a block to `literals`, and returns the rest of the
-    /// block.
+    /// block. Literals after the first `needed` ones may be left undecoded.
     fn literals<'a>(
         &mut self,
         block: &'a [u8],
         max: usize,
+        needed: usize,
         literals: &mut Vec<u8>,
     ) -> Result<&'a [u8], Fault> {
         let short = || broken("literals", "the end of the block");
@@ -245,25 +246,25 @@ impl History {
         } else if format == 0 {
             self.codes.decode(packed, literals)?;
         } else {
-            self.codes.decode_four(packed, literals)?;
+            self.codes.decode_four(packed, needed, literals)?;
         }
         Ok(rest)
     }
 
     /// Decodes a block to `out` from `start` on, at most `max` bytes. Returns the end of the
     /// decoded bytes. Matches can refer to all earlier bytes of `out`, and to the bytes of
-    /// `dictionary`, which precede `out`.
+    /// `dictionary`, which precede `out`. Stops when `needed` bytes of `out` are decoded.
     pub(super) fn decode(
         &mut self,
         block: &[u8],
         dictionary: &[u8],
         out: &mut [u8],
-        start: usize,
+        (start, needed): (usize, usize),
         max: usize,
         literals: &mut Vec<u8>,
     ) -> Result<usize, Fault> {
         let max = max.min(out.len() - start);
-        let mut data = self.literals(block, max, literals)?;
+        let mut data = self.literals(block, max, needed.saturating_sub(start), literals)?;
         let short = || broken("sequences", "the end of the block");
         let count = match *data {
             [low @ 0..128, ref rest @ ..] => {
@@ -351,6 +352,9 @@ impl History {
                 if rest > 0 {
                     repeat(out, at, offset, rest);
                     at += rest;
+                }
+                if at >= needed {
+                    return Ok(at);
                 }
             }
             if bits.left != 0 {

@@ -114,8 +114,38 @@ impl Codes {
         self.rest(&mut Bits::new(data)?, out)
     }
 
-    /// Decodes four streams, each a quarter of the literals.
-    pub(super) fn decode_four(&self, data: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+    /// Decodes two streams of the same length in parallel.
+    fn decode_two(
+        &self,
+        bits0: &mut Bits<'_>,
+        bits1: &mut Bits<'_>,
+        out0: &mut [u8],
+        out1: &mut [u8],
+    ) -> Result<(), Fault> {
+        let whole = out0.len() / AT_ONCE * AT_ONCE;
+        let (whole0, rest0) = out0.split_at_mut(whole);
+        let (whole1, rest1) = out1.split_at_mut(whole);
+        let parts = whole0.chunks_exact_mut(AT_ONCE).zip(whole1.chunks_exact_mut(AT_ONCE));
+        for (part0, part1) in parts {
+            bits0.refill();
+            bits1.refill();
+            for i in 0..AT_ONCE {
+                part0[i] = self.symbol(bits0);
+                part1[i] = self.symbol(bits1);
+            }
+        }
+        self.rest(bits0, rest0)?;
+        self.rest(bits1, rest1)
+    }
+
+    /// Decodes four streams, each a quarter of the literals. Skips the streams after the first
+    /// `needed` literals.
+    pub(super) fn decode_four(
+        &self,
+        data: &[u8],
+        needed: usize,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
         let bad = || broken("four streams of literals", "others");
         let Some((&[a, b, c, d, e, f], data)) = data.split_first_chunk() else {
             return Err(bad());
@@ -131,6 +161,12 @@ impl Codes {
         let (out0, rest) = out.split_at_mut_checked(quarter).ok_or_else(bad)?;
         let (out1, rest) = rest.split_at_mut_checked(quarter).ok_or_else(bad)?;
         let (out2, out3) = rest.split_at_mut_checked(quarter).ok_or_else(bad)?;
+        if needed <= quarter {
+            return self.rest(&mut bits.0, out0);
+        }
+        if needed <= 2 * quarter {
+            return self.decode_two(&mut bits.0, &mut bits.1, out0, out1);
+        }
         // The streams are decoded in parallel, because they are independent of each other.
         let whole = out3.len() / AT_ONCE * AT_ONCE;
         let (whole0, rest0) = out0.split_at_mut(whole);

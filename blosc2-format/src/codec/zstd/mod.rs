@@ -77,13 +77,16 @@ impl Dictionary {
 }
 
 impl Decompressor {
-    /// Decompresses a frame, which must fill `out` exactly. `stream` must contain nothing else.
+    /// Decompresses a frame, which must fill `out` exactly. `stream` must contain nothing else. Stops
+    /// when `needed` bytes are decompressed.
     pub(super) fn decompress(
         &mut self,
         stream: &[u8],
         dictionary: Option<&[u8]>,
+        needed: usize,
         out: &mut [u8],
     ) -> Result<(), Fault> {
+        let needed = super::early(needed, out);
         let frame = Frame::parse(stream)?;
         if let Some(content) = frame.content.filter(|&content| content != out.len() as u64) {
             return Err(Fault::new(5, format_args!("{} bytes of data", out.len()), content));
@@ -131,7 +134,7 @@ impl Decompressor {
             if kind == 2 {
                 at = self
                     .history
-                    .decode(block, dictionary, out, at, max, &mut self.literals)
+                    .decode(block, dictionary, out, (at, needed), max, &mut self.literals)
                     .map_err(|fault| Fault { offset: start, ..fault })?;
             } else {
                 let data = out.len();
@@ -144,6 +147,9 @@ impl Decompressor {
                     room.copy_from_slice(block);
                 }
                 at += size;
+            }
+            if at >= needed {
+                return Ok(());
             }
             if last {
                 break;
