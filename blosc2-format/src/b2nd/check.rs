@@ -1,6 +1,6 @@
 //! The check of the metalayer, and of its agreement with the frame.
 
-use super::raw::{Raw, Sizes};
+use super::raw::{Number, Raw, Sizes};
 use super::{Geometry, MAX_NDIM, Meta, raw, rules};
 use crate::chunk::Header;
 use crate::report::{Checker, Report, Rule};
@@ -263,6 +263,25 @@ impl Meta {
         let mut report = Report::new();
         check(content, None, &Limits::default(), &mut Checker::new(&mut report));
         meta_of(content, report)
+    }
+
+    /// Checks the shapes, as [`parse`](Self::parse) does. The positions in errors are those in the
+    /// serialized metalayer.
+    pub(super) fn check(&self) -> Result<(), FormatError> {
+        let ndim = self.ndim()?;
+        let sizes = |at, width, values: Vec<i64>| {
+            let numbers = values.into_iter().map(|value| Number { marker: 0, value }).collect();
+            Sizes { at, marker: 0, width, numbers }
+        };
+        let wide = |sizes: &[i32]| sizes.iter().map(|&size| size.into()).collect();
+        let shapes = [
+            sizes(3, 8, self.shape.clone()),
+            sizes(4 + 9 * ndim, 4, wide(&self.chunks)),
+            sizes(5 + 14 * ndim, 4, wide(&self.blocks)),
+        ];
+        let mut report = Report::new();
+        check_sizes(&shapes, &mut Checker::new(&mut report));
+        report.first_error().map_or(Ok(()), |finding| Err(finding.into()))
     }
 }
 

@@ -53,13 +53,13 @@ impl Geometry {
     /// Computes the layout of an array from its metalayer and the size of an item in bytes.
     ///
     /// # Errors
-    /// - [`Error::Format`]: [`Meta::to_bytes`] or [`Meta::parse`] rejects the shapes, or the array
-    ///   has more items or more bytes per chunk than the format supports;
+    /// - [`Error::Format`]: [`Meta::parse`] rejects such shapes, or the array has more items or more
+    ///   bytes per chunk than the format supports;
     /// - [`Error::Limit`]: the array has more dimensions, items or chunks than `limits` allow;
     /// - [`Error::Argument`]: `typesize` exceeds the address space of this machine.
     pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
-        // `Meta::parse` checks that the shapes agree.
-        let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
+        meta.check()?;
+        let Meta { shape, chunks, blocks, .. } = meta;
         let ndim = shape.len();
         Limits::allow(
             Limit::Dimensions,
@@ -69,7 +69,7 @@ impl Geometry {
         )?;
         let shape: Vec<u64> = shape.iter().map(|size| size.unsigned_abs()).collect();
         let sizes = |sizes: &[i32]| sizes.iter().map(|&size| size.unsigned_abs().into()).collect();
-        let (chunks, blocks): (Vec<u64>, Vec<u64>) = (sizes(&chunks), sizes(&blocks));
+        let (chunks, blocks): (Vec<u64>, Vec<u64>) = (sizes(chunks), sizes(blocks));
         let grid = |outer: &[u64], inner: &[u64]| -> Vec<u64> {
             outer.iter().zip(inner).map(|(outer, inner)| outer.div_ceil((*inner).max(1))).collect()
         };
@@ -187,8 +187,7 @@ impl Geometry {
     /// [`Error::Argument`]: there is no chunk at this index.
     pub fn chunk_items(&self, chunk: u64) -> Result<Vec<Range<u64>>, Error> {
         self.check_chunk(chunk)?;
-        let place = unravel(chunk, &self.chunk_grid);
-        Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
+        Ok(self.chunk_box(chunk))
     }
 
     /// Returns the range of indices of a block of a chunk on each axis of the array, without
@@ -204,12 +203,44 @@ impl Geometry {
                 "no block at index {block}: a chunk has {there} blocks"
             )));
         }
-        let place = unravel(block, &self.block_grid);
-        let along = items.iter().enumerate().map(|(axis, items)| {
-            let start = (items.start + place[axis] * self.blocks[axis]).min(items.end);
-            start..(start + self.blocks[axis]).min(items.end)
-        });
-        Ok(along.collect())
+        Ok(self.block_box(&items, block))
+    }
+
+    /// [`chunk_items`](Self::chunk_items) of an existing chunk.
+    #[doc(hidden)]
+    pub fn chunk_box(&self, chunk: u64) -> Vec<Range<u64>> {
+        let place = unravel(chunk, &self.chunk_grid);
+        self.axes().zip(place).map(|(axis, place)| axis.chunk(place)).collect()
+    }
+
+    /// [`block_items`](Self::block_items) of an existing block. `chunk` contains the ranges of its
+    /// chunk.
+    #[doc(hidden)]
+    pub fn block_box(&self, chunk: &[Range<u64>], block: u64) -> Vec<Range<u64>> {
+        let axes = self.axes().zip(chunk).zip(unravel(block, &self.block_grid));
+        axes.map(|((axis, chunk), place)| axis.block(chunk, place)).collect()
+    }
+
+    /// Returns the index of the chunk at these coordinates in the grid of chunks.
+    #[doc(hidden)]
+    pub fn chunk_at(&self, place: impl IntoIterator<Item = u64>) -> u64 {
+        ravel(place, &self.chunk_grid)
+    }
+
+    /// Returns the index in its chunk of the block at these coordinates in the grid of blocks.
+    #[doc(hidden)]
+    pub fn block_at(&self, place: impl IntoIterator<Item = u64>) -> u64 {
+        ravel(place, &self.block_grid)
+    }
+
+    /// Returns the division of each axis into chunks and blocks.
+    #[doc(hidden)]
+    pub fn axes(&self) -> impl ExactSizeIterator<Item = Axis> + '_ {
+        (0..self.shape.len()).map(|axis| Axis {
+            size: self.shape[axis],
+            chunk: self.chunks[axis].max(1),
+            block: self.blocks[axis].max(1),
+        })
     }
 
     /// Returns the indices of the chunks that contain items of a slice, in ascending order.
@@ -221,17 +252,16 @@ impl Geometry {
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
-        for (axis, range) in ranges.iter().enumerate() {
-            let size = self.chunks[axis].max(1);
-            first[axis] = range.start / size;
-            count[axis] = if range.is_empty() { 0 } else { range.end.div_ceil(size) - first[axis] };
+        for (number, (axis, range)) in self.axes().zip(ranges).enumerate() {
+            let chunks = axis.chunks(range);
+            (first[number], count[number]) = (chunks.start, chunks.end - chunks.start);
         }
         let (ndim, grid) = (ranges.len(), self.chunk_grid.clone());
         // This is at most the number of chunks.
         let total: u64 = if count.contains(&0) { 0 } else { count[..ndim].iter().product() };
         Ok((0..total).map(move |number| {
             let place = unravel(number, &count[..ndim]);
-            (0..ndim).fold(0, |all, axis| all * grid[axis] + first[axis] + place[axis])
+            ravel(first.iter().zip(place).map(|(first, place)| first + place), &grid)
         }))
     }
 
@@ -282,11 +312,6 @@ impl Geometry {
         })
     }
 
-    fn along_chunk(&self, place: u64, axis: usize) -> Range<u64> {
-        let start = place * self.chunks[axis];
-        start..self.shape[axis].min(start + self.chunks[axis])
-    }
-
     fn check_chunk(&self, chunk: u64) -> Result<(), Error> {
         if chunk < self.nchunks {
             return Ok(());
@@ -334,36 +359,31 @@ impl Geometry {
     ) -> Result<(), Error> {
         self.check_chunk(chunk)?;
         let ndim = ranges.len();
-        let place = unravel(chunk, &self.chunk_grid);
-        // The part of the box in the chunk, and the blocks that contain a part of it.
-        let mut part: [Range<u64>; MAX_NDIM] = std::array::from_fn(|_| 0..1);
-        let (mut origin, mut first, mut count) = ([0; MAX_NDIM], [0; MAX_NDIM], [1; MAX_NDIM]);
-        for (axis, range) in ranges.iter().enumerate() {
-            let items = self.along_chunk(place[axis], axis);
-            origin[axis] = items.start;
-            part[axis] = items.start.max(range.start)..items.end.min(range.end);
-            if part[axis].is_empty() {
+        // On each axis, the parts of the box in the blocks of the chunk.
+        let mut parts: [Vec<Part>; MAX_NDIM] = Default::default();
+        let mut count = [1; MAX_NDIM];
+        let chunks = unravel(chunk, &self.chunk_grid);
+        for (number, (axis, range)) in self.axes().zip(ranges).enumerate() {
+            parts[number] = axis.parts(&axis.chunk(chunks[number]), range);
+            count[number] = parts[number].len() as u64;
+            if count[number] == 0 {
                 return Ok(());
             }
-            let block = self.blocks[axis].max(1);
-            first[axis] = (part[axis].start - items.start) / block;
-            count[axis] = (part[axis].end - items.start).div_ceil(block) - first[axis];
         }
         let sides: Index =
             std::array::from_fn(|axis| ranges.get(axis).map_or(1, |range| range.end - range.start));
         let (box_strides, block_strides) = (strides(&sides[..ndim]), strides(&self.blocks));
         for_each(&count[..ndim], |index| {
-            let number = (0..ndim)
-                .fold(0, |all, axis| all * self.block_grid[axis] + first[axis] + index[axis]);
+            let part = |axis: usize| &parts[axis][index[axis] as usize];
+            let number = self.block_at((0..ndim).map(|axis| part(axis).block));
             // Both offsets are less than the sizes of the chunk and of the box, which are in
             // memory, so they do not overflow.
             let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
             for axis in 0..ndim {
-                let start = origin[axis] + (first[axis] + index[axis]) * self.blocks[axis];
-                let from = start.max(part[axis].start);
-                span[axis] = (start + self.blocks[axis]).min(part[axis].end) - from;
-                in_block += (from - start) * block_strides[axis];
-                in_box += (from - ranges[axis].start) * box_strides[axis];
+                let Part { at, start, len, .. } = *part(axis);
+                span[axis] = len;
+                in_block += at * block_strides[axis];
+                in_box += (start - ranges[axis].start) * box_strides[axis];
             }
             let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
             // If the block and the box contain the last axes completely, these axes are copied as
@@ -393,6 +413,71 @@ impl Geometry {
     }
 }
 
+/// An axis of an array, which is divided into chunks, which are divided into blocks.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Axis {
+    /// The number of indices of the array, of a chunk and of a block. The last two are at least 1.
+    pub size: u64,
+    pub chunk: u64,
+    pub block: u64,
+}
+
+/// Consecutive indices in one block.
+#[derive(Debug)]
+struct Part {
+    /// The coordinate of the block in its chunk.
+    block: u64,
+    /// The position in the block of the first index.
+    at: u64,
+    /// The first index.
+    start: u64,
+    len: u64,
+}
+
+impl Axis {
+    /// Returns the coordinates of the chunks that contain indices of a range.
+    pub fn chunks(self, range: &Range<u64>) -> Range<u64> {
+        let first = range.start / self.chunk;
+        first..if range.is_empty() { first } else { range.end.div_ceil(self.chunk) }
+    }
+
+    /// Returns the indices of a chunk, without padding.
+    pub fn chunk(self, place: u64) -> Range<u64> {
+        let start = place * self.chunk;
+        start..self.size.min(start + self.chunk)
+    }
+
+    /// Returns the indices of a block of a chunk, without padding. `chunk` contains the indices of
+    /// the chunk.
+    pub fn block(self, chunk: &Range<u64>, place: u64) -> Range<u64> {
+        let start = (chunk.start + place * self.block).min(chunk.end);
+        start..chunk.end.min(start + self.block)
+    }
+
+    /// Returns the coordinates of an index: of its chunk, of its block in the chunk, and its
+    /// position in the block.
+    pub fn locate(self, index: u64) -> [u64; 3] {
+        let in_chunk = index % self.chunk;
+        [index / self.chunk, in_chunk / self.block, in_chunk % self.block]
+    }
+
+    /// Returns the parts of a range in the blocks of a chunk.
+    fn parts(self, chunk: &Range<u64>, range: &Range<u64>) -> Vec<Part> {
+        let (start, end) = (chunk.start.max(range.start), chunk.end.min(range.end));
+        if start >= end {
+            return Vec::new();
+        }
+        let blocks = (start - chunk.start) / self.block..=(end - 1 - chunk.start) / self.block;
+        let part = |block| {
+            let items = self.block(chunk, block);
+            let from = items.start.max(start);
+            Part { block, at: from - items.start, start: from, len: items.end.min(end) - from }
+        };
+        blocks.map(part).collect()
+    }
+}
+
 fn product(sizes: &[u64]) -> Option<u64> {
     sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size))
 }
@@ -406,7 +491,12 @@ fn strides(shape: &[u64]) -> Index {
     strides
 }
 
-/// Returns the position in a grid, in C order, of an index that is within the grid.
+/// Returns the index in C order of a position in a grid.
+fn ravel(place: impl IntoIterator<Item = u64>, grid: &[u64]) -> u64 {
+    grid.iter().zip(place).fold(0, |all, (size, place)| all * size + place)
+}
+
+/// Returns the position in a grid of an index in C order that is within the grid.
 fn unravel(mut number: u64, grid: &[u64]) -> Index {
     let mut place = [0; MAX_NDIM];
     for (axis, &size) in grid.iter().enumerate().rev() {

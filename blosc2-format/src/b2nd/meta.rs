@@ -41,14 +41,7 @@ impl Meta {
     /// - the shapes have different numbers of dimensions;
     /// - the dtype is longer than 2^31 - 1 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
-        let ndim = self.shape.len();
-        if ndim > MAX_NDIM {
-            return Err(FormatError::new("number of dimensions", 2, "at most 16", ndim));
-        }
-        if self.chunks.len() != ndim || self.blocks.len() != ndim {
-            let found = format_args!("{} and {}", self.chunks.len(), self.blocks.len()).to_string();
-            return Err(FormatError::new("chunk and block shape", 3, ndim, found));
-        }
+        let ndim = self.ndim()?;
         let dtype = self.dtype.as_deref().unwrap_or("|u1");
         let dtype_len = i32::try_from(dtype.len())
             .map_err(|_| FormatError::new("dtype length", 0, "at most 2^31 - 1", dtype.len()))?;
@@ -70,6 +63,19 @@ impl Meta {
         out.extend(dtype_len.to_be_bytes());
         out.extend(dtype.as_bytes());
         Ok(out)
+    }
+
+    /// Returns the number of dimensions, if all shapes have the same and valid one.
+    pub(super) fn ndim(&self) -> Result<usize, FormatError> {
+        let ndim = self.shape.len();
+        if ndim > MAX_NDIM {
+            return Err(FormatError::new("number of dimensions", 2, "at most 16", ndim));
+        }
+        if self.chunks.len() != ndim || self.blocks.len() != ndim {
+            let found = format_args!("{} and {}", self.chunks.len(), self.blocks.len()).to_string();
+            return Err(FormatError::new("chunk and block shape", 3, ndim, found));
+        }
+        Ok(ndim)
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 use blosc2_format::b2nd::Geometry;
 
 use super::NDArray;
-use super::gather::{self, READ, Sink};
-use super::places::{ItemPart, Places};
-use super::plan::{Items, position};
+use super::gather::{self, READ};
+use super::places::{ItemPart, Sink};
+use super::plan::{ChunkPlan, Items, Plan};
 use super::region::Region;
 use super::view::NDArrayView;
 use crate::closures::{Closures, registered};
@@ -70,11 +70,11 @@ impl NDArrayView<'_> {
         bytes: &mut [u8],
         doing: &str,
     ) -> Result<()> {
-        let region = self.region.select(&ranges.to_vec().into(), doing)?;
-        let (shape, typesize) = (region.shape(), self.array.typesize());
-        let places = Places::in_box(&extent, &shape, &to, ItemPart::whole(typesize));
-        let sink = Sink::new(bytes, &places, true);
-        self.gather_alone((reading, &Fetched::default()), &region, sink, doing)
+        self.planned(reading, ranges, doing, |plan| {
+            let part = self.array.whole_items();
+            let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
+            self.gather_alone((reading, &Fetched::default()), sink)
+        })
     }
 
     /// Reads the compressed blocks of a box of the view from the file, if the box is in one chunk or the storage has a
@@ -86,18 +86,14 @@ impl NDArrayView<'_> {
         fetched: &mut Fetched,
     ) -> Result<()> {
         fetched.clear();
-        let array = self.array;
-        let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        // The plan is not used to copy items.
-        let places = Places::repeated(&region.shape(), array.whole_items());
-        let now = array.geometry_now(reading)?;
-        let items = Items::Region(&region);
-        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), &places, READ)?;
-        if plan.nchunks() != 1 && !array.schunk.is_remote(reading) {
-            return Ok(());
-        }
-        let wanted = plan.all_chunks().filter_map(|chunk| array.readers.wanted(reading, &chunk));
-        array.schunk.fetch(reading, wanted.collect(), fetched)
+        let NDArray { schunk, readers, .. } = self.array;
+        self.planned(reading, ranges, READ, |plan| {
+            if plan.nchunks() != 1 && !schunk.is_remote(reading) {
+                return Ok(());
+            }
+            let wanted = |chunk: ChunkPlan<'_>| readers.wanted(reading, plan.geometry(), &chunk);
+            schunk.fetch(reading, plan.chunks().filter_map(wanted).collect(), fetched)
+        })
     }
 
     /// Reads a box of the view on this thread. Writes the items, or this part of each item, to `bytes` in C order.
@@ -105,33 +101,40 @@ impl NDArrayView<'_> {
     /// `fetched` contains the compressed blocks of a box that includes this box. They were fetched in the same read.
     pub(super) fn read_tile(
         &self,
-        (reading, fetched): (&Reading<'_>, &Fetched),
+        from: (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
         part: Option<ItemPart>,
         bytes: &mut [u8],
     ) -> Result<()> {
-        let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        let part = part.unwrap_or_else(|| self.array.whole_items());
-        let places = Places::in_c_order(&region.shape(), part);
-        let sink = Sink::new(bytes, &places, false);
-        self.gather_alone((reading, fetched), &region, sink, READ)
+        self.planned(from.0, ranges, READ, |plan| {
+            let part = part.unwrap_or_else(|| self.array.whole_items());
+            self.gather_alone(from, Sink::new(plan, part, bytes, false))
+        })
     }
 
-    /// Reads the items of a region of the array on this thread.
+    /// Calls `work` with the plan of a box of the view.
+    fn planned<R>(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        doing: &str,
+        work: impl FnOnce(Plan<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let region = self.region.part(ranges);
+        let now = self.array.geometry_now(reading)?;
+        let geometry = now.as_ref().unwrap_or(&self.array.geometry);
+        work(Plan::new(geometry, Items::Region(&region), doing)?)
+    }
+
+    /// Reads items of the array on this thread.
     fn gather_alone(
         &self,
         (reading, fetched): (&Reading<'_>, &Fetched),
-        region: &Region,
-        sink: Sink<'_>,
-        doing: &str,
+        sink: Sink<'_, '_>,
     ) -> Result<()> {
-        let array = self.array;
-        let now = array.geometry_now(reading)?;
-        let items = Items::Region(region);
-        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), sink.places, doing)?;
-        let from = (&array.schunk, reading, fetched);
-        let read = array.readers.gather(from, &plan, sink, Threads::ONE);
-        read.map_err(|error| array.schunk.at(error))
+        let NDArray { schunk, readers, .. } = self.array;
+        let read = readers.gather((schunk, reading, fetched), sink, Threads::ONE);
+        read.map_err(|error| schunk.at(error))
     }
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
@@ -141,38 +144,21 @@ impl NDArrayView<'_> {
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
     ) -> Result<Option<Vec<u8>>> {
-        let array = self.array;
-        let region = self.region.select(&ranges.to_vec().into(), READ)?;
-        let now = array.geometry_now(reading)?;
-        let geometry = now.as_ref().unwrap_or(&array.geometry);
-        region.check_inside(geometry.shape(), READ)?;
-        let mut chunks = Vec::with_capacity(region.positions.len());
-        for (positions, &side) in region.positions.iter().zip(geometry.chunks()) {
-            let Some((low, high)) = positions.bounds() else { return Ok(None) };
-            chunks.push(low / side..high / side + 1);
-        }
-        // A list of indices can be in a few of many chunks.
-        let count = |ranges: &[Range<u64>]| {
-            ranges.iter().fold(1u64, |all, range| all.saturating_mul(range.end - range.start))
-        };
-        if count(&chunks) > count(ranges) {
-            return Ok(None);
-        }
-        let mut place: Vec<u64> = chunks.iter().map(|range| range.start).collect();
-        let number = position(&place, geometry.chunk_grid());
-        while let Some(axis) = (0..place.len()).rev().find(|&at| place[at] + 1 < chunks[at].end) {
-            place[axis] += 1;
-            (axis + 1..place.len()).for_each(|later| place[later] = chunks[later].start);
-            let other = position(&place, geometry.chunk_grid());
-            if !array.schunk.are_equal_special(reading, number, other)? {
+        let schunk = &self.array.schunk;
+        self.planned(reading, ranges, READ, |plan| {
+            let mut numbers = plan.chunk_numbers();
+            let Some(first) = numbers.next() else { return Ok(None) };
+            for other in numbers {
+                if !schunk.are_equal_special(reading, first, other)? {
+                    return Ok(None);
+                }
+            }
+            if !schunk.is_special(reading, first)? {
                 return Ok(None);
             }
-        }
-        if !array.schunk.is_special(reading, number)? {
-            return Ok(None);
-        }
-        array.schunk.with_chunk_in(reading, number, Some(&[]), |chunk, decoder| {
-            Ok(gather::repeated_item(chunk, geometry.typesize(), decoder))
+            schunk.with_chunk_in(reading, first, Some(&[]), |chunk, decoder| {
+                Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
+            })
         })
     }
 
@@ -201,7 +187,7 @@ impl NDArrayView<'_> {
             }
             place.push(low / side);
         }
-        let number = position(&place, geometry.chunk_grid());
+        let number = geometry.chunk_at(place) as usize;
         array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
             // User-defined codecs and filters may depend on the index of the chunk.
             let header = chunk.header();

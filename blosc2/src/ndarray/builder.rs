@@ -16,10 +16,10 @@ use serde::Serialize;
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::places::{ItemPart, Places, len_of};
-use super::plan::{Plan, chunk_ranges};
+use super::places::{ItemPart, Source, len_of};
+use super::plan::Plan;
 use super::region::Region;
-use super::scatter::{Data, FillBox, Source, Team, Writers};
+use super::scatter::{Data, FillBox, Team, Writers};
 use super::shape::meta_of;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
@@ -510,8 +510,7 @@ impl NDArrayBuilder {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        let places = Places::in_c_order(shape, ItemPart::whole(typesize));
-        order.make_of(Source::new(bytes, &places))
+        order.make_of(|plan| Source::new(plan, ItemPart::whole(typesize), bytes))
     }
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which ignores items beyond the
@@ -561,10 +560,9 @@ impl NDArrayBuilder {
                     *first = start..end;
                 }
                 let region = Region::of_box(ranges);
-                let bytes = bytes_of(&slab);
-                let places = Places::in_c_order(&region.shape(), ItemPart::whole(size_of::<T>()));
-                let plan = Plan::new(geometry, &region, &places);
-                pack(schunk, &writers, &plan, Source::new(&bytes, &places))?;
+                let (bytes, item) = (bytes_of(&slab), ItemPart::whole(size_of::<T>()));
+                let source = Source::new(Plan::of_region(geometry, &region), item, &bytes);
+                pack(schunk, &writers, &source)?;
             }
             if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
@@ -777,7 +775,7 @@ impl NDArrayBuilder {
         fill: &FillBox<'_>,
     ) -> Result<NDArray> {
         self.by_chunks(shape, dtype, sources, &|team, scratch, number| {
-            team.boxed(scratch, &chunk_ranges(team.geometry, number), fill)
+            team.boxed(scratch, &team.geometry.chunk_box(number as u64), fill)
         })
     }
 
@@ -938,12 +936,15 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Creates the array from all its items.
-    pub(super) fn make_of(self, source: Source<'_>) -> Result<NDArray> {
+    /// Creates the array from all its items. `source` returns the source that owns their plan.
+    pub(super) fn make_of<'m>(
+        self,
+        source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>,
+    ) -> Result<NDArray> {
         self.make(&mut |schunk, geometry| {
             let region = Region::whole(geometry.shape());
-            let plan = Plan::new(geometry, &region, source.places);
-            pack(schunk, &Writers::default(), &plan, source)
+            let source = source(Plan::of_region(geometry, &region));
+            pack(schunk, &Writers::default(), &source)
         })
     }
 
@@ -1005,16 +1006,17 @@ impl Order {
     }
 }
 
-/// Compresses the planned items, which fill the next chunks, and appends these chunks.
-fn pack(schunk: &mut SChunk, writers: &Writers, plan: &Plan<'_>, source: Source<'_>) -> Result<()> {
-    let count = plan.nchunks();
-    if count == 0 {
+/// Compresses the items of a source, which fill the next chunks, and appends these chunks.
+fn pack(schunk: &mut SChunk, writers: &Writers, source: &Source<'_, '_>) -> Result<()> {
+    let plan = source.plan();
+    let numbers: Vec<usize> = plan.chunk_numbers().collect();
+    if numbers.is_empty() {
         return Ok(());
     }
-    let team = writers.team(schunk, plan.geometry(), count)?;
+    let team = writers.team(schunk, plan.geometry(), numbers.len())?;
     team.pack(
-        |number| plan.chunk(number).number,
-        |scratch, number| team.fill(&plan.chunk(number), source, scratch, |_| Ok(())),
+        |number| numbers[number],
+        |scratch, number| team.fill(source, number, scratch, |_| Ok(())),
         |chunk| schunk.push_made(chunk),
     )
 }

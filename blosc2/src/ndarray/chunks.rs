@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use super::NDArray;
 use super::gather::READ;
-use super::places::Places;
-use super::plan::{Plan, block_ranges, chunk_ranges};
+use super::plan::Plan;
 use super::selection::Selection;
 use crate::Result;
 use crate::element::Element;
@@ -66,16 +65,11 @@ impl NDArray {
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
-        // The items are not in memory.
-        let places = Places::repeated(&region.shape(), self.whole_items());
-        let plan = Plan::new(&self.geometry, &region, &places);
-        let mut chunks: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
-        chunks.sort_unstable();
-        Ok(chunks)
+        Ok(Plan::of_region(&self.geometry, &region).chunk_numbers().collect())
     }
 
     fn array_chunk(&self, index: usize) -> ArrayChunk<'_> {
-        ArrayChunk { array: self, index, ranges: chunk_ranges(&self.geometry, index) }
+        ArrayChunk { array: self, index, ranges: self.geometry.chunk_box(index as u64) }
     }
 }
 
@@ -152,7 +146,7 @@ impl<'a> ArrayChunk<'a> {
         let geometry = &array.geometry;
         // A chunk has fewer blocks than bytes.
         let blocks = (0..geometry.nblocks() as usize).map(move |index| {
-            let ranges = block_ranges(geometry, &chunk.ranges, index);
+            let ranges = geometry.block_box(&chunk.ranges, index as u64);
             ArrayBlock { array, chunk: chunk.index, index, ranges }
         });
         blocks.filter(|block| !block.ranges.iter().any(Range::is_empty))

@@ -8,7 +8,6 @@ use super::boxes::extent;
 use super::builder::{MAKE, Sources};
 use super::compute::LazyExpr;
 use super::index::{PerAxis, sizes};
-use super::plan::chunk_ranges;
 use super::scatter::Data;
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
@@ -179,7 +178,7 @@ impl NDArrayBuilder {
         let reading = array.schunk.reading()?;
         let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
         builder.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
-            let ranges = chunk_ranges(team.geometry, number);
+            let ranges = team.geometry.chunk_box(number as u64);
             if as_is && let Some(chunk) = view.whole_chunk(&reading, &ranges, team.geometry)? {
                 return Ok(Data::Compressed(chunk));
             }
@@ -375,7 +374,7 @@ impl NDArrayBuilder {
             (low < high).then_some((part, low))
         };
         self.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
-            let ranges = chunk_ranges(team.geometry, number);
+            let ranges = team.geometry.chunk_box(number as u64);
             if as_is
                 && let Some(index) =
                     starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)

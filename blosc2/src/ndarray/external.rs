@@ -2,11 +2,11 @@
 
 use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
-use super::gather::{READ, Sink};
-use super::places::{ItemPart, Places};
+use super::gather::READ;
+use super::places::{Sink, Source};
 use super::plan::Items;
 use super::region::Region;
-use super::scatter::{Source, WRITE};
+use super::scatter::WRITE;
 use super::selection::{AxisSelection, Selection};
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
@@ -90,11 +90,12 @@ impl NDArray {
         let swapped = self.check_dtype::<T>(WRITE)?;
         self.check_shape(&region, items.shape(), WRITE)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
-            let places = places::<T>(&region.shape(), items.strides());
-            // SAFETY: the view is borrowed and has this shape. Its pointer and strides locate its items. All bytes of
-            // the items are initialized, because plain items have no padding.
-            let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
-            return self.scatter(Items::Region(&region), source);
+            let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
+            // SAFETY: the view is borrowed and has the shape of the region. Its pointer and strides locate its items.
+            // All bytes of the items are initialized, because plain items have no padding.
+            return self.scatter(Items::Region(&region), |plan| unsafe {
+                Source::strided(plan, start, &strides)
+            });
         }
         let items: Vec<T> = items.iter().copied().collect();
         let bytes = self.stored_bytes(&items, WRITE)?;
@@ -141,11 +142,12 @@ impl NDArrayView<'_> {
         let swapped = array.check_dtype::<T>(READ)?;
         array.check_shape(&region, items.shape(), READ)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
-            let places = places::<T>(&region.shape(), items.strides());
-            // SAFETY: the view is mutably borrowed and has this shape. Its pointer and strides locate its items, and
-            // different items have different places. Any bytes are a valid plain item.
-            let sink = unsafe { Sink::strided(items.as_mut_ptr().cast(), &places) };
-            return array.gather(Items::Region(&region), sink);
+            let (start, strides) = (items.as_mut_ptr().cast(), in_bytes::<T>(items.strides()));
+            // SAFETY: the view is mutably borrowed and has the shape of the region. Its pointer and strides locate its
+            // items, and different items have different places. Any bytes are a valid plain item.
+            return array.gather(Items::Region(&region), |plan| unsafe {
+                Sink::strided(plan, start, &strides)
+            });
         }
         let read = array.read_region::<T>(&region)?;
         items.iter_mut().zip(read).for_each(|(to, from)| *to = from);
@@ -178,17 +180,15 @@ impl NDArrayBuilder {
             let items: Vec<T> = items.iter().copied().collect();
             return self.from_slice(&items, &shape);
         }
-        let places = places::<T>(&shape, items.strides());
-        // SAFETY: the view is borrowed and has this shape. Its pointer and strides locate its items. All bytes of the
-        // items are initialized, because plain items have no padding.
-        let source = unsafe { Source::strided(items.as_ptr().cast(), &places) };
-        self.order(&shape, &T::dtype().to_string(), size_of::<T>())?.make_of(source)
+        let order = self.order(&shape, &T::dtype().to_string(), size_of::<T>())?;
+        let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
+        // SAFETY: the view is borrowed and has the shape of the array. Its pointer and strides locate its items. All
+        // bytes of the items are initialized, because plain items have no padding.
+        order.make_of(|plan| unsafe { Source::strided(plan, start, &strides) })
     }
 }
 
-/// Returns the places of items. The unit of `strides` is items.
-fn places<T>(shape: &[u64], strides: &[isize]) -> Places {
-    // The items are in one allocation, so the product does not overflow.
-    let strides = strides.iter().map(|stride| stride * size_of::<T>().cast_signed());
-    Places::strided(shape, strides.collect(), ItemPart::whole(size_of::<T>()))
+/// Returns strides in bytes. The items are in one allocation, so the product does not overflow.
+fn in_bytes<T>(strides: &[isize]) -> Vec<isize> {
+    strides.iter().map(|stride| stride * size_of::<T>().cast_signed()).collect()
 }

@@ -2,10 +2,9 @@
 
 use super::NDArray;
 use super::gather::READ;
-use super::places::{ItemPart, Places};
+use super::places::{ItemPart, Source};
 use super::plan::Items;
-use super::region::Region;
-use super::scatter::{Source, WRITE};
+use super::scatter::WRITE;
 use super::selection::Selection;
 use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
@@ -204,7 +203,11 @@ impl NDArrayFieldMut<'_> {
             let detail = format!("the selection has the shape {shape:?}, got {found} items");
             return Err(self.array.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        self.write_from(&region, Places::in_c_order, &bytes)
+        let (items, part) = (Items::Region(&region), self.part());
+        match part.len {
+            0 => Ok(()),
+            _ => self.array.scatter(items, |plan| Source::new(plan, part, &bytes)),
+        }
     }
 
     /// Writes the same value to the field of all selected items.
@@ -219,23 +222,16 @@ impl NDArrayFieldMut<'_> {
         if let Some(swapped) = self.array.check_field::<T>(&self.dtype, WRITE)? {
             swapped.apply(bytes.to_mut());
         }
-        self.write_from(&region, Places::repeated, &bytes)
+        let (items, part) = (Items::Region(&region), self.part());
+        match part.len {
+            0 => Ok(()),
+            _ => self.array.scatter(items, |plan| Source::repeated(plan, part, &bytes)),
+        }
     }
 
-    /// Writes the field of the items of a region. `places` returns the places of the new values in `bytes`.
-    fn write_from(
-        &mut self,
-        region: &Region,
-        places: impl FnOnce(&[u64], ItemPart) -> Places,
-        bytes: &[u8],
-    ) -> Result<()> {
-        let len = self.dtype.size();
-        if len == 0 {
-            return Ok(());
-        }
-        let part = ItemPart { offset: self.offset, len, typesize: self.array.typesize() };
-        let places = places(&region.shape(), part);
-        self.array.scatter(Items::Region(region), Source::new(bytes, &places))
+    fn part(&self) -> ItemPart {
+        let typesize = self.array.typesize();
+        ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
     }
 }
 

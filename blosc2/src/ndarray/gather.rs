@@ -1,8 +1,6 @@
 //! Reading of regions: each chunk is fetched once, and each needed block is decompressed once.
 
-use std::marker::PhantomData;
 use std::ops::Range;
-use std::ptr;
 
 use blosc2_format::b2nd::Geometry;
 use blosc2_format::chunk::Special;
@@ -10,8 +8,8 @@ use blosc2_format::chunk::Special;
 use parking_lot::Mutex;
 
 use super::cache::{Blocks, Cache};
-use super::places::{ItemPart, Places};
-use super::plan::{BlockPlan, ChunkPlan, Plan};
+use super::places::Sink;
+use super::plan::ChunkPlan;
 use super::selection::Few;
 use super::{Pooled, Reused, parallel};
 use crate::closures;
@@ -28,121 +26,6 @@ const SINGLE_BLOCK: usize = 8 << 10;
 pub(super) const WORTHWHILE: usize = 256 << 10;
 /// If there are fewer chunks for each thread, several threads read parts of the same chunk.
 const CHUNKS_PER_THREAD: usize = 4;
-
-/// Memory to which a read writes items. Each item has its own place, and several threads write at the same time.
-///
-/// A sink cannot be copied, so that only one read at a time uses it.
-#[derive(Debug)]
-pub(super) struct Sink<'a> {
-    /// The place of the first item. All of `places` are writable bytes that nothing else uses during `'a`.
-    start: *mut u8,
-    pub(super) places: &'a Places,
-    /// Whether all bytes of the memory are zero.
-    zeros: bool,
-    memory: PhantomData<&'a mut [u8]>,
-}
-
-// SAFETY: a sink is a mutable borrow of bytes, which can be sent to other threads. All access is by `unsafe` methods,
-// whose callers guarantee that threads write to different places.
-unsafe impl Send for Sink<'_> {}
-// SAFETY: the same reason as for `Send`.
-unsafe impl Sync for Sink<'_> {}
-
-impl<'a> Sink<'a> {
-    /// Creates a sink that stores items at `places` of `memory`. Panics if `memory` does not contain all places, or if
-    /// places may overlap.
-    pub(super) fn new(memory: &'a mut [u8], places: &'a Places, zeros: bool) -> Self {
-        assert!(places.distinct, "{places:?} may overlap");
-        let first = places.first_in(memory.len());
-        let start = memory.as_mut_ptr().wrapping_add(first);
-        Self { start, places, zeros, memory: PhantomData }
-    }
-
-    /// Creates a sink whose first item is at `start`, for arrays of the crate `ndarray`.
-    ///
-    /// # Safety
-    /// During `'a`, the memory at these places is writable, and nothing else uses it. The places do not overlap.
-    #[cfg(feature = "ndarray")]
-    pub(super) unsafe fn strided(start: *mut u8, places: &'a Places) -> Self {
-        Self { start, places, zeros: false, memory: PhantomData }
-    }
-
-    /// Copies bytes to a place.
-    ///
-    /// # Safety
-    /// The bytes are inside the places of items that no other thread accesses.
-    #[inline]
-    unsafe fn write(&self, at: isize, bytes: &[u8]) {
-        self.places.debug_check(at, bytes.len());
-        // SAFETY: guaranteed by the caller, and by the field `start`. `bytes` does not overlap the place, because this
-        // memory is borrowed by the sink only.
-        unsafe {
-            let to = self.start.offset(at);
-            match bytes.len() {
-                // Single items, without a call.
-                1 => to.write(bytes[0]),
-                2 => to.cast::<[u8; 2]>().write_unaligned([bytes[0], bytes[1]]),
-                4 => to.cast::<[u8; 4]>().write_unaligned(*bytes.as_ptr().cast()),
-                8 => to.cast::<[u8; 8]>().write_unaligned(*bytes.as_ptr().cast()),
-                len => to.copy_from_nonoverlapping(bytes.as_ptr(), len),
-            }
-        }
-    }
-
-    /// Returns the place for `len` bytes.
-    ///
-    /// # Safety
-    /// The `len` bytes are inside contiguous places of items. Nothing else accesses these places while the target
-    /// exists.
-    unsafe fn target(&self, at: isize, len: usize) -> Target<'a> {
-        self.places.debug_check(at, len);
-        // SAFETY: guaranteed by the caller, and by the field `start`; `MaybeUninit` bytes can have any value.
-        Target::new(unsafe { std::slice::from_raw_parts_mut(self.start.offset(at).cast(), len) })
-    }
-
-    /// Copies the items of a block to their places.
-    ///
-    /// # Safety
-    /// The block belongs to a plan for the places of the sink. No other thread accesses the places of the items of this
-    /// block.
-    unsafe fn put(&self, block: &BlockPlan<'_>, bytes: &[u8]) {
-        let ItemPart { offset, len: part, typesize } = self.places.part;
-        if self.places.part.is_whole() {
-            return block.each_piece(|from, to, len| {
-                // SAFETY: the caller's guarantee; the pieces of a block are places of its items.
-                unsafe { self.write(to, &bytes[from..from + len]) }
-            });
-        }
-        block.each_piece(|from, to, len| {
-            // Consecutive items of a piece have the same distance in memory as in the block.
-            for at in (0..len).step_by(typesize) {
-                let item = from + at + offset;
-                // SAFETY: the same reason; `to + at` is the place of an item, which has the size of the part.
-                unsafe { self.write(to + at as isize, &bytes[item..item + part]) }
-            }
-        });
-    }
-
-    /// Copies one item to all places of a block.
-    ///
-    /// # Safety
-    /// The same conditions as for [`put`](Self::put).
-    unsafe fn fill(&self, block: &BlockPlan<'_>, item: &[u8]) {
-        let ItemPart { offset, len: part, typesize } = self.places.part;
-        if self.places.part.is_whole() {
-            return block.each_piece(|_, to, len| {
-                // SAFETY: as in `put`.
-                unsafe { self.target(to, len) }.repeat(item, 0);
-            });
-        }
-        block.each_piece(|_, to, len| {
-            for at in (0..len).step_by(typesize) {
-                // SAFETY: as in `put`.
-                unsafe { self.write(to + at as isize, &item[offset..offset + part]) }
-            }
-        });
-    }
-}
 
 /// The memory and decoder of one thread.
 #[derive(Debug, Default)]
@@ -181,21 +64,20 @@ impl Readers {
         Self { threads, cache: None, scratches: Mutex::default() }
     }
 
-    /// Reads the items of a plan. The plan and the sink must have the same places.
+    /// Reads the items of the plan of a sink.
     pub(super) fn gather(
         &self,
         (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
-        plan: &Plan<'_>,
-        sink: Sink<'_>,
+        sink: Sink<'_, '_>,
         threads: Threads,
     ) -> Result<()> {
-        assert!(ptr::eq(plan.places, sink.places), "the plan is for other places");
+        let plan = sink.plan();
         let geometry = plan.geometry();
         let nchunks = plan.nchunks();
         schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
-            let blocks: usize = plan.all_chunks().map(|chunk| chunk.nblocks()).sum();
+            let blocks: usize = plan.chunks().map(|chunk| chunk.nblocks()).sum();
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }
@@ -215,21 +97,25 @@ impl Readers {
                 let chunk = plan.chunk(numbers.start + number / parts);
                 let (part, nblocks) = (number % parts, chunk.nblocks());
                 let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
-                // SAFETY: the plan is for the places of the sink. Each block of each chunk of the plan is in one part,
-                // which one thread reads; the places of different blocks do not overlap, because the places of the sink
-                // do not overlap.
+                // SAFETY: each block of each chunk of the plan is in one part, which one thread reads. Different items
+                // have different places, because the sink belongs to this read.
                 unsafe { gathering.chunk(&chunk, blocks, scratch) }
             })
         };
         if !fetched.is_empty() {
             return gather(0..nchunks, fetched);
         }
-        let needed = |number| self.wanted(reading, &plan.chunk(number));
+        let needed = |number| self.wanted(reading, geometry, &plan.chunk(number));
         schunk.fetch_ahead(reading, nchunks, needed, gather)
     }
 
     /// Returns the blocks of a chunk that its plan needs; `None` if all of them are in the cache.
-    pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
+    pub(super) fn wanted(
+        &self,
+        reading: &Reading<'_>,
+        geometry: &Geometry,
+        plan: &ChunkPlan<'_>,
+    ) -> Option<Wanted> {
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         if cache
             .is_some_and(|cache| plan.blocks().all(|block| cache.has(plan.number, block.number)))
@@ -238,17 +124,17 @@ impl Readers {
         }
         // Blocks in the cache are included, because they may be dropped before they are read.
         let mut ranges: Few<Range<usize>> = Few::new();
-        plan.blocks().for_each(|block| add_block(&mut ranges, &block));
+        plan.blocks().for_each(|block| add_block(&mut ranges, block.number, geometry.block_len()));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
     }
 }
 
-/// Adds a block to ranges of a chunk. Blocks are added in ascending order.
-fn add_block(ranges: &mut Few<Range<usize>>, block: &BlockPlan<'_>) {
-    let start = block.number * block.len;
+/// Adds a block of `len` bytes to ranges of a chunk. Blocks are added in ascending order.
+fn add_block(ranges: &mut Few<Range<usize>>, number: usize, len: usize) {
+    let start = number * len;
     match ranges.last_mut().filter(|range| range.end == start) {
-        Some(range) => range.end += block.len,
-        None => ranges.push(start..start + block.len),
+        Some(range) => range.end += len,
+        None => ranges.push(start..start + len),
     }
 }
 
@@ -259,7 +145,7 @@ struct Gathering<'a> {
     /// Parts of chunks that were read before; they include the blocks of the plan in these chunks.
     fetched: &'a Fetched,
     geometry: &'a Geometry,
-    sink: &'a Sink<'a>,
+    sink: &'a Sink<'a, 'a>,
     cache: Option<Blocks<'a>>,
 }
 
@@ -267,8 +153,7 @@ impl Gathering<'_> {
     /// Reads some of the blocks of a chunk.
     ///
     /// # Safety
-    /// The chunk belongs to a plan for the places of the sink. No other thread accesses the places of the items of
-    /// these blocks.
+    /// No other thread accesses the places of the items of these blocks.
     unsafe fn chunk(
         &self,
         plan: &ChunkPlan<'_>,
@@ -280,13 +165,13 @@ impl Gathering<'_> {
         for index in blocks {
             let block = plan.block(index);
             // SAFETY: the guarantee of the caller of this function.
-            let put = |bytes: &[u8]| unsafe { self.sink.put(&block, bytes) };
+            let put = |bytes: &[u8]| unsafe { self.sink.block(&block) }.put(bytes);
             let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
             if self.cache.as_ref().is_some_and(kept) {
                 continue;
             }
             needed.push(index);
-            add_block(&mut ranges, &block);
+            add_block(&mut ranges, block.number, self.geometry.block_len());
         }
         if needed.is_empty() {
             return Ok(());
@@ -322,19 +207,15 @@ impl Gathering<'_> {
         if let Some(item) = repeated_item(chunk, self.geometry.typesize(), decoder) {
             if !sink.zeros || item.iter().any(|&byte| byte != 0) {
                 // SAFETY: the guarantee of the caller of this function.
-                blocks().for_each(|block| unsafe { sink.fill(&block, &item) });
+                blocks().for_each(|block| unsafe { sink.block(&block) }.fill(&item));
             }
             return Ok(());
         }
-        let whole_items = sink.places.part.is_whole();
         if self.cache.is_none()
-            && whole_items
             && needed.len() == plan.nblocks()
-            && let Some(place) = plan.in_one_piece()
+            // SAFETY: the guarantee of the caller of this function: all blocks of the chunk are needed.
+            && let Some(target) = unsafe { sink.chunk(plan) }
         {
-            // SAFETY: the guarantee of the caller of this function; all blocks of the chunk are needed, and they are
-            // consecutive in this memory.
-            let target = unsafe { sink.target(place, self.geometry.chunk_len()) };
             return decoder.decompress(chunk, target).map(|_| ());
         }
         // Chunks that other programs wrote may have blocks of another size.
@@ -347,23 +228,21 @@ impl Gathering<'_> {
         if same && alone && !chunk.needs_shape() {
             for block in blocks() {
                 let start = block.number * len;
-                if let (Some(place), None, true) = (block.in_one_piece(), &self.cache, whole_items)
-                {
-                    // SAFETY: the guarantee of the caller of this function; the place of the block is contiguous.
-                    decoder.range(chunk, start, unsafe { sink.target(place, len) })?;
+                // SAFETY: the guarantee of the caller of this function.
+                let mut place = unsafe { sink.block(&block) };
+                if let (Some(target), None) = (place.target(), &self.cache) {
+                    decoder.range(chunk, start, target)?;
                     continue;
                 }
                 resize(&mut scratch.block, len, READ)?;
                 if self.cache.is_none() {
-                    let pieces = |each: &mut dyn FnMut(Range<usize>)| {
-                        block.each_piece(|from, _, len| each(from..from + len));
-                    };
+                    let pieces = |visit: &mut dyn FnMut(Range<usize>)| place.each_range(visit);
                     decoder.pieces(chunk, start, pieces, &mut scratch.block)?;
                 } else {
                     decoder.range(chunk, start, Target::of(&mut scratch.block))?;
                 }
-                // SAFETY: the guarantee of the caller of this function.
-                unsafe { self.put(plan.number, &block, &scratch.block) };
+                place.put(&scratch.block);
+                self.keep(plan.number, block.number, &scratch.block);
             }
             return Ok(());
         }
@@ -385,20 +264,16 @@ impl Gathering<'_> {
         for block in blocks() {
             let bytes = &scratch.chunk[block.number * len..][..len];
             // SAFETY: the guarantee of the caller of this function.
-            unsafe { self.put(plan.number, &block, bytes) };
+            unsafe { sink.block(&block) }.put(bytes);
+            self.keep(plan.number, block.number, bytes);
         }
         Ok(())
     }
 
-    /// Copies the items of a block to their places, and adds the block to the cache.
-    ///
-    /// # Safety
-    /// The same conditions as for [`chunk`](Self::chunk).
-    unsafe fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
-        // SAFETY: the guarantee of the caller of this function.
-        unsafe { self.sink.put(block, bytes) };
+    /// Adds a block to the cache.
+    fn keep(&self, chunk: usize, block: usize, bytes: &[u8]) {
         if let Some(cache) = &self.cache {
-            cache.keep(chunk, block.number, bytes);
+            cache.keep(chunk, block, bytes);
         }
     }
 }

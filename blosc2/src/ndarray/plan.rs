@@ -1,12 +1,11 @@
-//! The plan of a read or a write: the chunks, the blocks of each chunk, and the place of each item in memory.
+//! The plan of a read or a write: the chunks, the blocks of each chunk, and the items in each block. A plan does not
+//! know where items are in memory; a sink or a source owns a plan and knows it.
 
 use std::ops::Range;
 
-use blosc2_format::b2nd::Geometry;
-
+use blosc2_format::b2nd::{self, Geometry};
 use smallvec::smallvec;
 
-use super::places::Places;
 use super::region::{Positions, Region};
 use super::selection::Few;
 use crate::memory::reserve;
@@ -20,50 +19,6 @@ pub(super) enum Items<'a> {
     Points(&'a dyn Indices),
 }
 
-impl Items<'_> {
-    /// Returns the shape of the items in memory.
-    pub(super) fn shape(&self) -> Few<u64> {
-        match self {
-            Items::Region(region) => region.shape(),
-            Items::Points(points) => smallvec![points.count() as u64],
-        }
-    }
-
-    /// Returns a plan for the items at these places. Fails if another handle has shrunk the array, so that it does not
-    /// contain all items.
-    pub(super) fn plan<'p>(
-        &'p self,
-        geometry: &'p Geometry,
-        places: &'p Places,
-        doing: &str,
-    ) -> Result<Plan<'p>> {
-        match *self {
-            Items::Region(region) => {
-                region.check_inside(geometry.shape(), doing)?;
-                Ok(Plan::new(geometry, region, places))
-            }
-            Items::Points(points) => Plan::of_points(geometry, points, places, doing),
-        }
-    }
-}
-
-/// A plan of a read or a write, which is divided into chunks.
-#[derive(Debug)]
-pub(super) struct Plan<'a> {
-    geometry: &'a Geometry,
-    pub(super) places: &'a Places,
-    what: What<'a>,
-}
-
-// A `Box` would need an allocation for each read.
-#[allow(clippy::large_enum_variant)]
-#[derive(Debug)]
-enum What<'a> {
-    Region(Few<Axis<'a>>),
-    /// Single items in the order of chunks and blocks, and the range of the items of each chunk.
-    Points(Vec<Point>, Few<Range<usize>>),
-}
-
 /// The indices of single items.
 pub(super) trait Indices {
     fn count(&self) -> usize;
@@ -72,118 +27,134 @@ pub(super) trait Indices {
     fn index(&self, number: usize, index: &mut [u64]);
 }
 
+/// A plan of a read or a write, which is divided into chunks.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    geometry: &'a Geometry,
+    what: What<'a>,
+}
+
+// A `Box` would need an allocation for each read.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug)]
+enum What<'a> {
+    /// A region, and the coordinates on each axis of the chunks that contain its positions.
+    Region(&'a Region, Few<Few<u64>>),
+    /// Single items in the order of chunks and blocks, and the range of the items of each chunk.
+    Points(Vec<Point>, Few<Range<usize>>),
+}
+
 /// The size of a plan in bytes for each single item.
 pub(super) const POINT: u64 = size_of::<Point>() as u64;
 
 /// A single item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Point {
+pub(super) struct Point {
     chunk: usize,
     block: usize,
     /// The index in the list of points. It is part of the order, so that the last of several equal points is written
     /// last.
-    number: usize,
-    /// The offset in the block, in bytes.
-    at: usize,
+    pub(super) index: usize,
+    /// The position in the block, in items.
+    pub(super) at: usize,
 }
 
-/// One axis of the array.
-#[derive(Debug)]
-struct Axis<'a> {
-    positions: &'a Positions,
-    /// For a list: the positions in ascending order, each with its index in the list.
-    sorted: Vec<(u64, u64)>,
-    /// The distance in bytes between neighbors in memory.
-    stride: isize,
-    /// The coordinates on this axis of the chunks that contain positions.
-    chunks: Few<u64>,
-}
-
-/// Positions that are consecutive in a block and in memory.
+/// Consecutive items of a selection on one axis, in one block.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    /// The first position in the block.
-    at: usize,
-    /// The offset of the first position in memory, in bytes.
-    memory: isize,
-    len: usize,
+pub(super) struct Run {
+    /// The position in the block of the first item. The step of the axis is the distance to the next item.
+    pub(super) at: usize,
+    /// The index in the selection of the first item.
+    pub(super) index: u64,
+    pub(super) len: usize,
 }
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for a region inside the array, whose items are at these places in memory.
-    pub(super) fn new(geometry: &'a Geometry, region: &'a Region, places: &'a Places) -> Self {
-        check_places(places, &region.shape(), geometry);
-        let stride_of = |axis: usize| {
-            let dim = region.dims.iter().position(|dim| *dim == Some(axis));
-            dim.map_or(0, |dim| places.strides[dim])
-        };
-        if region.positions.iter().any(|positions| positions.len() == 0) {
-            // The plan is empty, even if other axes are large.
-            return Self { geometry, places, what: What::Points(Vec::new(), Few::new()) };
+    /// Creates a plan. Fails if another handle has shrunk the array, so that it does not contain all items.
+    pub(super) fn new(geometry: &'a Geometry, items: Items<'a>, doing: &str) -> Result<Self> {
+        match items {
+            Items::Region(region) => {
+                region.check_inside(geometry.shape(), doing)?;
+                Ok(Self::of_region(geometry, region))
+            }
+            Items::Points(points) => Self::of_points(geometry, points, doing),
         }
-        let axes = region.positions.iter().enumerate();
-        let axes = axes.map(|(axis, positions)| {
-            Axis::new(positions, geometry.chunks()[axis].max(1), stride_of(axis))
-        });
-        Self { geometry, places, what: What::Region(axes.collect()) }
     }
 
-    /// Creates a plan for single items at these places.
-    fn of_points(
-        geometry: &'a Geometry,
-        points: &dyn Indices,
-        places: &'a Places,
-        doing: &str,
-    ) -> Result<Self> {
-        check_places(places, &[points.count() as u64], geometry);
-        let (shape, chunks, blocks) = (geometry.shape(), geometry.chunks(), geometry.blocks());
-        let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
-        let mut index: Few<u64> = smallvec![0; shape.len()];
-        let mut point = |number| {
-            points.index(number, &mut index);
-            let (mut chunk, mut block, mut at) = (0, 0, 0);
-            for (axis, &index) in index.iter().enumerate() {
-                if index >= shape[axis] {
-                    let detail =
-                        format!("another handle or process has shrunk the array to {shape:?}");
-                    return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
-                }
-                // None of these products overflows: the results are below the sizes of the array, of a chunk and of a
-                // block.
-                let in_chunk = index % chunks[axis];
-                chunk = chunk * chunk_grid[axis] + index / chunks[axis];
-                block = block * block_grid[axis] + in_chunk / blocks[axis];
-                at = at * blocks[axis] + in_chunk % blocks[axis];
-            }
-            let at = at as usize * geometry.typesize();
-            Ok(Point { chunk: chunk as usize, block: block as usize, number, at })
+    /// Creates a plan for a region inside the array.
+    pub(super) fn of_region(geometry: &'a Geometry, region: &'a Region) -> Self {
+        let chunks = match region.positions.iter().any(|positions| positions.len() == 0) {
+            // The plan is empty, even if other axes are large.
+            true => region.positions.iter().map(|_| Few::new()).collect(),
+            false => region.positions.iter().zip(geometry.axes()).map(chunks_of).collect(),
         };
+        Self { geometry, what: What::Region(region, chunks) }
+    }
+
+    /// Creates a plan for single items.
+    fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
         let mut all: Vec<Point> = Vec::new();
         reserve(&mut all, points.count(), doing)?;
-        for number in 0..points.count() {
-            all.push(point(number)?);
-        }
-        let mut points = all;
-        points.sort_unstable();
-        let mut ranges: Few<Range<usize>> = Few::new();
-        for (number, point) in points.iter().enumerate() {
-            match ranges.last_mut() {
-                Some(range) if points[range.start].chunk == point.chunk => range.end += 1,
-                _ => ranges.push(number..number + 1),
+        let mut indices: Few<u64> = smallvec![0; geometry.shape().len()];
+        for index in 0..points.count() {
+            points.index(index, &mut indices);
+            if indices.iter().zip(geometry.shape()).any(|(index, size)| index >= size) {
+                let shape = geometry.shape();
+                let detail = format!("another handle or process has shrunk the array to {shape:?}");
+                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
+            let (mut chunk, mut block, mut at) = (0, 0, 0);
+            let grids = geometry.chunk_grid().iter().zip(geometry.block_grid());
+            for ((axis, index), grids) in geometry.axes().zip(&indices).zip(grids) {
+                let place = axis.locate(*index);
+                // None of these products overflows: the results are below the sizes of the array, of a chunk and of a
+                // block.
+                chunk = chunk * grids.0 + place[0];
+                block = block * grids.1 + place[1];
+                at = at * axis.block + place[2];
+            }
+            all.push(Point {
+                chunk: chunk as usize,
+                block: block as usize,
+                index,
+                at: at as usize,
+            });
         }
-        Ok(Self { geometry, places, what: What::Points(points, ranges) })
+        all.sort_unstable();
+        let mut start = 0;
+        let chunks = all.chunk_by(|one, other| one.chunk == other.chunk).map(|points| {
+            start += points.len();
+            start - points.len()..start
+        });
+        let chunks = chunks.collect();
+        Ok(Self { geometry, what: What::Points(all, chunks) })
     }
 
     pub(super) fn geometry(&self) -> &'a Geometry {
         self.geometry
     }
 
+    /// Returns the region; `None` for single items.
+    pub(super) fn region(&self) -> Option<&'a Region> {
+        match self.what {
+            What::Region(region, _) => Some(region),
+            What::Points(..) => None,
+        }
+    }
+
+    /// Returns the shape of the items in memory.
+    pub(super) fn shape(&self) -> Few<u64> {
+        match &self.what {
+            What::Region(region, _) => region.shape(),
+            What::Points(points, _) => smallvec![points.len() as u64],
+        }
+    }
+
     /// Returns the maximum number of blocks of one chunk that contain planned items.
     pub(super) fn most_blocks(&self) -> u64 {
         let count = match &self.what {
-            What::Region(axes) => {
-                axes.iter().fold(1, |all: u64, axis| all.saturating_mul(axis.positions.len()))
+            What::Region(region, _) => {
+                region.positions.iter().fold(1, |all: u64, axis| all.saturating_mul(axis.len()))
             }
             What::Points(points, _) => points.len() as u64,
         };
@@ -194,185 +165,143 @@ impl<'a> Plan<'a> {
     pub(super) fn nchunks(&self) -> usize {
         match &self.what {
             // The product is at most the number of chunks of the array.
-            What::Region(axes) => axes.iter().map(|axis| axis.chunks.len()).product(),
-            What::Points(_, ranges) => ranges.len(),
+            What::Region(_, chunks) => chunks.iter().map(|chunks| chunks.len()).product(),
+            What::Points(_, chunks) => chunks.len(),
         }
     }
 
-    /// Returns the coordinates of one of these chunks.
-    fn place(&self, axes: &[Axis<'_>], mut number: usize) -> Few<u64> {
-        let mut place: Few<u64> = smallvec![0; axes.len()];
-        for (place, axis) in place.iter_mut().zip(axes).rev() {
-            *place = axis.chunks[number % axis.chunks.len()];
-            number /= axis.chunks.len();
-        }
-        place
+    /// Returns the indices of these chunks.
+    pub(super) fn chunk_numbers(&self) -> impl Iterator<Item = usize> {
+        (0..self.nchunks()).map(|number| match &self.what {
+            What::Region(_, chunks) => self.geometry.chunk_at(place(chunks, number)) as usize,
+            What::Points(points, chunks) => points[chunks[number].start].chunk,
+        })
     }
 
     /// Returns the parts of the plan in all of these chunks.
-    pub(super) fn all_chunks(&self) -> impl Iterator<Item = ChunkPlan<'_>> {
+    pub(super) fn chunks(&self) -> impl Iterator<Item = ChunkPlan<'_>> {
         (0..self.nchunks()).map(|number| self.chunk(number))
     }
 
     /// Returns the part of the plan in one of these chunks.
     pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
-        let (number, covers, what) = match &self.what {
-            What::Region(axes) => self.region_in_chunk(axes, number),
-            What::Points(points, ranges) => {
-                let points = &points[ranges[number].clone()];
+        let geometry = self.geometry;
+        let (region, chunks) = match &self.what {
+            What::Region(region, chunks) => (region, chunks),
+            What::Points(points, chunks) => {
+                let points = &points[chunks[number].clone()];
                 let blocks = points.chunk_by(|one, other| one.block == other.block).collect();
-                (points[0].chunk, false, InChunk::Points(blocks))
+                let (number, what) = (points[0].chunk, InChunk::Points(blocks));
+                return ChunkPlan { number, covers: false, geometry, what };
             }
         };
-        let (places, block_len) = (self.places, self.geometry.block_len());
-        ChunkPlan { number, what, places, block_len, covers }
-    }
-
-    fn region_in_chunk(&self, axes: &[Axis<'_>], number: usize) -> (usize, bool, InChunk<'_>) {
-        let (geometry, place) = (self.geometry, self.place(axes, number));
-        let (chunks, blocks) = (geometry.chunks(), geometry.blocks());
+        let place = place(chunks, number);
         let mut covers = true;
-        let mut along = Few::new();
-        for (at, axis) in axes.iter().enumerate() {
-            let start = place[at] * chunks[at];
-            let end = geometry.shape()[at].min(start + chunks[at]);
-            let part = axis.in_chunk(start, end, blocks[at].max(1));
-            covers &= part.distinct == end - start;
-            along.push(AxisInChunk {
-                blocks: part.blocks,
-                runs: part.runs,
-                stride: axis.stride,
-                side: blocks[at] as usize,
-                grid: geometry.block_grid()[at] as usize,
-            });
-        }
-        (position(&place, geometry.chunk_grid()), covers, InChunk::Region(along))
+        let axes = geometry.axes().zip(&region.positions).zip(&place).map(
+            |((axis, positions), &place)| {
+                let chunk = axis.chunk(place);
+                let planned = Axis::new(positions, axis, &chunk);
+                covers &= planned.distinct == chunk.end - chunk.start;
+                planned
+            },
+        );
+        let axes = axes.collect();
+        let number = geometry.chunk_at(place) as usize;
+        ChunkPlan { number, covers, geometry, what: InChunk::Region(axes) }
     }
 }
 
-/// Checks that the places have the shape and the typesize of the planned items.
-fn check_places(places: &Places, shape: &[u64], geometry: &Geometry) {
-    let found = (&places.shape[..], places.part.typesize);
-    assert_eq!(found, (shape, geometry.typesize()), "the places do not match the items");
+/// Returns the coordinates of one of the chunks, of which `chunks` contains the coordinates on each axis.
+fn place(chunks: &[Few<u64>], mut number: usize) -> Few<u64> {
+    let mut place: Few<u64> = smallvec![0; chunks.len()];
+    for (place, chunks) in place.iter_mut().zip(chunks).rev() {
+        *place = chunks[number % chunks.len()];
+        number /= chunks.len();
+    }
+    place
 }
 
-impl<'a> Axis<'a> {
-    fn new(positions: &'a Positions, side: u64, stride: isize) -> Self {
-        let mut sorted = Vec::new();
-        let mut chunks = Few::new();
-        match positions {
-            Positions::Slice { count: 0, .. } => {}
-            Positions::Slice { start, step, count } => {
-                let last = positions.get(count - 1);
-                let (low, high) = ((*start).min(last), (*start).max(last));
-                if step.unsigned_abs() <= side {
-                    chunks.extend(low / side..=high / side);
-                } else {
-                    chunks.extend((0..*count).map(|index| positions.get(index) / side));
-                    chunks.sort_unstable();
-                    chunks.dedup();
-                }
-            }
-            Positions::List(list) => {
-                sorted = list.iter().copied().zip(0..).collect();
-                // Equal positions stay in the order of the list, so that the last of them is written last.
-                sorted.sort();
-                chunks.extend(sorted.iter().map(|(at, _)| at / side));
-                chunks.dedup();
-            }
+/// Returns the coordinates of the chunks that contain positions on an axis.
+fn chunks_of((positions, axis): (&Positions, b2nd::Axis)) -> Few<u64> {
+    let mut chunks: Few<u64> = match positions {
+        Positions::Slice { step, .. } if step.unsigned_abs() <= axis.chunk => {
+            let (low, high) = positions.bounds().unwrap_or_default();
+            return (low / axis.chunk..=high / axis.chunk).collect();
         }
-        Self { positions, sorted, stride, chunks }
-    }
-
-    /// Returns the positions from `start` to `end`, the range of a chunk.
-    fn in_chunk(&self, start: u64, end: u64, side: u64) -> Part {
-        let mut part = Part { blocks: Few::new(), runs: Few::new(), distinct: 0 };
-        match *self.positions {
-            Positions::Slice { start: first, step, count } => {
-                // The positions in the chunk have consecutive indices in the selection.
-                let by = step.unsigned_abs();
-                let reach =
-                    |to: u64| if to > first { (to - first).div_ceil(by).min(count) } else { 0 };
-                let numbers = match step > 0 {
-                    true => reach(start)..reach(end),
-                    false => {
-                        let from = if first >= end { (first - end) / by + 1 } else { 0 };
-                        let to = if first >= start { (first - start) / by + 1 } else { 0 };
-                        from.min(count)..to.min(count)
-                    }
-                };
-                part.distinct = numbers.end - numbers.start;
-                if step == 1 {
-                    // One run for each block.
-                    let mut number = numbers.start;
-                    while number < numbers.end {
-                        let at = first + number - start;
-                        let len = (side - at % side).min(numbers.end - number);
-                        part.push(at, side, self.memory(number), len as usize, None);
-                        number += len;
-                    }
-                } else {
-                    let mut push = |number: u64| {
-                        let at = self.positions.get(number) - start;
-                        part.push(at, side, self.memory(number), 1, None);
-                    };
-                    match step > 0 {
-                        true => numbers.for_each(&mut push),
-                        false => numbers.rev().for_each(&mut push),
-                    }
-                }
-            }
-            Positions::List(_) => {
-                let from = self.sorted.partition_point(|&(at, _)| at < start);
-                let mut before = None;
-                for &(at, number) in &self.sorted[from..] {
-                    if at >= end {
-                        break;
-                    }
-                    part.distinct += u64::from(before != Some(at));
-                    before = Some(at);
-                    part.push(at - start, side, self.memory(number), 1, Some(self.stride));
-                }
-            }
+        Positions::Slice { count, .. } => {
+            (0..*count).map(|index| positions.get(index) / axis.chunk).collect()
         }
-        part
-    }
-
-    /// Returns the offset in memory of the item with an index.
-    fn memory(&self, number: u64) -> isize {
-        self.stride * number as isize
-    }
+        Positions::List(list) => list.sorted.iter().map(|(at, _)| at / axis.chunk).collect(),
+    };
+    chunks.sort_unstable();
+    chunks.dedup();
+    chunks
 }
 
-/// The positions on an axis in a chunk, grouped by blocks.
+/// The planned positions on one axis of a chunk, grouped by blocks.
 #[derive(Debug)]
-struct Part {
-    /// The coordinates of blocks in the chunk, each with its runs.
-    blocks: Few<(usize, Range<usize>)>,
+struct Axis {
+    /// The coordinates of the blocks in the chunk, each with its runs.
+    blocks: Few<(u64, Range<usize>)>,
     runs: Few<Run>,
     /// The number of distinct positions.
     distinct: u64,
 }
 
-impl Part {
-    /// Adds positions. `join` is the stride in memory, if the positions may extend the last run.
-    fn push(&mut self, at: u64, side: u64, memory: isize, len: usize, join: Option<isize>) {
-        // Both fit in a `usize`: they are below the number of items of a chunk.
-        let (block, at) = ((at / side) as usize, (at % side) as usize);
-        let new = self.blocks.last().is_none_or(|(last, _)| *last != block);
-        if let (Some(stride), false, Some(last)) = (join, new, self.runs.last_mut())
-            && last.at + last.len == at
-            && last.memory + stride * last.len as isize == memory
-        {
-            last.len += len;
-            return;
+impl Axis {
+    fn new(positions: &Positions, axis: b2nd::Axis, chunk: &Range<u64>) -> Self {
+        let mut planned = Self { blocks: Few::new(), runs: Few::new(), distinct: 0 };
+        match positions {
+            Positions::Slice { step, .. } => {
+                // One run for each block. The positions in a range have consecutive indices in the selection.
+                let mut left = positions.within(chunk);
+                planned.distinct = left.end - left.start;
+                while !left.is_empty() {
+                    let lowest = if *step > 0 { left.start } else { left.end - 1 };
+                    let block = (positions.get(lowest) - chunk.start) / axis.block;
+                    let items = axis.block(chunk, block);
+                    let Range { start: index, end } = positions.within(&items);
+                    match *step > 0 {
+                        true => left.start = end,
+                        false => left.end = index,
+                    }
+                    // Both fit in a `usize`: they are below the number of items of a chunk.
+                    let at = (positions.get(index) - items.start) as usize;
+                    planned.push(block, Run { at, index, len: (end - index) as usize }, false);
+                }
+            }
+            Positions::List(list) => {
+                let mut before = None;
+                let from = list.sorted.partition_point(|&(at, _)| at < chunk.start);
+                let inside = list.sorted[from..].iter().take_while(|&&(at, _)| at < chunk.end);
+                for &(position, index) in inside {
+                    planned.distinct += u64::from(before != Some(position));
+                    before = Some(position);
+                    let [_, block, at] = axis.locate(position);
+                    planned.push(block, Run { at: at as usize, index, len: 1 }, true);
+                }
+            }
         }
+        planned
+    }
+
+    /// Adds a run. With `join`, it may extend the last run.
+    fn push(&mut self, block: u64, run: Run, join: bool) {
         let number = self.runs.len();
-        self.runs.push(Run { at, memory, len });
-        match self.blocks.last_mut() {
-            Some((_, runs)) if !new => runs.end = number + 1,
+        match (self.blocks.last_mut(), self.runs.last_mut()) {
+            (Some((last, runs)), Some(before)) if *last == block => {
+                if join
+                    && before.at + before.len == run.at
+                    && before.index + before.len as u64 == run.index
+                {
+                    before.len += run.len;
+                    return;
+                }
+                runs.end = number + 1;
+            }
             _ => self.blocks.push((block, number..number + 1)),
         }
+        self.runs.push(run);
     }
 }
 
@@ -380,68 +309,46 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct ChunkPlan<'a> {
     pub(super) number: usize,
-    pub(super) places: &'a Places,
-    what: InChunk<'a>,
-    block_len: usize,
     /// Whether the plan covers all items of the chunk, except padding.
     pub(super) covers: bool,
+    geometry: &'a Geometry,
+    what: InChunk<'a>,
 }
 
 // A `Box` would need an allocation for each chunk.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum InChunk<'a> {
-    Region(Few<AxisInChunk>),
+    Region(Few<Axis>),
     /// Single items, grouped by blocks.
     Points(Few<&'a [Point]>),
 }
 
-#[derive(Debug)]
-struct AxisInChunk {
-    blocks: Few<(usize, Range<usize>)>,
-    runs: Few<Run>,
-    stride: isize,
-    /// The number of items of a block, and the number of blocks of a chunk (`grid`), on this axis.
-    side: usize,
-    grid: usize,
-}
-
-/// A block, and the layout of its items in memory.
+/// The part of a plan in one block.
 #[derive(Debug)]
 pub(super) struct BlockPlan<'a> {
     pub(super) number: usize,
-    pub(super) len: usize,
-    pub(super) places: &'a Places,
-    what: InBlock<'a>,
+    pub(super) what: InBlock<'a>,
 }
 
 #[derive(Debug)]
-enum InBlock<'a> {
-    Region {
-        /// The axes to iterate over, from the outermost one.
-        axes: Few<AxisInBlock<'a>>,
-        /// The size in bytes of a unit of items. A unit is contiguous in the block and in memory.
-        unit: usize,
-        /// The offset in memory to which the offsets of the runs are added.
-        memory: isize,
-    },
+pub(super) enum InBlock<'a> {
+    /// The runs on each axis.
+    Region(Few<&'a [Run]>),
     Points(&'a [Point]),
-}
-
-#[derive(Debug, Clone, Copy)]
-struct AxisInBlock<'a> {
-    runs: &'a [Run],
-    stride: isize,
-    /// The distance in bytes between neighbors in the block.
-    step: usize,
 }
 
 impl ChunkPlan<'_> {
     /// Returns whether a part of the chunk is outside the array, or is padding of blocks.
-    pub(super) fn has_padding(&self, geometry: &Geometry) -> bool {
-        let ranges = chunk_ranges(geometry, self.number);
+    pub(super) fn has_padding(&self) -> bool {
+        let ranges = self.geometry.chunk_box(self.number as u64);
         let items = ranges.iter().map(|range| range.end - range.start).product::<u64>();
-        items * geometry.typesize() as u64 != geometry.chunk_len() as u64
+        items * self.geometry.typesize() as u64 != self.geometry.chunk_len() as u64
+    }
+
+    /// Returns whether all blocks of the chunk contain planned items.
+    pub(super) fn has_all_blocks(&self) -> bool {
+        self.nblocks() as u64 == self.geometry.nblocks()
     }
 
     /// Returns the number of blocks that contain planned items.
@@ -452,154 +359,30 @@ impl ChunkPlan<'_> {
         }
     }
 
-    /// Returns the offset of the entire chunk in memory, if its items have the same layout in memory as in the chunk.
-    pub(super) fn in_one_piece(&self) -> Option<isize> {
-        let InChunk::Region(axes) = &self.what else { return None };
-        let all = axes.iter().all(|axis| axis.blocks.len() == axis.grid);
-        let place = if all { self.block(0).in_one_piece()? } else { return None };
-        let follows = |index: usize| {
-            self.block(index).in_one_piece() == Some(place + (index * self.block_len) as isize)
-        };
-        (1..self.nblocks()).all(follows).then_some(place)
-    }
-
-    /// Returns the plans of all of these blocks.
+    /// Returns the plans of all of these blocks, in ascending order.
     pub(super) fn blocks(&self) -> impl Iterator<Item = BlockPlan<'_>> {
         (0..self.nblocks()).map(|index| self.block(index))
     }
 
     /// Returns the plan of one of these blocks.
-    pub(super) fn block(&self, index: usize) -> BlockPlan<'_> {
-        let (number, what) = match &self.what {
-            InChunk::Region(axes) => self.region_in_block(axes, index),
-            InChunk::Points(blocks) => (blocks[index][0].block, InBlock::Points(blocks[index])),
+    pub(super) fn block(&self, mut index: usize) -> BlockPlan<'_> {
+        let axes = match &self.what {
+            InChunk::Region(axes) => axes,
+            InChunk::Points(blocks) => {
+                let points = blocks[index];
+                return BlockPlan { number: points[0].block, what: InBlock::Points(points) };
+            }
         };
-        BlockPlan { number, len: self.block_len, places: self.places, what }
-    }
-
-    fn region_in_block<'b>(
-        &self,
-        along: &'b [AxisInChunk],
-        mut index: usize,
-    ) -> (usize, InBlock<'b>) {
-        let mut axes = Few::new();
-        let typesize = self.places.part.typesize;
-        let (mut number, mut scale, mut step) = (0, 1, typesize);
-        for axis in along.iter().rev() {
-            let (place, runs) = &axis.blocks[index % axis.blocks.len()];
+        let mut runs: Few<&[Run]> = smallvec![&[][..]; axes.len()];
+        let (mut number, mut scale) = (0, 1);
+        for ((runs, axis), grid) in runs.iter_mut().zip(axes).zip(self.geometry.block_grid()).rev()
+        {
+            let (place, range) = &axis.blocks[index % axis.blocks.len()];
             index /= axis.blocks.len();
             number += place * scale;
-            scale *= axis.grid;
-            axes.push(AxisInBlock { runs: &axis.runs[runs.clone()], stride: axis.stride, step });
-            step *= axis.side;
+            scale *= grid;
+            *runs = &axis.runs[range.clone()];
         }
-        // The last axes are one unit if they are selected in full and have no gaps in the block and in memory.
-        let (mut unit, mut memory, mut done) = (typesize, 0, 0);
-        for (axis, from) in axes.iter().zip(along.iter().rev()) {
-            let [run] = *axis.runs else { break };
-            let gapless = run.len == 1 || axis.stride == unit as isize;
-            if run.len != from.side || !gapless {
-                break;
-            }
-            unit *= run.len;
-            memory += run.memory;
-            done += 1;
-        }
-        axes.drain(..done);
-        axes.reverse();
-        (number, InBlock::Region { axes, unit, memory })
+        BlockPlan { number: number as usize, what: InBlock::Region(runs) }
     }
-}
-
-impl BlockPlan<'_> {
-    /// Returns the offset of the entire block in memory, if the block is contiguous in memory.
-    pub(super) fn in_one_piece(&self) -> Option<isize> {
-        match &self.what {
-            InBlock::Region { axes, unit, memory } if axes.is_empty() && *unit == self.len => {
-                Some(*memory)
-            }
-            _ => None,
-        }
-    }
-
-    /// Calls `visit` for each contiguous piece with three numbers in bytes: the offset in the block, the offset in
-    /// memory, and the length.
-    #[inline]
-    pub(super) fn each_piece(&self, mut visit: impl FnMut(usize, isize, usize)) {
-        match &self.what {
-            InBlock::Region { axes, unit, memory } => pieces(axes, *unit, 0, *memory, &mut visit),
-            InBlock::Points(points) => {
-                let (stride, typesize) = (self.places.strides[0], self.places.part.typesize);
-                for point in *points {
-                    visit(point.at, point.number as isize * stride, typesize);
-                }
-            }
-        }
-    }
-}
-
-fn pieces(
-    axes: &[AxisInBlock<'_>],
-    unit: usize,
-    block: usize,
-    memory: isize,
-    visit: &mut impl FnMut(usize, isize, usize),
-) {
-    let Some((axis, inner)) = axes.split_first() else {
-        return visit(block, memory, unit);
-    };
-    let together = inner.is_empty() && axis.step == unit && axis.stride == unit as isize;
-    for run in axis.runs {
-        let (mut block, mut memory) = (block + run.at * axis.step, memory + run.memory);
-        if together {
-            visit(block, memory, run.len * unit);
-            continue;
-        }
-        for _ in 0..run.len {
-            pieces(inner, unit, block, memory, visit);
-            block += axis.step;
-            memory += axis.stride;
-        }
-    }
-}
-
-/// Returns the position of an index in C order.
-pub(super) fn position(index: &[u64], shape: &[u64]) -> usize {
-    index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size as usize + index as usize)
-}
-
-/// Returns the range of the items of a chunk on each axis, without padding.
-pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>> {
-    let place = unravel(number, geometry.chunk_grid());
-    let shapes = geometry.chunks().iter().zip(geometry.shape());
-    let range = |(place, (&chunk, &size)): (u64, (&u64, &u64))| {
-        place * chunk..size.min((place + 1) * chunk)
-    };
-    place.into_iter().zip(shapes).map(range).collect()
-}
-
-/// Returns the range of the items of a block of a chunk on each axis, without padding.
-pub(super) fn block_ranges(
-    geometry: &Geometry,
-    chunk: &[Range<u64>],
-    number: usize,
-) -> Vec<Range<u64>> {
-    let place = unravel(number, geometry.block_grid());
-    let along = place.iter().zip(geometry.blocks()).zip(chunk);
-    let range = |((place, side), chunk): ((&u64, &u64), &Range<u64>)| {
-        let start = (chunk.start + place * side).min(chunk.end);
-        start..chunk.end.min(start + side)
-    };
-    along.map(range).collect()
-}
-
-/// Returns the index of a position in C order.
-pub(super) fn unravel(mut position: usize, shape: &[u64]) -> Vec<u64> {
-    let mut index = vec![0; shape.len()];
-    for (at, &size) in index.iter_mut().zip(shape).rev() {
-        // The position counts values in memory, or chunks, and fits in a `usize`.
-        *at = (position % size as usize) as u64;
-        position /= size as usize;
-    }
-    index
 }

@@ -16,7 +16,16 @@ pub(crate) enum Positions {
         step: i64,
         count: u64,
     },
-    List(Vec<u64>),
+    List(List),
+}
+
+/// A list of positions in any order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct List {
+    positions: Vec<u64>,
+    /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
+    /// so that the last of them is written last.
+    pub(crate) sorted: Vec<(u64, u64)>,
 }
 
 impl Positions {
@@ -24,10 +33,24 @@ impl Positions {
         Self::Slice { start: range.start, step: 1, count: range.end - range.start }
     }
 
+    pub(crate) fn list(positions: Vec<u64>) -> Self {
+        let mut sorted: Vec<(u64, u64)> = positions.iter().copied().zip(0..).collect();
+        sorted.sort_unstable();
+        Self::List(List { positions, sorted })
+    }
+
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Slice { count, .. } => *count,
-            Self::List(list) => list.len() as u64,
+            Self::List(list) => list.positions.len() as u64,
+        }
+    }
+
+    /// Returns the distance between consecutive positions; 1 for a list.
+    pub(crate) fn step(&self) -> i64 {
+        match self {
+            Self::Slice { step, .. } => *step,
+            Self::List(_) => 1,
         }
     }
 
@@ -36,7 +59,40 @@ impl Positions {
             Self::Slice { start, step, .. } => {
                 start.wrapping_add_signed(step.wrapping_mul(index as i64))
             }
-            Self::List(list) => list[index as usize],
+            Self::List(list) => list.positions[index as usize],
+        }
+    }
+
+    /// Returns the indices of the positions of a slice that are in a range.
+    pub(crate) fn within(&self, range: &Range<u64>) -> Range<u64> {
+        let Self::Slice { start, step, count } = *self else { unreachable!("it is for slices") };
+        // The number of positions before a distance from the start.
+        let before = |distance: Option<u64>| match (distance, step.unsigned_abs()) {
+            (None, _) => 0,
+            (Some(distance), 1) => distance.min(count),
+            (Some(distance), by) => distance.div_ceil(by).min(count),
+        };
+        match step > 0 {
+            true => before(range.start.checked_sub(start))..before(range.end.checked_sub(start)),
+            false => {
+                let from = |end: u64| before((start + 1).checked_sub(end));
+                from(range.end)..from(range.start)
+            }
+        }
+    }
+
+    /// Returns a range of these positions.
+    fn part(&self, range: &Range<u64>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {self:?}");
+        match self {
+            Self::Slice { start, step, .. } => {
+                let count = range.end - range.start;
+                let start = if count > 0 { self.get(range.start) } else { *start };
+                Self::Slice { start, step: if count > 1 { *step } else { 1 }, count }
+            }
+            Self::List(list) => {
+                Self::list(list.positions[range.start as usize..range.end as usize].to_vec())
+            }
         }
     }
 
@@ -48,7 +104,7 @@ impl Positions {
                 let last = self.get(count - 1);
                 Some(((*start).min(last), (*start).max(last)))
             }
-            Self::List(list) => list.iter().min().copied().zip(list.iter().max().copied()),
+            Self::List(List { sorted, .. }) => Some((sorted.first()?.0, sorted.last()?.0)),
         }
     }
 
@@ -68,7 +124,7 @@ impl Positions {
                 let start = if *count > 0 { self.get(*start) } else { 0 };
                 Self::Slice { start, step, count: *count }
             }
-            _ => Self::List((0..inner.len()).map(|index| self.get(inner.get(index))).collect()),
+            _ => Self::list((0..inner.len()).map(|index| self.get(inner.get(index))).collect()),
         }
     }
 }
@@ -154,10 +210,10 @@ impl AxisSelection {
                     return Err((ErrorKind::OutOfMemory, format!("asked for {count} indices")));
                 }
                 list.extend((0..*count).map(|n| place(nth(n))));
-                Ok(Positions::List(list))
+                Ok(Positions::list(list))
             }
             Self::Indices(list) => {
-                list.iter().map(|&at| position(at)).collect::<Result<_, _>>().map(Positions::List)
+                list.iter().map(|&at| position(at)).collect::<Result<_, _>>().map(Positions::list)
             }
             Self::Mask(mask) => {
                 if mask.len() as u64 != size {
@@ -165,7 +221,7 @@ impl AxisSelection {
                     return Err((ErrorKind::InvalidArgument, what));
                 }
                 let chosen = (0..).zip(mask).filter(|(_, chosen)| **chosen);
-                Ok(Positions::List(chosen.map(|(at, _)| at).collect()))
+                Ok(Positions::list(chosen.map(|(at, _)| at).collect()))
             }
             Self::NewAxis => Err((ErrorKind::InvalidArgument, "asked for a new axis".to_owned())),
         }
@@ -222,6 +278,21 @@ impl Region {
     pub(crate) fn shape(&self) -> Few<u64> {
         let size = |dim: &Option<usize>| dim.map_or(1, |axis| self.positions[axis].len());
         self.dims.iter().map(size).collect()
+    }
+
+    /// Returns the region of a box of this one: a range of indices for each axis. Panics if the box is not inside.
+    pub(crate) fn part(&self, ranges: &[Range<u64>]) -> Self {
+        assert_eq!(ranges.len(), self.dims.len(), "a range for each axis");
+        let along = |(axis, positions): (usize, &Positions)| {
+            let dim = self.dims.iter().position(|dim| *dim == Some(axis));
+            dim.map_or_else(|| positions.clone(), |dim| positions.part(&ranges[dim]))
+        };
+        let added = self.dims.iter().zip(ranges).filter(|(dim, _)| dim.is_none());
+        added.for_each(|(_, range)| assert_eq!(*range, 0..1, "the index of an added axis"));
+        Self {
+            positions: self.positions.iter().enumerate().map(along).collect(),
+            dims: self.dims.clone(),
+        }
     }
 
     /// Returns the region of the selected items of this one.

@@ -1,16 +1,14 @@
 //! Writing of regions: each chunk with written items is compressed once.
 
-use std::marker::PhantomData;
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
 use super::gather::{Scratch, WORTHWHILE};
-use super::places::{ItemPart, Places};
-use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, chunk_ranges};
+use super::places::{ItemPart, Source};
+use super::plan::{Items, Plan};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::closures::{self, ChunkPlace};
@@ -21,86 +19,6 @@ use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
-
-/// Memory with items; several threads read it at the same time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'a> {
-    /// The place of the first item. All of `places` are initialized bytes that nothing writes to during `'a`.
-    start: *const u8,
-    pub(super) places: &'a Places,
-    memory: PhantomData<&'a [u8]>,
-}
-
-// SAFETY: a source is a shared borrow of bytes, which other threads can receive and use.
-unsafe impl Send for Source<'_> {}
-// SAFETY: the same reason as for `Send`.
-unsafe impl Sync for Source<'_> {}
-
-impl<'a> Source<'a> {
-    /// Creates a source of the items at `places` of `memory`. Panics if `memory` does not contain all places.
-    pub(super) fn new(memory: &'a [u8], places: &'a Places) -> Self {
-        let first = places.first_in(memory.len());
-        Self { start: memory.as_ptr().wrapping_add(first), places, memory: PhantomData }
-    }
-
-    /// Creates a source whose first item is at `start`, for arrays of the crate `ndarray`.
-    ///
-    /// # Safety
-    /// During `'a`, the memory at these places is initialized, and nothing writes to it.
-    #[cfg(feature = "ndarray")]
-    pub(super) unsafe fn strided(start: *const u8, places: &'a Places) -> Self {
-        Self { start, places, memory: PhantomData }
-    }
-
-    /// Returns the `len` bytes at a place.
-    ///
-    /// # Safety
-    /// The `len` bytes are inside contiguous places of items.
-    unsafe fn bytes(self, at: isize, len: usize) -> &'a [u8] {
-        self.places.debug_check(at, len);
-        // SAFETY: guaranteed by the caller, and by the field `start`.
-        unsafe { std::slice::from_raw_parts(self.start.offset(at), len) }
-    }
-
-    /// Copies the items of all blocks of a chunk from their places.
-    fn get_all(self, plan: &ChunkPlan<'_>, chunk: &mut [u8]) {
-        for block in plan.blocks() {
-            self.get(&block, &mut chunk[block.number * block.len..][..block.len]);
-        }
-    }
-
-    /// Copies the items of a block from their places.
-    fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
-        assert!(ptr::eq(block.places, self.places), "the block is one of another plan");
-        let ItemPart { offset, len: part, typesize } = self.places.part;
-        if !self.places.part.is_whole() {
-            return block.each_piece(|to, from, len| {
-                // Consecutive items of a piece have the same distance in memory as in the block.
-                for at in (0..len).step_by(typesize) {
-                    // SAFETY: the pieces of a block are places of its items; `from + at` is the place of one item.
-                    let from = unsafe { self.bytes(from + at as isize, part) };
-                    bytes[to + at + offset..][..part].copy_from_slice(from);
-                }
-            });
-        }
-        block.each_piece(|to, from, len| {
-            let to = &mut bytes[to..to + len];
-            // SAFETY: the pieces of a block are places of its items.
-            let from = unsafe { self.bytes(from, len) };
-            match len {
-                // Single items, without a call.
-                1 => to[0] = from[0],
-                4 => to.first_chunk_mut::<4>().zip(from.first_chunk()).into_iter().for_each(set),
-                8 => to.first_chunk_mut::<8>().zip(from.first_chunk()).into_iter().for_each(set),
-                _ => to.copy_from_slice(from),
-            }
-        });
-    }
-}
-
-fn set<const N: usize>((to, from): (&mut [u8; N], &[u8; N])) {
-    *to = *from;
-}
 
 /// The encoder and the memory of one thread.
 #[derive(Debug)]
@@ -237,27 +155,23 @@ impl Team<'_> {
         ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
     }
 
-    /// Returns the data of a chunk, with padding. `base` stores the old items in the scratch, and the planned items
-    /// overwrite them. If the plan covers the entire chunk, `base` is not called. The plan and the source must have the
-    /// same places.
+    /// Returns the data of a chunk of the plan of a source, with padding. `base` stores the old items in the scratch,
+    /// and the planned items overwrite them. If the plan covers the entire chunk, `base` is not called.
     pub(super) fn fill<'d>(
         &self,
-        plan: &ChunkPlan<'_>,
-        source: Source<'d>,
+        source: &Source<'d, '_>,
+        number: usize,
         scratch: &mut Scratch,
         base: impl FnOnce(&mut Scratch) -> Result<()>,
     ) -> Result<Data<'d>> {
-        let total = self.geometry.chunk_len();
-        assert!(ptr::eq(plan.places, source.places), "the chunk is one of another plan");
-        let whole_items = source.places.part.is_whole();
-        if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
-            // SAFETY: the plan contains all blocks of the chunk, and their places are consecutive in this memory.
-            return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
+        let plan = &source.plan().chunk(number);
+        if let Some(bytes) = source.chunk(plan) {
+            return Ok(Data::Elsewhere(bytes));
         }
-        match (plan.covers && whole_items, plan.has_padding(self.geometry)) {
+        match (plan.covers && source.has_whole_items(), plan.has_padding()) {
             (true, true) => self.zeros(scratch)?,
             // All bytes are overwritten.
-            (true, false) => resize(&mut scratch.chunk, total, WRITE)?,
+            (true, false) => resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)?,
             (false, _) => base(scratch)?,
         }
         source.get_all(plan, &mut scratch.chunk);
@@ -331,7 +245,7 @@ impl Team<'_> {
     ) -> Result<Data<'d>> {
         let geometry = self.geometry;
         self.zeros(scratch)?;
-        let chunk = chunk_ranges(geometry, number);
+        let chunk = geometry.chunk_box(number as u64);
         let blocks = scratch.chunk.chunks_exact_mut(geometry.block_len()).map(Mutex::new);
         let blocks: Vec<Mutex<&mut [u8]>> = blocks.collect();
         let threads = self.threads / self.count;
@@ -340,7 +254,7 @@ impl Team<'_> {
             blocks.len(),
             || Ok(Vec::new()),
             |bytes, number| {
-                let ranges = block_ranges(geometry, &chunk, number);
+                let ranges = geometry.block_box(&chunk, number as u64);
                 let mut block = blocks[number].lock();
                 if ranges.iter().any(Range::is_empty) {
                     return Ok(());
@@ -355,9 +269,8 @@ impl Team<'_> {
                 bytes.clear();
                 resize(bytes, len, WRITE)?;
                 fill(&ranges, bytes)?;
-                let places = Places::in_c_order(&extent, ItemPart::whole(geometry.typesize()));
-                let plan = Plan::new(geometry, &region, &places);
-                Source::new(bytes, &places).get(&plan.chunk(0).block(0), &mut block);
+                let source = self.source(&region, bytes);
+                source.get(&source.plan().chunk(0).block(0), &mut block);
                 Ok(())
             },
         )?;
@@ -380,23 +293,32 @@ impl Team<'_> {
         scratch.block.clear();
         resize(&mut scratch.block, len, WRITE)?;
         fill(ranges, &mut scratch.block)?;
-        let places = Places::in_c_order(&extent, ItemPart::whole(self.geometry.typesize()));
-        let plan = Plan::new(self.geometry, &region, &places);
-        Source::new(&scratch.block, &places).get_all(&plan.chunk(0), &mut scratch.chunk);
+        let source = self.source(&region, &scratch.block);
+        source.get_all(&source.plan().chunk(0), &mut scratch.chunk);
         Ok(())
+    }
+
+    /// Returns a source of the items of a region of the array.
+    fn source<'s>(&'s self, region: &'s Region, bytes: &'s [u8]) -> Source<'s, 's> {
+        let part = ItemPart::whole(self.geometry.typesize());
+        Source::new(Plan::of_region(self.geometry, region), part, bytes)
     }
 }
 
 impl NDArray {
-    /// Writes items. The write is atomic.
-    pub(super) fn scatter(&mut self, items: Items<'_>, source: Source<'_>) -> Result<()> {
+    /// Writes items. `source` returns the source that owns their plan. The write is atomic.
+    pub(super) fn scatter<'m>(
+        &mut self,
+        items: Items<'_>,
+        source: impl for<'p> FnOnce(Plan<'p>) -> Source<'m, 'p>,
+    ) -> Result<()> {
         self.changing(WRITE, |change| {
             let Change { schunk, geometry, writers, .. } = change;
-            let plan = items.plan(geometry, source.places, WRITE)?;
-            // The plans are not kept, because a plan can be larger than its chunk.
-            let whole_items = source.places.part.is_whole();
-            let touched =
-                plan.all_chunks().map(|chunk| (chunk.number, chunk.covers && whole_items));
+            let source = source(Plan::new(geometry, items, WRITE)?);
+            // The plans of chunks are not kept, because such a plan can be larger than its chunk.
+            let whole_items = source.has_whole_items();
+            let chunks = source.plan().chunks();
+            let touched = chunks.map(|chunk| (chunk.number, chunk.covers && whole_items));
             let touched: Vec<(usize, bool)> = touched.collect();
             if touched.is_empty() {
                 return Ok(());
@@ -409,11 +331,10 @@ impl NDArray {
                 let reading = schunk.reading()?;
                 let team = writers.team(schunk, geometry, touched.len())?;
                 let data = |scratch: &mut Scratch, number: usize| {
-                    let plan = &plan.chunk(number);
                     let base = |scratch: &mut Scratch| {
-                        team.decompress((&*schunk, &reading), plan.number, scratch)
+                        team.decompress((&*schunk, &reading), touched[number].0, scratch)
                     };
-                    team.fill(plan, source, scratch, base)
+                    team.fill(&source, number, scratch, base)
                 };
                 let index = |number: usize| touched[number].0;
                 team.pack(index, data, |mut chunk| {
@@ -425,39 +346,5 @@ impl NDArray {
             let numbered = touched.iter().zip(chunks);
             schunk.put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    use super::super::gather::Sink;
-    use super::*;
-    use crate::{CParams, Codec};
-
-    /// In debug builds, an access outside of the memory of the plan panics before it happens.
-    #[cfg(debug_assertions)]
-    #[test]
-    fn wrong_strides_are_caught() {
-        let items: Vec<u16> = (0..20).collect();
-        // Every build has LZ4, but not every build has the default codec.
-        let builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4));
-        let mut array = builder.from_slice(&items, &[4, 5]).unwrap();
-        let region = Region::whole(array.shape());
-        for (axis, change) in [(0, 0), (0, 1), (0, -40), (1, 1), (1, -4)] {
-            let mut places = Places::in_c_order(&[4, 5], ItemPart::whole(2));
-            places.strides[axis] += change;
-            let mut bytes = [7; 40];
-            let read = catch_unwind(AssertUnwindSafe(|| {
-                array.gather(Items::Region(&region), Sink::new(&mut bytes, &places, false))
-            }));
-            assert_eq!(read.is_ok(), change == 0, "axis {axis}, {change}");
-            let write = catch_unwind(AssertUnwindSafe(|| {
-                array.scatter(Items::Region(&region), Source::new(&bytes, &places))
-            }));
-            assert_eq!(write.is_ok(), change == 0, "axis {axis}, {change}");
-        }
-        assert_eq!(array.read_all::<u16>().unwrap(), items);
     }
 }

@@ -6,12 +6,12 @@ use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
 use super::boxes::extent;
-use super::gather::{Scratch, Sink};
+use super::gather::Scratch;
 use super::index::{PerAxis, place, sizes};
-use super::places::{ItemPart, Places};
-use super::plan::{Plan, chunk_ranges, position};
+use super::places::{ItemPart, Sink, Source};
+use super::plan::Plan;
 use super::region::{Positions, Region};
-use super::scatter::{Data, Source};
+use super::scatter::Data;
 use super::selection::{AxisIndex, AxisSelection};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
@@ -343,14 +343,8 @@ impl NDArray {
             let nowhere = || shape.iter().map(|_| 0..0).collect();
             let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
             let region = Region::of_box(new.ranges.iter().cloned());
-            // A view may not fit in memory. For a view, the plan is used only to determine the chunks.
-            let places = match new.items {
-                NewItems::Bytes(_) => Places::in_c_order(&region.shape(), item),
-                NewItems::View(..) => Places::repeated(&region.shape(), item),
-            };
-            let plan = Plan::new(&geometry, &region, &places);
-            // Plans are not kept, because a plan can be larger than its chunk.
-            let arrivals: Vec<usize> = plan.all_chunks().map(|chunk| chunk.number).collect();
+            let plan = Plan::of_region(&geometry, &region);
+            let arrivals: Vec<usize> = plan.chunk_numbers().collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = chunks.iter().enumerate();
@@ -365,13 +359,17 @@ impl NDArray {
                 // Dropped before the file is changed.
                 let mut late = None;
                 let source = match &new.items {
+                    NewItems::Bytes(bytes) => Some(Source::new(plan, item, bytes)),
+                    NewItems::View(..) => None,
+                };
+                let view = match &new.items {
                     NewItems::Bytes(_) => None,
                     NewItems::View(view, Some(early)) => Some((*view, *early)),
                     NewItems::View(view, None) => {
                         Some((*view, &*late.insert(view.array.schunk.reading()?)))
                     }
                 };
-                let gate = source.and_then(|(view, _)| view.array.schunk.gate());
+                let gate = view.and_then(|(view, _)| view.array.schunk.gate());
                 let team = writers.team(schunk, &geometry, made.len())?.beside(gate.into_iter());
                 let data = |scratch: &mut Scratch, number: usize| {
                     let (_, made) = made[number];
@@ -379,16 +377,14 @@ impl NDArray {
                         let larger = extent(ranges);
                         made.from.iter().try_for_each(|from| {
                             let region = Region::of_box(from.ranges.iter().cloned());
-                            let places = Places::in_box(&larger, &region.shape(), &from.to, item);
-                            let plan = Plan::new(&old, &region, &places);
-                            let sink = Sink::new(bytes, &places, false);
+                            let plan = Plan::of_region(&old, &region);
+                            let sink = Sink::in_box(plan, item, (&larger, &from.to), bytes, false);
                             let from = (&*schunk, &reading, &Fetched::default());
-                            readers.gather(from, &plan, sink, Threads::ONE)
+                            readers.gather(from, sink, Threads::ONE)
                         })
                     };
-                    match (made.arrivals, &new.items, source) {
-                        (Some(index), NewItems::Bytes(bytes), _) => {
-                            let plan = &plan.chunk(index);
+                    match (made.arrivals, &source, view) {
+                        (Some(index), Some(source), _) => {
                             let base = |scratch: &mut Scratch| match made.extended(&old, &geometry)
                             {
                                 Some(number) => {
@@ -396,7 +392,7 @@ impl NDArray {
                                 }
                                 None => team.put_box(scratch, &made.ranges, &gather),
                             };
-                            team.fill(plan, Source::new(bytes, &places), scratch, base)
+                            team.fill(source, index, scratch, base)
                         }
                         (Some(_), _, Some((view, reading))) => {
                             let (part, to) = new.part(&made.ranges);
@@ -593,9 +589,9 @@ impl Made {
         if sides().any(|(range, side)| range.start % side != 0) {
             return None;
         }
-        let place: Vec<u64> = sides().map(|(range, side)| range.start / side).collect();
-        let number = position(&place, old.chunk_grid());
-        (chunk_ranges(old, number) == from.ranges).then_some(number)
+        let place = sides().map(|(range, side)| range.start / side);
+        let number = old.chunk_at(place);
+        (old.chunk_box(number) == from.ranges).then_some(number as usize)
     }
 }
 
@@ -666,10 +662,10 @@ impl Moved {
                 *at = 0;
             }
             match (same, any || arrival.is_some()) {
-                (true, _) => Chunk::Kept(position(&from, old.chunk_grid())),
+                (true, _) => Chunk::Kept(old.chunk_at(from.iter().copied()) as usize),
                 (false, false) => Chunk::Zeros,
                 (false, true) => {
-                    let ranges = chunk_ranges(new, number);
+                    let ranges = new.chunk_box(number as u64);
                     let made = Made { from: self.from(&ranges), ranges, arrivals: arrival };
                     Chunk::Made(Box::new(made))
                 }

@@ -3,10 +3,10 @@
 use blosc2_format::b2nd::MAX_NDIM;
 
 use super::NDArray;
-use super::gather::{READ, Sink};
+use super::gather::READ;
 use super::index::{PerAxis, place};
-use super::places::{ItemPart, Places, len_in_memory, len_of};
-use super::plan::Items;
+use super::places::{ItemPart, Sink, len_in_memory, len_of};
+use super::plan::{Items, Plan};
 use super::region::Region;
 use super::selection::{Few, Selection};
 use crate::dtype::SwapPlan;
@@ -154,22 +154,26 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        let places = Places::in_c_order(&items.shape(), part);
-        self.gather(items, Sink::new(bytes, &places, zeros))?;
+        self.gather(items, |plan| Sink::new(plan, part, bytes, zeros))?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
         }
         Ok(())
     }
 
-    /// Reads the current items. All of them belong to the same version of the array.
-    pub(super) fn gather(&self, items: Items<'_>, sink: Sink<'_>) -> Result<()> {
+    /// Reads the current items. All of them belong to the same version of the array. `sink` returns the sink that owns
+    /// their plan.
+    pub(super) fn gather<'m>(
+        &self,
+        items: Items<'_>,
+        sink: impl for<'p> FnOnce(Plan<'p>) -> Sink<'m, 'p>,
+    ) -> Result<()> {
         let Self { schunk, geometry, readers, .. } = self;
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
-            let plan = items.plan(now.as_ref().unwrap_or(geometry), sink.places, READ)?;
+            let plan = Plan::new(now.as_ref().unwrap_or(geometry), items, READ)?;
             let from = (schunk, &reading, &Fetched::default());
-            readers.gather(from, &plan, sink, readers.threads)
+            readers.gather(from, sink(plan), readers.threads)
         });
         gathered.map_err(|error| schunk.at(error))
     }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::NDArray;
 use super::index::PerAxis;
-use super::places::Places;
+use super::places::Source;
 use super::plan::Items;
 use super::region::Region;
-use super::scatter::{Source, WRITE};
+use super::scatter::WRITE;
 use super::selection::Selection;
 use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
@@ -55,8 +55,8 @@ impl NDArray {
             let detail = format!("an item has {expected} bytes, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        let places = Places::repeated(&region.shape(), self.whole_items());
-        self.scatter(Items::Region(region), Source::new(item, &places))
+        let part = self.whole_items();
+        self.scatter(Items::Region(region), |plan| Source::repeated(plan, part, item))
     }
 
     /// Replaces the item at an index, which has one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative
@@ -92,7 +92,7 @@ impl NDArray {
 
     /// Writes items from a buffer of exactly their length, in C order.
     pub(super) fn write_items(&mut self, items: Items<'_>, bytes: &[u8]) -> Result<()> {
-        let places = Places::in_c_order(&items.shape(), self.whole_items());
-        self.scatter(items, Source::new(bytes, &places))
+        let part = self.whole_items();
+        self.scatter(items, |plan| Source::new(plan, part, bytes))
     }
 }

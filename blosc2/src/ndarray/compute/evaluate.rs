@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use super::super::builder::Sources;
 use super::super::gather::READ;
 use super::super::places::len_of;
-use super::super::plan::chunk_ranges;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
 use super::context::{Context, DOING};
@@ -159,7 +158,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let dtype = S::Item::dtype().to_string();
         builder.by_chunks(&shape, (&dtype, size), sources, &|team, scratch, number| {
             let geometry = team.geometry;
-            let chunk = chunk_ranges(geometry, number);
+            let chunk = geometry.chunk_box(number as u64);
             let repeated = self.source.repeated(&context, &chunk)?;
             let prepared = || {
                 let mut states = states.lock();
