@@ -7,11 +7,11 @@ use blosc2_format::b2nd::Geometry;
 use super::NDArray;
 use super::gather::{self, READ};
 use super::places::{ItemPart, Sink};
-use super::plan::{ChunkPlan, Items, Plan};
+use super::plan::{Items, Plan};
 use super::region::Region;
 use super::view::NDArrayView;
 use crate::closures::{Closures, registered};
-use crate::schunk::{Fetched, Reading};
+use crate::schunk::{Fetched, Reading, Wanted};
 use crate::{Error, ErrorKind, Result, Threads};
 
 impl NDArray {
@@ -86,14 +86,26 @@ impl NDArrayView<'_> {
         fetched: &mut Fetched,
     ) -> Result<()> {
         fetched.clear();
-        let NDArray { schunk, readers, .. } = self.array;
-        self.planned(reading, ranges, READ, |plan| {
-            if plan.nchunks() != 1 && !schunk.is_remote(reading) {
-                return Ok(());
-            }
-            let wanted = |chunk: ChunkPlan<'_>| readers.wanted(reading, plan.geometry(), &chunk);
-            schunk.fetch(reading, plan.chunks().filter_map(wanted).collect(), fetched)
-        })
+        let schunk = &self.array.schunk;
+        let wanted = self.planned(reading, ranges, READ, |plan| {
+            let is_fetched = plan.nchunks() == 1 || schunk.is_remote(reading);
+            Ok(is_fetched.then(|| self.wanted_of(reading, &plan).collect()))
+        })?;
+        wanted.map_or(Ok(()), |wanted: Vec<_>| schunk.fetch(reading, wanted, fetched))
+    }
+
+    /// Returns the blocks that a box of the view needs, one value for each chunk.
+    pub(super) fn wanted(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Wanted>> {
+        self.planned(reading, ranges, READ, |plan| Ok(self.wanted_of(reading, &plan).collect()))
+    }
+
+    fn wanted_of(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> impl Iterator<Item = Wanted> {
+        let readers = &self.array.readers;
+        plan.chunks().filter_map(|chunk| readers.wanted(reading, plan.geometry(), &chunk))
     }
 
     /// Reads a box of the view on this thread. Writes the items, or this part of each item, to `bytes` in C order.
@@ -138,10 +150,10 @@ impl NDArrayView<'_> {
     }
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
-    /// are several chunks, the index states this for each of them.
+    /// are several chunks, the index states this for each of them. Sends no request to a storage with a high latency.
     pub(super) fn repeated_item(
         &self,
-        reading: &Reading<'_>,
+        (reading, fetched): (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
     ) -> Result<Option<Vec<u8>>> {
         let schunk = &self.array.schunk;
@@ -153,10 +165,17 @@ impl NDArrayView<'_> {
                     return Ok(None);
                 }
             }
-            if !schunk.is_special(reading, first)? {
+            let is_special = match fetched.get(first) {
+                Some((header, _)) => header.special.is_some(),
+                None if schunk.is_remote(reading) => {
+                    schunk.are_equal_special(reading, first, first)?
+                }
+                None => schunk.is_special(reading, first)?,
+            };
+            if !is_special {
                 return Ok(None);
             }
-            schunk.with_chunk_in(reading, first, Some(&[]), |chunk, decoder| {
+            schunk.with_chunk_or_fetched(reading, first, Some(&[]), fetched, |chunk, decoder| {
                 Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
             })
         })

@@ -3,9 +3,11 @@
 //! From a storage with a high latency, a read requests the parts of many chunks at once (a *window*). While these
 //! chunks are decompressed, it requests the parts of the next chunks.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::mpsc;
-use std::thread;
+use std::{fmt, thread};
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
 use blosc2_format::frame::{Layout, Offset};
@@ -22,8 +24,8 @@ const READ: &str = "read chunks";
 const FIRST_WINDOW: u64 = 4 << 20;
 /// The maximum size of a window in stored bytes. A window of one chunk may be larger.
 const WINDOW: u64 = 32 << 20;
-/// The maximum number of chunks in a window.
-const WINDOW_CHUNKS: usize = 4096;
+/// The maximum number of parts of the work in a window, such as chunks.
+const WINDOW_NUMBERS: usize = 4096;
 /// The number of files of a directory that are read at the same time.
 const FILES: usize = 16;
 /// The maximum memory in bytes for the parts of a window. A window of one chunk may need more.
@@ -126,67 +128,139 @@ impl SChunk {
         wanted: impl Fn(usize) -> Option<Wanted> + Sync,
         mut work: impl FnMut(Range<usize>, &Fetched) -> Result<()>,
     ) -> Result<()> {
+        // Without an allocation.
         if !self.is_remote(reading) {
             return work(0..count, &Fetched::default());
         }
-        let fetch = |start: usize, limit: u64, mut fetched: Fetched| -> Result<_> {
-            let (mut window, mut size, mut end) = (Vec::new(), 0, start);
-            while end < count && size < limit && window.len() < WINDOW_CHUNKS {
-                if let Some(mut each) = wanted(end) {
-                    reading.state.widen(&mut each);
-                    size += reading.state.fetched_len(&each).map_err(|error| self.at(error))?;
-                    window.push(each);
-                }
-                end += 1;
-            }
-            self.fetch(reading, window, &mut fetched)?;
-            Ok((start..end, fetched))
+        let add = |number, window: &mut Window<'_>| {
+            wanted(number).map_or(Ok(()), |wanted| window.add(0, wanted))
         };
-        let fetch = &fetch;
-        let (first, fetched) = fetch(0, FIRST_WINDOW, Fetched::default())?;
-        if first.end == count {
-            return work(first, &fetched);
-        }
-        thread::scope(|scope| {
-            // The channel has no buffer: at most one window waits while another window is decompressed.
-            let (send, receive) = mpsc::sync_channel(0);
-            // Windows whose buffers are used again.
-            let (give_back, returned) = mpsc::channel();
-            let mut start = first.end;
-            let ahead = move || {
-                let mut limit = FIRST_WINDOW;
-                while start < count {
-                    limit = (2 * limit).min(WINDOW);
-                    let window = fetch(start, limit, returned.try_recv().unwrap_or_default());
-                    start = window.as_ref().map_or(count, |(range, _)| range.end);
-                    // The receiver is dropped after an error.
-                    if send.send(window).is_err() {
-                        return;
-                    }
-                }
-            };
-            let is_started = thread::Builder::new().spawn_scoped(scope, ahead).is_ok();
-            let mut start = first.end;
-            work(first, &fetched)?;
-            let mut used = fetched;
-            while start < count {
-                let window = match is_started {
-                    true => {
-                        // The other thread may have ended.
-                        let _ = give_back.send(used);
-                        receive.recv().unwrap_or_else(|_| Ok((start..count, Fetched::default())))
-                    }
-                    // There are no threads left.
-                    false => fetch(start, WINDOW, used),
-                };
-                let (range, fetched) = window?;
-                start = range.end;
-                work(range, &fetched)?;
-                used = fetched;
-            }
-            Ok(())
+        fetch_ahead(&[(self, reading)], count, add, |range, fetched| {
+            work(range, &fetched[0]).map(|()| true)
         })
     }
+}
+
+/// The chunks of several super-chunks that are fetched at once.
+pub struct Window<'a> {
+    sources: &'a [(&'a SChunk, &'a Reading<'a>)],
+    chunks: Vec<BTreeMap<usize, Wanted>>,
+    /// An estimate of the number of bytes that are fetched.
+    size: u64,
+}
+
+impl fmt::Debug for Window<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Window").field("chunks", &self.chunks).finish_non_exhaustive()
+    }
+}
+
+impl Window<'_> {
+    /// Adds a part of a chunk of the super-chunk at the index `source`. Nothing is fetched from a storage with a low
+    /// latency.
+    pub(crate) fn add(&mut self, source: usize, mut wanted: Wanted) -> Result<()> {
+        let (schunk, reading) = self.sources[source];
+        if !schunk.is_remote(reading) {
+            return Ok(());
+        }
+        reading.state.widen(&mut wanted);
+        self.size += reading.state.fetched_len(&wanted).map_err(|error| schunk.at(error))?;
+        match self.chunks[source].entry(wanted.index) {
+            Entry::Vacant(entry) => drop(entry.insert(wanted)),
+            Entry::Occupied(entry) => {
+                let ranges = &mut entry.into_mut().ranges;
+                *ranges = ranges.take().zip(wanted.ranges).map(|(mut all, more)| {
+                    all.extend(more);
+                    all
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch(self, fetched: &mut [Fetched]) -> Result<()> {
+        for ((chunks, (schunk, reading)), fetched) in
+            self.chunks.into_iter().zip(self.sources).zip(fetched)
+        {
+            schunk.fetch(reading, chunks.into_values().collect(), fetched)?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `work` with the numbers below `count`, in ascending ranges, and with the fetched chunks of these numbers, one
+/// value for each source. `work` returns whether to continue.
+///
+/// `wanted` adds the chunks that a number needs to a window. For storages with a low latency, nothing is fetched, and
+/// `work` is called once.
+pub(crate) fn fetch_ahead(
+    sources: &[(&SChunk, &Reading<'_>)],
+    count: usize,
+    wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
+    mut work: impl FnMut(Range<usize>, &mut Vec<Fetched>) -> Result<bool>,
+) -> Result<()> {
+    let none = || sources.iter().map(|_| Fetched::default()).collect::<Vec<_>>();
+    if !sources.iter().any(|(schunk, reading)| schunk.is_remote(reading)) {
+        return work(0..count, &mut none()).map(drop);
+    }
+    let fetch = |start: usize, limit: u64, mut fetched: Vec<Fetched>| -> Result<_> {
+        let chunks = sources.iter().map(|_| BTreeMap::new()).collect();
+        let mut window = Window { sources, chunks, size: 0 };
+        let mut end = start;
+        while end < count && window.size < limit && end - start < WINDOW_NUMBERS {
+            wanted(end, &mut window)?;
+            end += 1;
+        }
+        window.fetch(&mut fetched)?;
+        Ok((start..end, fetched))
+    };
+    let fetch = &fetch;
+    let (first, mut used) = fetch(0, FIRST_WINDOW, none())?;
+    if first.end == count {
+        return work(first, &mut used).map(drop);
+    }
+    thread::scope(|scope| {
+        // The channel has no buffer: at most one window waits while another window is decompressed.
+        let (send, receive) = mpsc::sync_channel(0);
+        // Windows whose buffers are used again.
+        let (give_back, returned) = mpsc::channel();
+        let mut start = first.end;
+        let ahead = move || {
+            let mut limit = FIRST_WINDOW;
+            while start < count {
+                limit = (2 * limit).min(WINDOW);
+                let window = fetch(start, limit, returned.try_recv().unwrap_or_else(|_| none()));
+                start = window.as_ref().map_or(count, |(range, _)| range.end);
+                // The receiver is dropped after an error, or if no other number is needed.
+                if send.send(window).is_err() {
+                    return;
+                }
+            }
+        };
+        let is_started = thread::Builder::new().spawn_scoped(scope, ahead).is_ok();
+        let mut start = first.end;
+        if !work(first, &mut used)? {
+            return Ok(());
+        }
+        while start < count {
+            let window = match is_started {
+                true => {
+                    // The other thread may have ended.
+                    let _ = give_back.send(used);
+                    receive.recv().unwrap_or_else(|_| Ok((start..count, none())))
+                }
+                // There are no threads left.
+                false => fetch(start, WINDOW, used),
+            };
+            let range;
+            (range, used) = window?;
+            start = range.end;
+            if !work(range, &mut used)? {
+                break;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// A chunk whose first bytes are being read.

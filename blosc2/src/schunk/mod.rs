@@ -48,7 +48,7 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 use limits::MaxRead;
 use store::State;
 
-pub(crate) use fetch::{Fetched, Wanted};
+pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
 pub use files::temporary_prefix;
 #[cfg(feature = "msgpack")]
 pub(crate) use msgpack::to_content;

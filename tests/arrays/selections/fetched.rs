@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use blosc2::compute::zip;
 use blosc2::storage::{Folder, FolderMut, ReadAt, ReadOnly};
 use blosc2::{AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Threads};
 use blosc2_format::directory::Memory;
@@ -120,6 +121,58 @@ fn remote(codec: Codec, request_cost: u64, threads: usize) -> (NDArray, Vec<u64>
     assert_eq!(array.item::<u64>(0).unwrap(), items[0]);
     taken(&calls);
     (array, items, calls)
+}
+
+#[test]
+fn reductions_send_as_few_requests_as_reads() {
+    for threads in [1, 4] {
+        let (array, items, calls) = remote(Codec::Lz4, 100_000, threads);
+        let (other, _, other_calls) = remote(Codec::Lz4, 100_000, threads);
+        array.read_all::<u64>().unwrap();
+        let read = taken(&calls);
+        let requests = read.len();
+        assert!((3..20).contains(&requests), "{read:?}");
+        let check_most = |name: &str, calls: &Calls, most: usize| {
+            let seen = taken(calls);
+            assert!((1..=most).contains(&seen.len()), "{name}: {seen:?}, a read: {read:?}");
+            seen.len()
+        };
+        let check = |name: &str, calls: &Calls| check_most(name, calls, requests);
+        let lazy = array.lazy::<u64>();
+        assert_eq!(lazy.sum().unwrap(), items.iter().sum::<u64>());
+        check("sum", &calls);
+        assert_eq!(lazy.max().unwrap(), *items.iter().max().unwrap());
+        check("max", &calls);
+        let least = items.iter().min().unwrap();
+        let place = items.iter().position(|item| item == least).unwrap();
+        assert_eq!(lazy.argmin().unwrap(), place as u64);
+        check("argmin", &calls);
+        // The first window has an item that is not 0.
+        assert!(lazy.any().unwrap());
+        assert!(check("any", &calls) < requests);
+        // Both operands are fetched ahead. They share the size of a window.
+        let same = zip((&array, &other)).map(|(one, other): (u64, u64)| u8::from(one == other));
+        assert_eq!(same.count_nonzero().unwrap(), items.len() as u64);
+        check_most("zip", &calls, 2 * requests);
+        check_most("zip", &other_calls, 2 * requests);
+    }
+}
+
+/// Special chunks, of which some are stored, are counted without requests for their headers.
+#[test]
+fn reductions_of_special_chunks_send_few_requests() {
+    let mut array = NDArray::builder().chunks(1000).zeros::<u64>(300_000).unwrap();
+    array.write(150_500..150_502, &[7u64, 9]).unwrap();
+    let calls = Calls::default();
+    let source =
+        Remote { bytes: array.to_cframe().unwrap(), request_cost: 5000, calls: calls.clone() };
+    let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    assert_eq!(array.item::<u64>(0).unwrap(), 0);
+    taken(&calls);
+    assert_eq!(array.lazy::<u64>().sum().unwrap(), 16);
+    assert_eq!(array.lazy::<u64>().argmax().unwrap(), 150_501);
+    let seen = taken(&calls);
+    assert!(seen.len() <= 4, "{seen:?}");
 }
 
 #[test]

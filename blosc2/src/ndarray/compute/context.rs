@@ -1,13 +1,14 @@
 //! The evaluation of an expression: the arrays that are read, and calls of closures.
 
-use std::fmt;
 use std::ops::Range;
-use std::ptr;
+use std::{fmt, mem, ptr};
+
+use parking_lot::RwLock;
 
 use super::super::NDArray;
 use super::super::places::len_in_memory;
 use crate::closures::{self, BoxError, Title, run_here};
-use crate::schunk::Reading;
+use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
 use crate::{Error, ErrorKind, Result, Threads};
 
 pub(super) const DOING: &str = "compute items";
@@ -21,6 +22,8 @@ pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 /// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
 pub struct Context<'a> {
     readings: Vec<(&'a NDArray, Reading<'a>)>,
+    /// The chunks of each array that were fetched ahead.
+    windows: Vec<RwLock<Fetched>>,
     pub(super) threads: usize,
 }
 
@@ -37,7 +40,8 @@ impl<'a> Context<'a> {
                 readings.push((array, array.schunk.reading()?));
             }
         }
-        Ok(Self { readings, threads })
+        let windows = readings.iter().map(|_| RwLock::default()).collect();
+        Ok(Self { readings, windows, threads })
     }
 
     pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
@@ -59,12 +63,42 @@ impl<'a> Context<'a> {
         Ok(bytes / size_of::<T>().max(1))
     }
 
-    pub(super) fn reading(&self, array: &NDArray) -> &Reading<'a> {
-        let found = self.readings.iter().find(|(other, _)| ptr::eq(*other, array));
+    /// Returns the index of an array among the arrays of the expression.
+    pub(super) fn index(&self, array: &NDArray) -> usize {
+        let found = self.readings.iter().position(|(other, _)| ptr::eq(*other, array));
         match found {
-            Some((_, reading)) => reading,
+            Some(index) => index,
             None => unreachable!("`new` starts to read all arrays"),
         }
+    }
+
+    /// Returns the read of an array, and the chunks that were fetched ahead.
+    pub(super) fn reading(&self, array: &NDArray) -> (&Reading<'a>, &RwLock<Fetched>) {
+        let index = self.index(array);
+        (&self.readings[index].1, &self.windows[index])
+    }
+
+    /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
+    /// that `wanted` adds for these numbers are fetched before, while `work` processes the numbers before them. `work`
+    /// returns whether to continue.
+    pub(super) fn ahead(
+        &self,
+        count: usize,
+        wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
+        mut work: impl FnMut(Range<usize>) -> Result<bool>,
+    ) -> Result<()> {
+        let sources = self.readings.iter().map(|(array, reading)| (&array.schunk, reading));
+        fetch_ahead(&sources.collect::<Vec<_>>(), count, wanted, |numbers, fetched| {
+            let swap = |fetched: &mut [Fetched]| {
+                let pairs = self.windows.iter().zip(fetched);
+                pairs.for_each(|(window, fetched)| mem::swap(&mut *window.write(), fetched));
+            };
+            swap(fetched);
+            let result = work(numbers);
+            // The buffers are used again.
+            swap(fetched);
+            result
+        })
     }
 
     /// Calls a closure of the method `name`. A panic becomes an error.

@@ -11,9 +11,10 @@ use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
 use super::source::{Source, copy_part, count, each_row, open, space};
-use super::space::Span;
+use super::space::{Span, Spans};
 use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
+use crate::schunk::Window;
 use crate::{Result, Threads};
 
 /// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
@@ -222,20 +223,43 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let pieces = self.axes.pieces();
         let spans = pieces.spans();
         let mut all = self.start(ranges);
-        parallel::ordered(
-            self.context.threads,
-            spans.count() as usize,
-            || Ok(S::State::default()),
-            |state, number| {
-                let mut accumulators = self.start(ranges);
-                if let Some(span) = spans.get(number as u64) {
-                    self.add_span(state, &mut accumulators, ranges, &span)?;
-                }
-                Ok(accumulators)
-            },
-            |accumulators| self.merge(&mut all, accumulators),
-        )?;
+        self.ahead(ranges, &spans, |numbers| {
+            parallel::ordered(
+                self.context.threads,
+                numbers.len(),
+                || Ok(S::State::default()),
+                |state, number| {
+                    let mut accumulators = self.start(ranges);
+                    if let Some(span) = spans.get((numbers.start + number) as u64) {
+                        self.add_span(state, &mut accumulators, ranges, &span)?;
+                    }
+                    Ok(accumulators)
+                },
+                |accumulators| self.merge(&mut all, accumulators),
+            )?;
+            Ok(true)
+        })?;
         Ok(all)
+    }
+
+    /// Calls `work` with the numbers of the spans, in ascending ranges, while the compressed blocks of the next spans
+    /// are fetched.
+    fn ahead(
+        &self,
+        kept: &[Range<u64>],
+        spans: &Spans<'_>,
+        work: impl FnMut(Range<usize>) -> Result<bool>,
+    ) -> Result<()> {
+        let wanted = |number: usize, window: &mut Window<'_>| {
+            let Some(span) = spans.get(number as u64) else { return Ok(()) };
+            let ranges = self.axes.ranges(kept, &span.ranges);
+            // A span can have many chunks, if all of them repeat one item.
+            if span.has_several() && self.source.repeated(&self.context, &ranges)?.is_some() {
+                return Ok(());
+            }
+            self.source.wanted(&self.context, &ranges, window)
+        };
+        self.context.ahead(spans.count() as usize, wanted, work)
     }
 
     fn in_any_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
@@ -243,25 +267,30 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let spans = pieces.spans();
         let parts = Mutex::new(vec![self.start(ranges)]);
         let done = AtomicBool::new(false);
-        parallel::each(
-            self.context.threads,
-            spans.count() as usize,
-            || Ok(S::State::default()),
-            |state, number| {
-                let Some(span) = spans.get(number as u64) else { return Ok(()) };
-                if done.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                let part = parts.lock().pop();
-                let mut part = part.unwrap_or_else(|| self.start(ranges));
-                self.add_span(state, &mut part, ranges, &span)?;
-                if part.iter().all(|each| self.reducer.is_done(each)) {
-                    done.store(true, Ordering::Relaxed);
-                }
-                parts.lock().push(part);
-                Ok(())
-            },
-        )?;
+        self.ahead(ranges, &spans, |numbers| {
+            parallel::each(
+                self.context.threads,
+                numbers.len(),
+                || Ok(S::State::default()),
+                |state, number| {
+                    let Some(span) = spans.get((numbers.start + number) as u64) else {
+                        return Ok(());
+                    };
+                    if done.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    let part = parts.lock().pop();
+                    let mut part = part.unwrap_or_else(|| self.start(ranges));
+                    self.add_span(state, &mut part, ranges, &span)?;
+                    if part.iter().all(|each| self.reducer.is_done(each)) {
+                        done.store(true, Ordering::Relaxed);
+                    }
+                    parts.lock().push(part);
+                    Ok(())
+                },
+            )?;
+            Ok(!done.load(Ordering::Relaxed))
+        })?;
         let mut parts = parts.into_inner().into_iter();
         let mut all = parts.next().unwrap_or_else(|| self.start(ranges));
         parts.try_for_each(|part| self.merge(&mut all, part))?;

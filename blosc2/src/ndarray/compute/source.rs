@@ -16,7 +16,7 @@ use super::space::{Grid, Layout, Space};
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut};
-use crate::schunk::Fetched;
+use crate::schunk::{Fetched, Window};
 use crate::{Error, ErrorKind, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
@@ -61,6 +61,15 @@ pub trait Source: Sync {
     /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
     #[doc(hidden)]
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
+
+    /// Adds the compressed blocks that the items of a box need to a window.
+    #[doc(hidden)]
+    fn wanted(
+        &self,
+        context: &Context<'_>,
+        ranges: &[Range<u64>],
+        window: &mut Window<'_>,
+    ) -> Result<()>;
 
     /// Prepares the computation of tiles inside a box.
     #[doc(hidden)]
@@ -228,7 +237,8 @@ impl<T: Element> Source for Items<'_, T> {
     }
 
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {
-        let found = self.view.repeated_item(context.reading(self.view.array), ranges)?;
+        let (reading, window) = context.reading(self.view.array);
+        let found = self.view.repeated_item((reading, &window.read()), ranges)?;
         let Some(bytes) = found else { return Ok(None) };
         let bytes = match self.part() {
             Some(part) => &bytes[part.offset..part.offset + part.len],
@@ -242,13 +252,30 @@ impl<T: Element> Source for Items<'_, T> {
         Ok(Some(items[0]))
     }
 
+    fn wanted(
+        &self,
+        context: &Context<'_>,
+        ranges: &[Range<u64>],
+        window: &mut Window<'_>,
+    ) -> Result<()> {
+        let index = context.index(self.view.array);
+        let (reading, _) = context.reading(self.view.array);
+        let mut wanted = self.view.wanted(reading, ranges)?.into_iter();
+        wanted.try_for_each(|wanted| window.add(index, wanted))
+    }
+
     fn prepare(
         &self,
         context: &Context<'_>,
         (_, fetched): &mut Self::State,
         ranges: &[Range<u64>],
     ) -> Result<()> {
-        self.view.fetch(context.reading(self.view.array), ranges, fetched)
+        let (reading, window) = context.reading(self.view.array);
+        if window.read().is_empty() {
+            return self.view.fetch(reading, ranges, fetched);
+        }
+        fetched.clear();
+        Ok(())
     }
 
     fn tile<'s>(
@@ -266,7 +293,9 @@ impl<T: Element> Source for Items<'_, T> {
             *state = make_items(count, READ, |_| Ok(()))?;
         }
         let items = &mut state[..count];
-        let from = (context.reading(self.view.array), &*fetched);
+        let (reading, window) = context.reading(self.view.array);
+        let window = window.read();
+        let from = (reading, if window.is_empty() { fetched } else { &*window });
         self.decode(items, |bytes| self.view.read_tile(from, ranges, self.part(), bytes))?;
         Ok(items)
     }
@@ -364,6 +393,10 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
             [item] => Some(*item),
             _ => None,
         })
+    }
+
+    fn wanted(&self, _: &Context<'_>, _: &[Range<u64>], _: &mut Window<'_>) -> Result<()> {
+        Ok(())
     }
 
     fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
@@ -485,6 +518,10 @@ impl<T: Copy + Send + Sync> Source for Repeated<T> {
 
     fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
         Ok(Some(self.0))
+    }
+
+    fn wanted(&self, _: &Context<'_>, _: &[Range<u64>], _: &mut Window<'_>) -> Result<()> {
+        Ok(())
     }
 
     fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
@@ -612,6 +649,15 @@ impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
         Ok(results.pop())
     }
 
+    fn wanted(
+        &self,
+        context: &Context<'_>,
+        ranges: &[Range<u64>],
+        window: &mut Window<'_>,
+    ) -> Result<()> {
+        self.source.wanted(context, ranges, window)
+    }
+
     fn prepare(
         &self,
         context: &Context<'_>,
@@ -716,6 +762,15 @@ impl<S: Source> Broadcast<S> {
 
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
         self.source.repeated(context, &self.own_ranges(ranges))
+    }
+
+    fn wanted(
+        &self,
+        context: &Context<'_>,
+        ranges: &[Range<u64>],
+        window: &mut Window<'_>,
+    ) -> Result<()> {
+        self.source.wanted(context, &self.own_ranges(ranges), window)
     }
 
     fn prepare(
@@ -825,6 +880,18 @@ macro_rules! zipped {
                 let items = [($first, $($operand,)+)];
                 context.call(MAP, || self.function.apply(items.into_iter(), &mut results))?;
                 Ok(results.pop())
+            }
+
+            fn wanted(
+                &self,
+                context: &Context<'_>,
+                ranges: &[Range<u64>],
+                window: &mut Window<'_>,
+            ) -> Result<()> {
+                let ($first, $($operand,)+) = &self.operands;
+                $first.wanted(context, ranges, window)?;
+                $($operand.wanted(context, ranges, window)?;)+
+                Ok(())
             }
 
             fn prepare(
