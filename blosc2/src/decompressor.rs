@@ -260,7 +260,8 @@ impl Decompressor {
     /// Only the blocks that contain these items are decompressed. With [`Filter::Delta`](crate::Filter::Delta), the
     /// first block is decompressed too. If the decompressor has a postfilter and the chunk has variable-length blocks,
     /// all blocks are decompressed. With an installed C-Blosc2 library (feature `system`), more blocks may be
-    /// decompressed.
+    /// decompressed. A small part of a block is decompressed without the rest of the block, where codec and filters
+    /// allow it. Damage that the whole block would reveal may then not be detected.
     ///
     /// The blocks are decompressed on the caller's thread. There are three exceptions, in which all
     /// [threads](DParams::threads) can be used:

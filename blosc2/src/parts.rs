@@ -10,6 +10,9 @@ use blosc2_sys::codecs;
 use crate::{ChunkRef, installed};
 
 /// A part of a block is decompressed alone if its items and pieces cost at most this fraction of the block.
+///
+/// `cargo xtask bench parts` measures this: for a quarter of a block of 256 KiB (`f32`), the time of C divided by that of
+/// the part is 1.04 to 3.4, depending on codec, filters and split. For half a block it is 0.6 to 1.5.
 const FRACTION: usize = 4;
 /// The cost of a piece, as a number of bytes.
 const PIECE: usize = 32;
