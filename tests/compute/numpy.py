@@ -317,6 +317,33 @@ def check_anchor(operation, wide, row, ddof, exact, format):
     assert abs(wide) >= largest or abs(wide - exact) <= within, (operation, wide, exact, within, row)
 
 
+def tolerance(operation, row, ddof, exact, format):
+    """How far a result may be from the exact one, by the documentation of `LazyExpr`; None if sums may overflow."""
+    parts = [np.abs(part.astype("f8")) for part in parts_of(row)]
+    if not len(row) or not all(np.isfinite(part).all() for part in parts):
+        return 0.0
+    bits, lowest, _ = FORMATS[format]
+    largest = max(part.max() for part in parts)
+    rounding = max(abs(exact.real), abs(exact.imag)) * 2.0 ** (2 - bits) + math.ldexp(1, lowest)
+    if not math.isfinite(rounding):
+        # The exact result is not finite.
+        return 0.0 if largest < 1e150 else None
+    if operation in ("sum", "mean"):
+        if largest * len(row) >= 1e308:
+            return None
+        error = max(part.sum() for part in parts) * 2.0 ** (-64 if format == "f8" else -46)
+        return rounding + error / (1 if operation == "sum" else len(row))
+    if largest >= 1e150:
+        # The squares overflow.
+        return None
+    variance = exact if operation == "var" else exact**2
+    # Squares may underflow.
+    error = variance * 2.0**-36 + 2.0**-1060
+    if operation == "std":
+        error = min(math.sqrt(error), error / exact if exact else math.inf)
+    return rounding + error
+
+
 def signed_zeros(operation, rows, found):
     """The sign of a zero: of zeros of both signs `min` is the negative one, and `max` the positive one."""
     if rows.dtype.kind == "c":
@@ -345,7 +372,10 @@ def complex_product(rows):
 
 
 def expected_of(operation, items, axes, keepdims, ddof):
-    """The shape and the bytes of the result, the tolerance or None; None if an error is expected."""
+    """The shape and the bytes of the result, the tolerances or None; None if an error is expected.
+
+    A tolerance is that of one result, or None if any result is possible.
+    """
     ndim = items.ndim
     reduced = list(range(ndim)) if axes is None else sorted(axis % ndim for axis in axes)
     kept = [axis for axis in range(ndim) if axis not in reduced]
@@ -391,6 +421,8 @@ def expected_of(operation, items, axes, keepdims, ddof):
         wide = np.atleast_1d(getattr(np, operation)(wide, axis=1, **options))
         for row, by_numpy, one in zip(rows, wide, found):
             check_anchor(operation, by_numpy, row, ddof, one, format)
+        if dtype.kind in "fc" or operation in ("var", "std"):
+            within = [tolerance(operation, row, ddof, one, format) for row, one in zip(rows, exact)]
         found = found.astype(f"<c{2 * int(format[1])}" if is_complex else "<" + format)
         # One NaN for all, without a sign.
         if is_complex:
@@ -460,6 +492,7 @@ def main():
                 case.update(slices=slices, order=order, fails=expected is None)
                 if expected is not None:
                     case.update(shape=expected[0], expected=put(expected[1]), within=expected[2])
+                    case.update(part=int(part_format(seen.dtype)[1]))
                 cases.append(case)
                 left -= 1
             chunks, blocks = random_chunks(items.shape)

@@ -1,6 +1,6 @@
 //! Reductions of arrays of many blocks, folds and statistics, against loops over arrays of the crate `ndarray`.
 
-use blosc2::compute::{LazyExpr, Source, zip};
+use blosc2::compute::{Description, LazyExpr, Source, zip};
 use blosc2::{ErrorKind, NDArray, Result};
 use half::f16;
 use ndarray::ArrayD;
@@ -249,8 +249,45 @@ fn mean_and_deviation(items: &[f64]) -> (f64, f64) {
     (sum / count, ((count * squares - sum * sum) / (count * count)).sqrt())
 }
 
-fn same_or_nan(found: f64, expected: f64, what: &str) {
-    assert!(found == expected || found.is_nan() && expected.is_nan(), "{what}: {found} {expected}");
+fn near_or_nan(found: f64, expected: f64, what: &str) {
+    let is_near = (found - expected).abs() <= expected.abs() * 1e-14;
+    assert!(is_near || found.is_nan() && expected.is_nan(), "{what}: {found} {expected}");
+}
+
+/// Checks the statistics of some items. `mean_and_deviation` is exact for these items.
+fn check_statistics(found: &Description<f32>, items: &[f32], edges: &[f64], what: &str) {
+    let numbers: Vec<f64> =
+        items.iter().filter(|item| !item.is_nan()).map(|item| f64::from(*item)).collect();
+    let bin = |index: usize| {
+        let is_last = index + 2 == edges.len();
+        let is_in = |item: f64| {
+            edges[index] <= item
+                && (item < edges[index + 1] || is_last && item == edges[index + 1])
+        };
+        numbers.iter().filter(|item| is_in(**item)).count() as u64
+    };
+    let histogram: Vec<u64> = (0..edges.len().saturating_sub(1)).map(bin).collect();
+    let (mean, deviation) = mean_and_deviation(&numbers);
+    assert_eq!(found.count, numbers.len() as u64, "{what}");
+    assert_eq!(found.nan_count, (items.len() - numbers.len()) as u64, "{what}");
+    assert_eq!(found.min.map(f64::from), numbers.iter().copied().reduce(f64::min), "{what}");
+    assert_eq!(found.max.map(f64::from), numbers.iter().copied().reduce(f64::max), "{what}");
+    assert_eq!(found.histogram, histogram, "{what}");
+    near_or_nan(found.mean, mean, what);
+    near_or_nan(found.std, deviation, what);
+}
+
+/// Edges of random bins, or of equal bins. Some items are equal to an edge.
+fn random_edges(rng: &mut Rng, item: impl Fn(&mut Rng) -> f32) -> Vec<f64> {
+    let count = *rng.pick(&[0, 2, 3, 10, 100]);
+    if rng.below(2) == 0 {
+        let (start, step) = (rng.below(2000) as f64 / 4.0 - 250.0, rng.below(40) as f64 / 7.0 + 0.25);
+        return (0..count).map(|edge| start + f64::from(edge) * step).collect();
+    }
+    let mut edges: Vec<f64> = (0..count).map(|_| f64::from(item(rng))).collect();
+    edges.iter_mut().filter(|edge| edge.is_nan()).for_each(|edge| *edge = f64::INFINITY);
+    edges.sort_by(f64::total_cmp);
+    edges
 }
 
 #[test]
@@ -264,43 +301,21 @@ fn statistics_are_those_of_a_loop() {
             false => rng.below(2000) as f32 / 4.0 - 250.0,
         };
         let viewed = Viewed::random(&shape, rng, item);
-        let count = *rng.pick(&[0, 2, 3, 10]);
-        let mut edges: Vec<f64> =
-            (0..count).map(|_| f64::from(item(&mut Rng(rng.next())))).collect();
-        edges.iter_mut().filter(|edge| edge.is_nan()).for_each(|edge| *edge = f64::INFINITY);
-        edges.sort_by(f64::total_cmp);
+        let edges = random_edges(&mut Rng(rng.next()), item);
         let what = format!("seed {seed}, {shape:?}, {edges:?}");
-
         let all: Vec<f32> = viewed.model.iter().copied().collect();
-        let numbers: Vec<f64> =
-            all.iter().filter(|item| !item.is_nan()).map(|item| f64::from(*item)).collect();
-        let bin = |index: usize| {
-            let is_last = index + 2 == edges.len();
-            let is_in = |item: f64| {
-                edges[index] <= item
-                    && (item < edges[index + 1] || is_last && item == edges[index + 1])
-            };
-            numbers.iter().filter(|item| is_in(**item)).count() as u64
-        };
-        let histogram: Vec<u64> = (0..edges.len().saturating_sub(1)).map(bin).collect();
-        let (mean, deviation) = mean_and_deviation(&numbers);
+        let (axes, named) = random_axes(shape.len(), rng);
+        let rows: Vec<Vec<f32>> =
+            reduced(&viewed.model, &axes, <[f32]>::to_vec).into_iter().collect();
         for threads in [1, 4] {
-            let stats = viewed.view().lazy::<f32>().threads(threads).describe(&edges).unwrap();
-            assert_eq!(stats.count, numbers.len() as u64, "{what}");
-            assert_eq!(stats.nan_count, (all.len() - numbers.len()) as u64, "{what}");
-            assert_eq!(
-                stats.min.map(f64::from),
-                numbers.iter().copied().reduce(f64::min),
-                "{what}"
-            );
-            assert_eq!(
-                stats.max.map(f64::from),
-                numbers.iter().copied().reduce(f64::max),
-                "{what}"
-            );
-            assert_eq!(stats.histogram, histogram, "{what}");
-            same_or_nan(stats.mean, mean, &what);
-            same_or_nan(stats.std, deviation, &what);
+            let expression = || viewed.view().lazy::<f32>().threads(threads);
+            let found = expression().describe(&edges).unwrap();
+            check_statistics(&found, &all, &edges, &what);
+            let found = expression().axes(&named).describe(&edges).unwrap();
+            assert_eq!(found.items().len(), rows.len(), "{what}");
+            for (found, row) in found.items().iter().zip(&rows) {
+                check_statistics(found, row, &edges, &format!("{what}, axes {named:?}"));
+            }
         }
     }
     let array = NDArray::from_slice(&[1u8, 2], 2).unwrap();

@@ -2,10 +2,12 @@
 
 use super::LazyExpr;
 use super::context::{Context, DOING};
-use super::number::{Accumulator, Real};
-use super::output::{Output, Whole};
+use super::histogram::Bins;
+use super::lanes::{Accumulator, BLOCK, Both, LANES, Strip, each_strip};
+use super::number::{Numeric, Real};
+use super::output::Output;
 use super::reduce::Reducer;
-use super::reducers::extreme;
+use super::reducers::Extreme;
 use super::source::Source;
 use crate::{Error, ErrorKind, Result};
 
@@ -40,12 +42,13 @@ pub struct Description<T> {
     pub histogram: Vec<u64>,
 }
 
-impl<S: Source<Item: Real>> LazyExpr<S> {
-    /// Computes statistics of the items in one pass; [`Description`] lists them.
+impl<S: Source<Item: Real>, O> LazyExpr<S, O> {
+    /// Computes statistics of the items in one pass; [`Description`] lists them. With [`axes`](LazyExpr::axes), there
+    /// are statistics for each index of the other axes. They cannot be written to an array.
     ///
     /// `edges` are the edges of the bins of the histogram, in ascending order. If `edges` is empty, no histogram is
     /// computed. Each bin includes its lower edge, and the last bin also includes its upper edge, as in NumPy's
-    /// `histogram`. Items outside all bins are not counted.
+    /// `histogram`. Items outside all bins are not counted. A histogram of equal bins is computed in less time.
     ///
     /// Items are converted to `f64` before they are compared with the edges. This conversion rounds large 64-bit
     /// integers.
@@ -53,106 +56,134 @@ impl<S: Source<Item: Real>> LazyExpr<S> {
     /// ```
     /// use blosc2::NDArray;
     ///
-    /// let array = NDArray::from_slice(&[1.0f32, 2.0, f32::NAN, 6.0], 4)?;
+    /// let array = NDArray::from_slice(&[1.0f32, 2.0, f32::NAN, 6.0], (2, 2))?;
     /// let stats = array.lazy::<f32>().describe(&[0.0, 2.0, 4.0, 6.0])?;
     /// assert_eq!((stats.count, stats.nan_count), (3, 1));
     /// assert_eq!((stats.min, stats.max, stats.mean), (Some(1.0), Some(6.0), 3.0));
     /// assert_eq!(stats.histogram, [1, 1, 1]);
+    /// // Statistics of each column.
+    /// let columns = array.lazy::<f32>().axes(0).describe(&[])?;
+    /// assert_eq!(columns.shape(), [2]);
+    /// assert_eq!((columns.items()[0].count, columns.items()[1].max), (1, Some(6.0)));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`]: there is one edge, or the edges are not in ascending order.
-    pub fn describe(&self, edges: &[f64]) -> Result<Description<S::Item>> {
+    pub fn describe(&self, edges: &[f64]) -> Result<O::Of>
+    where
+        O: Output<Description<S::Item>>,
+    {
         if edges.len() == 1 || !edges.is_sorted_by(|one, other| one <= other) {
             let detail =
                 format!("expected no edges, or at least two in ascending order, got {edges:?}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
-        Whole.evaluate(&self.source, self.threads, Describe { edges })
+        let reducer = Describe { bins: Bins::new(edges) };
+        self.output.clone().evaluate(&self.source, self.threads, reducer)
     }
 }
 
 struct Describe<'e> {
-    edges: &'e [f64],
+    bins: Bins<'e>,
 }
+
+/// The smallest and the largest item.
+type Range<T> = Both<Extreme<T, false>, Extreme<T, true>>;
+
+/// The sum, and the sum of the squared distances from the mean.
+type Sums<T> = Both<<T as Numeric>::Total, <T as Numeric>::Moments>;
 
 /// Statistics of some items that are not NaN, and the number of NaN.
 struct Part<T: Real> {
     nans: u64,
-    keys: Option<(T::Key, T::Key)>,
-    total: T::Total,
-    moments: T::Moments,
     count: u64,
+    range: Range<T>,
+    sums: Sums<T>,
     histogram: Vec<u64>,
 }
 
-impl Describe<'_> {
-    /// Returns the bin of an item.
-    fn bin(&self, item: f64) -> Option<usize> {
-        let (first, last) = (self.edges.first()?, self.edges.last()?);
-        if !(*first..=*last).contains(&item) {
-            return None;
-        }
-        let last_bin = self.edges.len() - 2;
-        // The bin of the item, if all bins have the same width.
-        let guess = ((item - first) / (last - first) * (last_bin + 1) as f64) as usize;
-        let guess = guess.min(last_bin);
-        if self.edges[guess] <= item && item < self.edges[guess + 1] {
-            return Some(guess);
-        }
-        let above = self.edges.partition_point(|edge| *edge <= item);
-        Some((above - 1).min(last_bin))
-    }
-
-    fn add_numbers<T: Real>(&self, to: &mut Part<T>, items: &[T]) {
-        let (low, high) = (extreme::<T, false>(items), extreme::<T, true>(items));
-        if let (Some((low, _)), Some((high, _))) = (low, high) {
-            to.put((low, high));
-        }
-        to.total.add(items);
-        to.moments.add(items);
-        to.count += items.len() as u64;
-        if !self.edges.is_empty() {
-            for bin in items.iter().filter_map(|item| self.bin(item.to_f64())) {
-                to.histogram[bin] += 1;
-            }
-        }
-    }
-}
-
 impl<T: Real> Part<T> {
-    fn put(&mut self, (low, high): (T::Key, T::Key)) {
-        let (low, high) = match self.keys {
-            Some((lowest, highest)) => (lowest.min(low), highest.max(high)),
-            None => (low, high),
-        };
-        self.keys = Some((low, high));
+    /// Adds at most [`BLOCK`] items to all statistics except the histogram.
+    fn add(&mut self, items: &[T]) {
+        let mut range = Range::<T>::default();
+        range.add(items);
+        if range.0.has_nan {
+            return self.add_with_nan(items);
+        }
+        self.range.merge(&range);
+        self.sums.add(items);
+        self.count += items.len() as u64;
+    }
+
+    #[cold]
+    fn add_with_nan(&mut self, items: &[T]) {
+        let (mut numbers, mut count) = ([T::LEAST; BLOCK], 0);
+        for item in items.iter().filter(|item| !item.is_nan()) {
+            numbers[count] = *item;
+            count += 1;
+        }
+        self.range.add(&numbers[..count]);
+        self.sums.add(&numbers[..count]);
+        self.count += count as u64;
+        self.nans += (items.len() - count) as u64;
     }
 }
 
 impl<T: Real> Reducer<T> for Describe<'_> {
     type Accumulator = Part<T>;
     type Result = Description<T>;
+    const ORDERED: bool = true;
+
+    fn size(&self) -> usize {
+        size_of::<Part<T>>() + self.bins.count() * size_of::<u64>()
+    }
 
     fn start(&self) -> Part<T> {
-        let (total, moments) = (T::Total::default(), T::Moments::default());
-        let histogram = vec![0; self.edges.len().saturating_sub(1)];
-        Part { nans: 0, keys: None, total, moments, count: 0, histogram }
+        let histogram = vec![0; self.bins.count()];
+        Part { nans: 0, count: 0, range: Range::default(), sums: Sums::<T>::default(), histogram }
     }
 
     fn add(&self, _: &Context<'_>, to: &mut Part<T>, items: &[T], _: u64) -> Result<()> {
-        // The items are processed in pieces that fit in the cache.
-        for items in items.chunks(4096) {
-            if !items.iter().any(|item| item.is_nan()) {
-                self.add_numbers(to, items);
-                continue;
+        items.chunks(BLOCK).for_each(|items| to.add(items));
+        self.bins.add(&mut to.histogram, items);
+        Ok(())
+    }
+
+    fn add_rows(
+        &self,
+        _: &Context<'_>,
+        to: &mut [Part<T>],
+        rows: &[T],
+        _: u64,
+        _: u64,
+    ) -> Result<()> {
+        each_strip(rows, to.len(), &mut |strip| match strip {
+            Strip::Column(at, items) => {
+                to[at].add(items);
+                self.bins.add(&mut to[at].histogram, items);
             }
-            let numbers: Vec<T> = items.iter().copied().filter(|item| !item.is_nan()).collect();
-            to.nans += (items.len() - numbers.len()) as u64;
-            self.add_numbers(to, &numbers);
-        }
+            Strip::Groups(at, groups) => {
+                let to = &mut to[at..at + LANES];
+                let range = Range::<T>::lanes(groups);
+                let sums = Sums::<T>::lanes(groups);
+                for (lane, to) in to.iter_mut().enumerate() {
+                    if range[lane].0.has_nan {
+                        to.add_with_nan(&groups.lane(lane).copied().collect::<Vec<_>>());
+                    } else {
+                        to.range.merge(&range[lane]);
+                        to.sums.merge(&sums[lane]);
+                        to.count += groups.count as u64;
+                    }
+                    if self.bins.count() > 0 {
+                        for item in groups.lane(lane) {
+                            self.bins.add_repeated(&mut to.histogram, *item, 1);
+                        }
+                    }
+                }
+            }
+        });
         Ok(())
     }
 
@@ -168,35 +199,33 @@ impl<T: Real> Reducer<T> for Describe<'_> {
             to.nans += count;
             return Ok(());
         }
-        to.put((item.key(), item.key()));
-        to.total.add_repeated(item, count);
-        to.moments.add_repeated(item, count);
+        to.range.add_repeated(item, count);
+        to.sums.add_repeated(item, count);
         to.count += count;
-        if let Some(bin) = self.bin(item.to_f64()) {
-            to.histogram[bin] += count;
-        }
+        self.bins.add_repeated(&mut to.histogram, item, count);
         Ok(())
     }
 
     fn merge(&self, _: &Context<'_>, to: &mut Part<T>, other: Part<T>) -> Result<()> {
         to.nans += other.nans;
-        other.keys.into_iter().for_each(|keys| to.put(keys));
-        to.total.merge(&other.total);
-        to.moments.merge(&other.moments);
         to.count += other.count;
+        to.range.merge(&other.range);
+        to.sums.merge(&other.sums);
         to.histogram.iter_mut().zip(other.histogram).for_each(|(to, other)| *to += other);
         Ok(())
     }
 
     fn finish(&self, from: Part<T>, _: u64) -> Result<Description<T>> {
+        let Part { nans, count, range: Both(min, max), sums: Both(total, moments), histogram } =
+            from;
         Ok(Description {
-            count: from.count,
-            nan_count: from.nans,
-            min: from.keys.map(|(low, _)| T::from_key(low)),
-            max: from.keys.map(|(_, high)| T::from_key(high)),
-            mean: T::mean_f64(&from.total, from.count),
-            std: T::variance(&from.moments, from.count, 0).sqrt(),
-            histogram: from.histogram,
+            count,
+            nan_count: nans,
+            min: (count > 0).then(|| min.number()),
+            max: (count > 0).then(|| max.number()),
+            mean: T::mean_f64(&total, count),
+            std: T::variance(&moments, 0).sqrt(),
+            histogram,
         })
     }
 }

@@ -4,8 +4,8 @@ mod axes;
 mod context;
 mod describe;
 mod evaluate;
-mod exact;
-mod narrow;
+mod histogram;
+mod lanes;
 mod number;
 mod output;
 mod product;
@@ -14,6 +14,7 @@ mod reducers;
 mod select;
 mod source;
 mod space;
+mod sum;
 
 use super::field::NDArrayField;
 use super::index::PerAxis;
@@ -29,7 +30,7 @@ pub use output::{Output, Reduced, StoredAxes, Whole};
 pub use select::Select;
 pub use source::{InMemory, Operand, Source};
 
-use number::Accumulator;
+use lanes::Accumulator;
 use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
 use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 
@@ -67,21 +68,34 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 ///
 /// The types of the results are the same as in NumPy; [`Numeric`] lists them. NaN has the same effect as in NumPy.
 ///
-/// **Sums, means and variances are exact**: they are computed with fixed-point numbers that contain every bit of the
-/// items, and are rounded once at the end. Therefore the result does not depend on the number of threads or on the
-/// chunk and block shapes. The result is at least as accurate as NumPy's pairwise summation. Sums of integers wrap
-/// around, as in NumPy.
+/// # Accuracy
+/// **The result does not depend on the number of threads.** The errors of sums, means and variances are at least as small
+/// as those of a pairwise summation in `f64`:
 ///
-/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order, which is not C order:
+/// | result | error, before the result is rounded to its type |
+/// |---|---|
+/// | sum of integers | none; the sum wraps around in its type, as in NumPy |
+/// | mean of integers | none |
+/// | sum of `f64` | at most one rounding (2^-53 of the sum), and 2^-64 of the sum of the magnitudes of the items |
+/// | sum of `f16` or `f32` | at most 2^-46 of the sum of the magnitudes of the items; the sum is computed in `f64` |
+/// | mean of floats | the error of the sum divided by the number of items, and one rounding of the division in `f64` |
+/// | variance | at most 2^-36 of the variance, and typically 2^-50, also if all items are far from zero |
+///
+/// The real and the imaginary parts of complex items are summed separately. As in NumPy, a sum of `f64` items can be
+/// infinite or NaN if the sum of some of the items is too large for `f64`, even if the sum of all items is not. The same
+/// is true for a variance of `f64` items if squares of their distances are too large, and tiny squares can be lost.
+///
+/// [`sum`](Self::sum), [`mean`](Self::mean), [`var`](Self::var), [`std`](Self::std), [`prod`](Self::prod) and
+/// [`fold`](Self::fold) combine the items in a fixed order, which is not C order:
 /// 1. The items are divided into groups. A group contains the items of some blocks of a chunk, or of one or more
 ///    complete chunks.
-/// 2. Within a group, a few neighboring blocks are combined at a time. These blocks form one box; the items of the box
-///    are combined in C order.
+/// 2. Within a group, a few neighboring blocks are combined at a time. These blocks form one box. `fold` combines the
+///    items of the box in C order.
 /// 3. The results of the groups are combined, in C order of the positions of the groups in the array.
 ///
 /// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
-/// the number of threads. With other chunk and block shapes, a product of floating-point items can differ in its last
-/// bit.
+/// the number of threads. With other chunk and block shapes, a result of floating-point items can differ in its last
+/// bits.
 ///
 /// # Threads
 /// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is
@@ -334,8 +348,8 @@ impl<S: Source, O> LazyExpr<S, O> {
 impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// Computes the sum: 0 if there are no items. NumPy: `sum`.
     ///
-    /// A sum of floating-point items is computed exactly, and rounded once at the end. A sum of integers wraps around
-    /// in `i64` or `u64`.
+    /// A sum of integers wraps around in `i64` or `u64`. The section [accuracy](Self#accuracy) describes the error of a
+    /// sum of floating-point items.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
@@ -343,7 +357,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, false>(&|total, _| Ok(S::Item::sum(&total)))
+        self.combine::<<S::Item as Numeric>::Total, _, true>(&|total, _| Ok(S::Item::sum(&total)))
     }
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
@@ -371,7 +385,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Mean>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, false>(&|total, count| {
+        self.combine::<<S::Item as Numeric>::Total, _, true>(&|total, count| {
             Ok(S::Item::mean(&total, count))
         })
     }
@@ -390,8 +404,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, false>(&|moments, count| {
-            Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof)))
+        self.combine::<<S::Item as Numeric>::Moments, _, true>(&|moments, _| {
+            Ok(S::Item::to_variance(S::Item::variance(&moments, ddof)))
         })
     }
 
@@ -404,8 +418,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, false>(&|moments, count| {
-            Ok(S::Item::to_variance(S::Item::variance(&moments, count, ddof).sqrt()))
+        self.combine::<<S::Item as Numeric>::Moments, _, true>(&|moments, _| {
+            Ok(S::Item::to_variance(S::Item::variance(&moments, ddof).sqrt()))
         })
     }
 
@@ -419,7 +433,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, false>, _, false>(&|least, _| least.finish())
+        self.combine::<Extreme<_, false>, _, false>(&|least, count| least.finish(count))
     }
 
     /// Computes the largest item, or NaN if an item is NaN. Negative zero is smaller than zero. Complex items are
@@ -432,7 +446,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, true>, _, false>(&|largest, _| largest.finish())
+        self.combine::<Extreme<_, true>, _, false>(&|largest, count| largest.finish(count))
     }
 
     /// Computes the position of the first smallest item, or of the first NaN. The position is a flat index in C order:

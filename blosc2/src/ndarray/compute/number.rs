@@ -1,8 +1,10 @@
 //! The item types of reductions, their result types, and the states from which results are computed.
 
-use super::exact::{Squares32, SquaresInt, Sum32, Sum64, variance, variance_of_integers};
-use super::narrow::{Float, Narrow, NarrowSquares64, add_items};
+use std::ops::{Add, BitAnd, BitOr};
+
+use super::lanes::{Accumulator, Groups, LANES};
 use super::product::Product;
+use super::sum::{Distance, Moments, Sum};
 use crate::Element;
 
 /// An item type that reductions accept: `bool`, integers of up to 64 bits, `f32`, `f64`, `f16` (feature `half`) and
@@ -30,7 +32,7 @@ use crate::Element;
 /// assert_eq!(total::<u8>(&array)?, 300u64);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Numeric: Element + sealed::Sealed {
+pub trait Numeric: Element + PartialEq + sealed::Sealed {
     /// The type of sums and products.
     type Sum: Element;
     /// The type of means.
@@ -44,15 +46,22 @@ pub trait Numeric: Element + sealed::Sealed {
     type Moments: Accumulator<Self>;
     #[doc(hidden)]
     type Factors: Accumulator<Self>;
-    /// The order of items. Negative zero is less than zero. The position of NaN in the order is not specified.
+    /// An integer that has the size of an item, so that loops over both are vectorized.
     #[doc(hidden)]
-    type Key: Ord + Copy + Send + Sync;
+    type Mask: Mask;
+    #[doc(hidden)]
+    const LEAST: Self;
+    #[doc(hidden)]
+    const GREATEST: Self;
+    /// NaN, for types with NaN.
+    #[doc(hidden)]
+    const NAN: Self;
     #[doc(hidden)]
     fn sum(total: &Self::Total) -> Self::Sum;
     #[doc(hidden)]
     fn mean(total: &Self::Total, count: u64) -> Self::Mean;
     #[doc(hidden)]
-    fn variance(moments: &Self::Moments, count: u64, ddof: u64) -> f64;
+    fn variance(moments: &Self::Moments, ddof: u64) -> f64;
     #[doc(hidden)]
     fn to_variance(variance: f64) -> Self::Variance;
     #[doc(hidden)]
@@ -60,14 +69,27 @@ pub trait Numeric: Element + sealed::Sealed {
     #[doc(hidden)]
     fn is_nonzero(self) -> bool;
     #[doc(hidden)]
-    fn is_nan(self) -> bool;
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// Whether the item is less than another item. Zeros of both signs are equal. `false` for NaN.
     #[doc(hidden)]
-    fn key(self) -> Self::Key;
-    /// The key for comparing items for equality. Zeros of both signs have the same key.
+    fn is_less(self, other: Self) -> bool;
+    /// [`is_less`](Self::is_less), but zeros of both signs may differ.
     #[doc(hidden)]
-    fn equal_key(self) -> Self::Key;
+    fn precedes(self, other: Self) -> bool {
+        self.is_less(other)
+    }
+    /// Whether the item has the sign of negative numbers, for types with two zeros.
     #[doc(hidden)]
-    fn from_key(key: Self::Key) -> Self;
+    fn has_sign(self) -> bool {
+        false
+    }
+    /// Sets the sign if this number is zero.
+    #[doc(hidden)]
+    fn with_sign_of_zero(self, _: bool) -> Self {
+        self
+    }
 }
 
 /// An item type that [`describe`](super::LazyExpr::describe) accepts: every [`Numeric`] type except complex numbers.
@@ -96,46 +118,39 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The intermediate state of a result, for which some items are combined.
-pub trait Accumulator<T: Copy>: Default + Clone + Send {
-    fn add(&mut self, items: &[T]);
+/// An unsigned integer.
+pub trait Mask: Copy + Default + Send + Sync + From<bool> + Into<u64> + Integer {}
 
-    /// Adds the items of rows. Each item is added to the accumulator whose index is the index of the item in the row.
-    fn add_rows(to: &mut [Self], rows: &[T]) {
-        each_in_rows(to, rows, |to, item| to.add(&[item]));
-    }
-
-    fn add_repeated(&mut self, item: T, count: u64);
-
-    fn merge(&mut self, other: &Self);
-
-    /// Whether further items do not change the result.
-    fn is_done(&self) -> bool {
-        false
-    }
+/// The operators of [`Mask`].
+pub trait Integer:
+    Add<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + Sized
+{
 }
 
-/// Calls `add` for each item of the rows, with the accumulator whose index is the index of the item in the row.
-#[inline]
-pub(super) fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
-    for row in rows.chunks_exact(to.len()) {
-        to.iter_mut().zip(row).for_each(|(to, item)| add(to, *item));
-    }
-}
+impl<T: Add<Output = T> + BitAnd<Output = T> + BitOr<Output = T>> Integer for T {}
 
-/// The number of items that are converted at once.
-const PIECE: usize = 256;
-/// Fewer items than this are converted one by one.
-#[cfg(feature = "num-complex")]
-const SHORT: usize = 32;
+impl<T: Copy + Default + Send + Sync + From<bool> + Into<u64> + Integer> Mask for T {}
 
 /// The sum of integers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Integers(i128);
 
-/// The sum of integers, and the sum of their squares.
-#[derive(Debug, Clone, Default)]
-pub struct IntegerMoments(Integers, SquaresInt);
+impl Integers {
+    /// Returns the mean, rounded once.
+    fn mean(self, count: u64) -> f64 {
+        if count == 0 {
+            return f64::NAN;
+        }
+        // The quotient has at least 64 bits. Its last bit is set if the division has a remainder, so that the
+        // conversion to `f64` rounds correctly.
+        let (size, count) = (self.0.unsigned_abs(), u128::from(count));
+        let shift = size.leading_zeros();
+        let shifted = size.checked_shl(shift).unwrap_or(0);
+        let quotient = (shifted / count) | u128::from(!shifted.is_multiple_of(count));
+        let mean = quotient as f64 * 2f64.powi(-(shift as i32));
+        if self.0 < 0 { -mean } else { mean }
+    }
+}
 
 /// The product of integers. Overflow wraps.
 #[derive(Debug, Clone)]
@@ -145,172 +160,6 @@ impl Default for WrappingProduct {
     fn default() -> Self {
         Self(1)
     }
-}
-
-macro_rules! integers {
-    ($($type:ident $sum:ident;)*) => {$(
-        impl sealed::Sealed for $type {}
-
-        impl Accumulator<$type> for Integers {
-            fn add(&mut self, items: &[$type]) {
-                if size_of::<$type>() == 8 {
-                    self.0 += items.iter().map(|item| *item as i128).sum::<i128>();
-                    return;
-                }
-                // The sum of a piece fits in an `i64`, and the compiler vectorizes the loop.
-                for items in items.chunks(1 << 20) {
-                    self.0 += i128::from(items.iter().map(|item| *item as i64).sum::<i64>());
-                }
-            }
-
-            fn add_rows(to: &mut [Self], rows: &[$type]) {
-                each_in_rows(to, rows, |to, item| to.0 += item as i128);
-            }
-
-            fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0 += item as i128 * i128::from(count);
-            }
-
-            fn merge(&mut self, other: &Self) {
-                self.0 += other.0;
-            }
-        }
-
-        impl Accumulator<$type> for IntegerMoments {
-            fn add(&mut self, items: &[$type]) {
-                Accumulator::<$type>::add(&mut self.0, items);
-                // The sum of the squares of a piece fits if all magnitudes have at most 60 bits.
-                for items in items.chunks(PIECE) {
-                    let magnitudes = items.iter().map(|item| (*item as i128).unsigned_abs());
-                    if magnitudes.clone().fold(0, |all, item| all | item) >> 60 == 0 {
-                        self.1.add_integer(magnitudes.map(|item| item * item).sum());
-                    } else {
-                        magnitudes.for_each(|item| self.1.add_integer(item * item));
-                    }
-                }
-            }
-
-            fn add_rows(to: &mut [Self], rows: &[$type]) {
-                each_in_rows(to, rows, |to, item| {
-                    to.0.0 += item as i128;
-                    let magnitude = (item as i128).unsigned_abs();
-                    to.1.add_integer(magnitude * magnitude);
-                });
-            }
-
-            fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0.add_repeated(item, count);
-                let magnitude = (item as i128).unsigned_abs();
-                self.1.add_integer_repeated(magnitude * magnitude, count);
-            }
-
-            fn merge(&mut self, other: &Self) {
-                Accumulator::<$type>::merge(&mut self.0, &other.0);
-                self.1.merge(&other.1);
-            }
-        }
-
-        impl Accumulator<$type> for WrappingProduct {
-            fn add(&mut self, items: &[$type]) {
-                self.0 = items.iter().fold(self.0, |all, item| all.wrapping_mul(*item as u64));
-            }
-
-            fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0 = self.0.wrapping_mul(wrapping_pow(item as u64, count));
-            }
-
-            fn merge(&mut self, other: &Self) {
-                self.0 = self.0.wrapping_mul(other.0);
-            }
-        }
-
-        impl Real for $type {
-            fn to_f64(self) -> f64 {
-                self as i128 as f64
-            }
-
-            fn mean_f64(total: &Integers, count: u64) -> f64 {
-                mean_of_integers(total.0, count)
-            }
-        }
-
-        impl Numeric for $type {
-            type Sum = $sum;
-            type Mean = f64;
-            type Variance = f64;
-            type Total = Integers;
-            type Moments = IntegerMoments;
-            type Factors = WrappingProduct;
-            type Key = $type;
-
-            fn sum(total: &Integers) -> $sum {
-                total.0 as $sum
-            }
-
-            fn mean(total: &Integers, count: u64) -> f64 {
-                mean_of_integers(total.0, count)
-            }
-
-            fn variance(moments: &IntegerMoments, count: u64, ddof: u64) -> f64 {
-                variance_of_integers(count, moments.0.0, &moments.1, ddof)
-            }
-
-            fn to_variance(variance: f64) -> f64 {
-                variance
-            }
-
-            fn product(factors: &WrappingProduct) -> $sum {
-                factors.0 as $sum
-            }
-
-            fn is_nonzero(self) -> bool {
-                self != <$type>::default()
-            }
-
-            fn is_nan(self) -> bool {
-                false
-            }
-
-            fn key(self) -> $type {
-                self
-            }
-
-            fn equal_key(self) -> $type {
-                self
-            }
-
-            fn from_key(key: $type) -> $type {
-                key
-            }
-        }
-    )*};
-}
-
-integers! {
-    bool i64;
-    i8 i64;
-    i16 i64;
-    i32 i64;
-    i64 i64;
-    u8 u64;
-    u16 u64;
-    u32 u64;
-    u64 u64;
-}
-
-/// Returns `sum / count`, rounded once.
-fn mean_of_integers(sum: i128, count: u64) -> f64 {
-    if count == 0 {
-        return f64::NAN;
-    }
-    // The quotient has at least 64 bits. Its last bit is set if the division has a remainder, so that the conversion to
-    // `f64` rounds correctly.
-    let (size, count) = (sum.unsigned_abs(), u128::from(count));
-    let shift = size.leading_zeros();
-    let shifted = size.checked_shl(shift).unwrap_or(0);
-    let quotient = (shifted / count) | u128::from(!shifted.is_multiple_of(count));
-    let mean = quotient as f64 * 2f64.powi(-(shift as i32));
-    if sum < 0 { -mean } else { mean }
 }
 
 fn wrapping_pow(mut base: u64, mut exponent: u64) -> u64 {
@@ -325,66 +174,152 @@ fn wrapping_pow(mut base: u64, mut exponent: u64) -> u64 {
     power
 }
 
-/// The sum of squares of `f32`.
-type NarrowSquares32 = Narrow<Squares32>;
-
-/// The sum of floating-point numbers, and the sum of their squares.
-#[derive(Debug, Clone, Default)]
-pub struct FloatMoments<S, Q>(Narrow<S>, Q);
-
-macro_rules! floats {
-    ($($type:ident $bits:ident $int:ident $sum:ident $squares:ident;)*) => {$(
+/// Arguments of `integers`: the item type, the type of sums, the type that holds the sum of a lane, the mask, the
+/// extreme items, and the difference of two items.
+macro_rules! integers {
+    ($($type:ident $sum:ident $lane:ident $mask:ident $least:expr, $greatest:expr, $minus:expr;)*) => {$(
         impl sealed::Sealed for $type {}
 
-        impl Accumulator<$type> for Narrow<$sum> {
-            fn add(&mut self, items: &[$type]) {
-                add_items(self, items);
-            }
-
-            fn add_rows(to: &mut [Self], rows: &[$type]) {
-                each_in_rows(to, rows, |to, item| to.add(f64::from(item)));
-            }
-
-            fn add_repeated(&mut self, item: $type, count: u64) {
-                self.add_repeated(f64::from(item), count);
-            }
-
-            fn merge(&mut self, other: &Self) {
-                self.merge(other);
-            }
-        }
-
-        impl Accumulator<$type> for FloatMoments<$sum, $squares> {
-            fn add(&mut self, items: &[$type]) {
-                add_items(&mut self.0, items);
-                <$type>::add_squares(&mut self.1, items);
-            }
-
-            fn add_rows(to: &mut [Self], rows: &[$type]) {
-                each_in_rows(to, rows, |to, item| {
-                    to.0.add(f64::from(item));
-                    <$type>::add_square(&mut to.1, item);
-                });
+        impl Accumulator<$type> for Integers {
+            fn lanes(groups: Groups<'_, $type>) -> [Self; LANES] {
+                let mut sums = [0; LANES];
+                for group in groups.iter() {
+                    for lane in 0..LANES {
+                        sums[lane] += group[lane] as $lane;
+                    }
+                }
+                sums.map(|sum: $lane| Self(sum.into()))
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0.add_repeated(f64::from(item), count);
-                <$type>::add_square_repeated(&mut self.1, item, count);
+                self.0 += item as i128 * i128::from(count);
             }
 
             fn merge(&mut self, other: &Self) {
-                self.0.merge(&other.0);
-                self.1.merge(&other.1);
+                self.0 += other.0;
             }
         }
 
+        impl Accumulator<$type> for WrappingProduct {
+            fn lanes(groups: Groups<'_, $type>) -> [Self; LANES] {
+                let mut products = [1u64; LANES];
+                for group in groups.iter() {
+                    for lane in 0..LANES {
+                        products[lane] = products[lane].wrapping_mul(group[lane] as u64);
+                    }
+                }
+                products.map(Self)
+            }
+
+            fn add_repeated(&mut self, item: $type, count: u64) {
+                self.0 = self.0.wrapping_mul(wrapping_pow(item as u64, count));
+            }
+
+            fn merge(&mut self, other: &Self) {
+                self.0 = self.0.wrapping_mul(other.0);
+            }
+        }
+
+        impl Distance for $type {
+            #[inline(always)]
+            fn minus(self, other: Self) -> f64 {
+                let minus: fn($type, $type) -> f64 = $minus;
+                minus(self, other)
+            }
+        }
+
+        impl Real for $type {
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.minus(Self::default())
+            }
+
+            fn mean_f64(total: &Integers, count: u64) -> f64 {
+                total.mean(count)
+            }
+        }
+
+        impl Numeric for $type {
+            type Sum = $sum;
+            type Mean = f64;
+            type Variance = f64;
+            type Total = Integers;
+            type Moments = Moments<$type>;
+            type Factors = WrappingProduct;
+            type Mask = $mask;
+            const LEAST: $type = $least;
+            const GREATEST: $type = $greatest;
+            const NAN: $type = $least;
+
+            fn sum(total: &Integers) -> $sum {
+                total.0 as $sum
+            }
+
+            fn mean(total: &Integers, count: u64) -> f64 {
+                total.mean(count)
+            }
+
+            fn variance(moments: &Moments<$type>, ddof: u64) -> f64 {
+                moments.variance(ddof)
+            }
+
+            fn to_variance(variance: f64) -> f64 {
+                variance
+            }
+
+            fn product(factors: &WrappingProduct) -> $sum {
+                factors.0 as $sum
+            }
+
+            #[inline(always)]
+            fn is_nonzero(self) -> bool {
+                self != <$type>::default()
+            }
+
+            #[inline(always)]
+            fn is_less(self, other: Self) -> bool {
+                self < other
+            }
+        }
+    )*};
+    // The types whose extreme items have these names.
+    ($($type:ident $sum:ident $lane:ident $mask:ident, $minus:expr;)*) => {
+        integers! { $($type $sum $lane $mask $type::MIN, $type::MAX, $minus;)* }
+    };
+}
+
+integers! {
+    bool i64 i16 u8 false, true, |one, other| f64::from(i8::from(one) - i8::from(other));
+}
+
+// The difference of integers of 32 bits is exact in `f64`. That of integers of 64 bits is exact in 64 bits and a sign.
+integers! {
+    i8 i64 i16 u8, |one, other| f64::from(i32::from(one) - i32::from(other));
+    i16 i64 i32 u16, |one, other| f64::from(i32::from(one) - i32::from(other));
+    i32 i64 i64 u32, |one, other| f64::from(one) - f64::from(other);
+    i64 i64 i128 u64, |one, other| signed(one.abs_diff(other) as f64, one < other);
+    u8 u64 i16 u8, |one, other| f64::from(i32::from(one) - i32::from(other));
+    u16 u64 i32 u16, |one, other| f64::from(i32::from(one) - i32::from(other));
+    u32 u64 i64 u32, |one, other| f64::from(one) - f64::from(other);
+    u64 u64 i128 u64, |one, other| signed(one.abs_diff(other) as f64, one < other);
+}
+
+fn signed(number: f64, negative: bool) -> f64 {
+    if negative { -number } else { number }
+}
+
+macro_rules! products {
+    ($($type:ident)*) => {$(
         impl Accumulator<$type> for Product {
-            fn add(&mut self, items: &[$type]) {
-                self.multiply_all(items.iter().map(|item| f64::from(*item)));
-            }
-
-            fn add_rows(to: &mut [Self], rows: &[$type]) {
-                each_in_rows(to, rows, |to, item| to.multiply(f64::from(item)));
+            fn lanes(groups: Groups<'_, $type>) -> [Self; LANES] {
+                let mut lanes: [Self; LANES] = Default::default();
+                for group in groups.iter() {
+                    for lane in 0..LANES {
+                        lanes[lane].multiply_quickly(f64::from(group[lane]));
+                    }
+                }
+                lanes.iter_mut().for_each(Self::normalize);
+                lanes
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
@@ -392,176 +327,169 @@ macro_rules! floats {
             }
 
             fn merge(&mut self, other: &Self) {
-                Product::merge(self, other);
-            }
-        }
-
-        impl Key for $type {
-            type Of = $int;
-
-            fn key(self) -> $int {
-                let bits = self.to_bits();
-                // Negative numbers have the reverse order of their bits.
-                let sign = (bits as $int >> ($int::BITS - 1)) as $bits;
-                (bits ^ sign >> 1) as $int
-            }
-
-            fn from_key(key: $int) -> Self {
-                let sign = (key >> ($int::BITS - 1)) as $bits;
-                Self::from_bits(key as $bits ^ sign >> 1)
+                self.multiply_wide(other);
             }
         }
     )*};
 }
 
-/// The order of floating-point numbers.
-trait Key {
-    type Of: Ord + Copy + Send + Sync;
+products! { f32 f64 }
 
-    fn key(self) -> Self::Of;
-    fn from_key(key: Self::Of) -> Self;
+impl Distance for f32 {
+    #[inline(always)]
+    fn minus(self, other: Self) -> f64 {
+        f64::from(self) - f64::from(other)
+    }
 }
 
-floats! {
-    f32 u32 i32 Sum32 NarrowSquares32;
-    f64 u64 i64 Sum64 NarrowSquares64;
+impl Distance for f64 {
+    #[inline(always)]
+    fn minus(self, other: Self) -> f64 {
+        self - other
+    }
 }
 
-macro_rules! float_numbers {
-    ($($type:ty, $variance:ty, $total:ty, $moments:ty, $factors:ty, $key:ty;
-        $sum:expr, $mean:expr, $mean_f64:expr, $to_variance:expr, $product:expr;)*) => {$(
+/// Arguments of `floats`: the item type, the mask, the states, the conversion of results, and the order.
+macro_rules! floats {
+    ($($type:ty, $mask:ident, $total:ty, $moments:ty, $factors:ty, $from_f64:expr, $precedes:expr;)*) => {$(
+        impl sealed::Sealed for $type {}
+
         impl Numeric for $type {
             type Sum = $type;
             type Mean = $type;
-            type Variance = $variance;
+            type Variance = $type;
             type Total = $total;
             type Moments = $moments;
             type Factors = $factors;
-            type Key = $key;
+            type Mask = $mask;
+            const LEAST: $type = <$type>::NEG_INFINITY;
+            const GREATEST: $type = <$type>::INFINITY;
+            const NAN: $type = <$type>::NAN;
 
             fn sum(total: &$total) -> $type {
-                $sum(&total.total())
+                $from_f64(total.total())
             }
 
             fn mean(total: &$total, count: u64) -> $type {
-                $mean(&total.total(), count)
+                $from_f64(total.mean(count))
             }
 
-            fn variance(moments: &$moments, count: u64, ddof: u64) -> f64 {
-                variance(count, &[(&moments.0.total(), &moments.1.total())], ddof)
+            fn variance(moments: &$moments, ddof: u64) -> f64 {
+                moments.variance(ddof)
             }
 
-            fn to_variance(variance: f64) -> $variance {
-                $to_variance(variance)
+            fn to_variance(variance: f64) -> $type {
+                $from_f64(variance)
             }
 
             fn product(factors: &$factors) -> $type {
-                $product(factors)
+                $from_f64(factors.to_f64())
             }
 
+            #[inline(always)]
             fn is_nonzero(self) -> bool {
-                f64::from(self) != 0.0
+                self != Self::default()
             }
 
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 <$type>::is_nan(self)
             }
 
-            fn key(self) -> $key {
-                Key::key(self)
+            #[inline(always)]
+            fn is_less(self, other: Self) -> bool {
+                self < other
             }
 
-            fn equal_key(self) -> $key {
-                if self.is_nonzero() { Key::key(self) } else { 0 }
+            #[inline(always)]
+            fn precedes(self, other: Self) -> bool {
+                $precedes(self, other)
             }
 
-            fn from_key(key: $key) -> $type {
-                Key::from_key(key)
+            #[inline(always)]
+            fn has_sign(self) -> bool {
+                self.is_sign_negative()
+            }
+
+            fn with_sign_of_zero(self, negative: bool) -> Self {
+                match self.is_nonzero() {
+                    true => self,
+                    false => if negative { -Self::default() } else { Self::default() },
+                }
             }
         }
 
         impl Real for $type {
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }
 
             fn mean_f64(total: &$total, count: u64) -> f64 {
-                $mean_f64(&total.total(), count)
+                total.mean(count)
             }
         }
     )*};
 }
 
-float_numbers! {
-    f32, f32, Narrow<Sum32>, FloatMoments<Sum32, NarrowSquares32>, Product, i32;
-    Sum32::to_f32, Sum32::mean_f32, Sum32::mean_f64, |variance| variance as f32, |product: &Product| product.to_f64() as f32;
-    f64, f64, Narrow<Sum64>, FloatMoments<Sum64, NarrowSquares64>, Product, i64;
-    Sum64::to_f64, Sum64::mean_f64, Sum64::mean_f64, |variance| variance, Product::to_f64;
+floats! {
+    f32, u32, Sum, Moments<f32>, Product, |number| number as f32, |one, other| one < other;
+    f64, u64, Sum, Moments<f64>, Product, |number| number, |one, other| one < other;
 }
 
-/// Half-precision numbers. They are summed as `f32`.
+/// Half-precision numbers. They are combined as `f32`.
 #[cfg(feature = "half")]
 mod half_precision {
+    use std::ops::Deref;
+
     use half::f16;
+    use half::slice::HalfFloatSliceExt;
 
     use super::*;
 
-    impl sealed::Sealed for f16 {}
+    /// The state of the items as `f32`.
+    #[derive(Debug, Clone, Default)]
+    pub struct Wide<A>(A);
 
-    /// Calls `add` with the items as `f32`.
-    fn in_pieces(items: &[f16], mut add: impl FnMut(&[f32])) {
-        let mut wide = [0.0; PIECE];
-        for items in items.chunks(PIECE) {
-            wide.iter_mut().zip(items).for_each(|(to, item)| *to = item.to_f32());
-            add(&wide[..items.len()]);
+    impl<A> Deref for Wide<A> {
+        type Target = A;
+
+        fn deref(&self) -> &A {
+            &self.0
         }
     }
 
-    macro_rules! as_f32 {
-        ($($accumulator:ty)*) => {$(
-            impl Accumulator<f16> for $accumulator {
-                fn add(&mut self, items: &[f16]) {
-                    in_pieces(items, |items| Accumulator::<f32>::add(self, items));
-                }
-
-                fn add_rows(to: &mut [Self], rows: &[f16]) {
-                    let rows: Vec<f32> = rows.iter().map(|item| item.to_f32()).collect();
-                    <Self as Accumulator<f32>>::add_rows(to, &rows);
-                }
-
-                fn add_repeated(&mut self, item: f16, count: u64) {
-                    Accumulator::<f32>::add_repeated(self, item.to_f32(), count);
-                }
-
-                fn merge(&mut self, other: &Self) {
-                    Accumulator::<f32>::merge(self, other);
-                }
-            }
-        )*};
-    }
-
-    as_f32! { Narrow<Sum32> FloatMoments<Sum32, NarrowSquares32> Product }
-
-    impl Key for f16 {
-        type Of = i16;
-
-        fn key(self) -> i16 {
-            let bits = self.to_bits();
-            (bits ^ ((bits as i16 >> 15) as u16 >> 1)) as i16
+    impl<A: Accumulator<f32>> Accumulator<f16> for Wide<A> {
+        fn lanes(groups: Groups<'_, f16>) -> [Self; LANES] {
+            let convert =
+                |from: &[f16; LANES], to: &mut [f32; LANES]| from.convert_to_f32_slice(to);
+            groups.convert(convert, A::lanes).map(Self)
         }
 
-        fn from_key(key: i16) -> Self {
-            Self::from_bits(key as u16 ^ ((key >> 15) as u16 >> 1))
+        fn add_groups(&mut self, groups: Groups<'_, f16>) {
+            let convert =
+                |from: &[f16; LANES], to: &mut [f32; LANES]| from.convert_to_f32_slice(to);
+            groups.convert(convert, |groups| self.0.add_groups(groups));
+        }
+
+        fn add_repeated(&mut self, item: f16, count: u64) {
+            self.0.add_repeated(item.to_f32(), count);
+        }
+
+        fn merge(&mut self, other: &Self) {
+            self.0.merge(&other.0);
         }
     }
 
-    float_numbers! {
-        f16, f16, Narrow<Sum32>, FloatMoments<Sum32, NarrowSquares32>, Product, i16;
-        |sum: &Sum32| f16::from_bits(sum.to_f16_bits()),
-        |sum: &Sum32, count| f16::from_bits(sum.mean_f16_bits(count)),
-        Sum32::mean_f64,
-        to_f16,
-        |product: &Product| to_f16(product.to_f64());
+    /// An integer with the order of the numbers: the processor cannot compare the numbers.
+    fn key(item: f16) -> i16 {
+        let bits = item.to_bits();
+        // Negative numbers have the reverse order of their bits.
+        (bits ^ ((bits as i16 >> 15) as u16 >> 1)) as i16
+    }
+
+    floats! {
+        f16, u16, Wide<Sum>, Wide<Moments<f32>>, Wide<Product>, to_f16, |one, other| key(one) < key(other);
     }
 
     /// Returns the nearest `f16`. `f16::from_f64` ignores the last 32 bits of the number.
@@ -580,16 +508,18 @@ mod half_precision {
 /// Complex numbers: the real and the imaginary parts are combined separately, except in products.
 #[cfg(feature = "num-complex")]
 mod complex {
+    use std::array;
+
     use num_complex::Complex;
 
     use super::*;
 
-    /// The sums of the real and of the imaginary parts.
+    /// The states of the real and of the imaginary parts.
     #[derive(Debug, Clone, Default)]
     pub struct Parts<A>(A, A);
 
     /// The product of complex numbers.
-    #[derive(Debug, Clone)]
+    #[derive(Debug, Clone, Copy)]
     pub struct ComplexProduct(Complex<f64>);
 
     impl Default for ComplexProduct {
@@ -598,60 +528,56 @@ mod complex {
         }
     }
 
+    impl<T: Copy + Default, A: Accumulator<T>> Accumulator<Complex<T>> for Parts<A> {
+        fn lanes(groups: Groups<'_, Complex<T>>) -> [Self; LANES] {
+            let re = groups.convert(|from, to| *to = from.map(|item| item.re), A::lanes);
+            let im = groups.convert(|from, to| *to = from.map(|item| item.im), A::lanes);
+            array::from_fn(|lane| Self(re[lane].clone(), im[lane].clone()))
+        }
+
+        fn add_groups(&mut self, groups: Groups<'_, Complex<T>>) {
+            let Self(re, im) = self;
+            groups
+                .convert(|from, to| *to = from.map(|item| item.re), |groups| re.add_groups(groups));
+            groups
+                .convert(|from, to| *to = from.map(|item| item.im), |groups| im.add_groups(groups));
+        }
+
+        fn add_repeated(&mut self, item: Complex<T>, count: u64) {
+            self.0.add_repeated(item.re, count);
+            self.1.add_repeated(item.im, count);
+        }
+
+        fn merge(&mut self, other: &Self) {
+            self.0.merge(&other.0);
+            self.1.merge(&other.1);
+        }
+    }
+
     macro_rules! complex {
-        ($($part:ident $key:ident $sum:ident $squares:ident $to:ident $mean:ident $to_variance:expr;)*) => {$(
+        ($($part:ident $mask:ident;)*) => {$(
             impl sealed::Sealed for Complex<$part> {}
 
-            impl<A: Accumulator<$part>> Accumulator<Complex<$part>> for Parts<A> {
-                fn add(&mut self, items: &[Complex<$part>]) {
-                    if items.len() < SHORT {
-                        return Self::add_rows(std::slice::from_mut(self), items);
-                    }
-                    let (mut re, mut im) = ([0.0; PIECE], [0.0; PIECE]);
-                    for items in items.chunks(PIECE) {
-                        for ((re, im), item) in re.iter_mut().zip(&mut im).zip(items) {
-                            (*re, *im) = (item.re, item.im);
-                        }
-                        self.0.add(&re[..items.len()]);
-                        self.1.add(&im[..items.len()]);
-                    }
-                }
-
-                fn add_rows(to: &mut [Self], rows: &[Complex<$part>]) {
-                    each_in_rows(to, rows, |to, item| {
-                        to.0.add(&[item.re]);
-                        to.1.add(&[item.im]);
-                    });
-                }
-
-                fn add_repeated(&mut self, item: Complex<$part>, count: u64) {
-                    self.0.add_repeated(item.re, count);
-                    self.1.add_repeated(item.im, count);
-                }
-
-                fn merge(&mut self, other: &Self) {
-                    self.0.merge(&other.0);
-                    self.1.merge(&other.1);
-                }
-            }
-
             impl Accumulator<Complex<$part>> for ComplexProduct {
-                fn add(&mut self, items: &[Complex<$part>]) {
-                    for item in items {
-                        self.0 *= Complex::new(f64::from(item.re), f64::from(item.im));
+                fn lanes(groups: Groups<'_, Complex<$part>>) -> [Self; LANES] {
+                    let mut lanes = [Self::default(); LANES];
+                    for group in groups.iter() {
+                        lanes.iter_mut().zip(group).for_each(|(lane, item)| lane.add_repeated(*item, 1));
                     }
+                    lanes
                 }
 
                 fn add_repeated(&mut self, item: Complex<$part>, count: u64) {
-                    let item = Complex::new(f64::from(item.re), f64::from(item.im));
-                    let (mut base, mut left) = (item, count);
-                    while left > 0 {
+                    let mut base = Complex::new(f64::from(item.re), f64::from(item.im));
+                    let mut left = count;
+                    while left > 1 {
                         if left & 1 == 1 {
                             self.0 *= base;
                         }
                         base *= base;
                         left >>= 1;
                     }
+                    self.0 *= base;
                 }
 
                 fn merge(&mut self, other: &Self) {
@@ -663,29 +589,28 @@ mod complex {
                 type Sum = Self;
                 type Mean = Self;
                 type Variance = $part;
-                type Total = Parts<Narrow<$sum>>;
-                type Moments = Parts<FloatMoments<$sum, $squares>>;
+                type Total = Parts<Sum>;
+                type Moments = Parts<Moments<$part>>;
                 type Factors = ComplexProduct;
-                // Equal numbers are ordered by the signs of their zeros.
-                type Key = ($key, $key, $key, $key);
+                type Mask = $mask;
+                const LEAST: Self = Complex { re: $part::NEG_INFINITY, im: $part::NEG_INFINITY };
+                const GREATEST: Self = Complex { re: $part::INFINITY, im: $part::INFINITY };
+                const NAN: Self = Complex { re: $part::NAN, im: $part::NAN };
 
                 fn sum(total: &Self::Total) -> Self {
-                    Complex::new(total.0.total().$to(), total.1.total().$to())
+                    Complex::new(total.0.total() as $part, total.1.total() as $part)
                 }
 
                 fn mean(total: &Self::Total, count: u64) -> Self {
-                    Complex::new(total.0.total().$mean(count), total.1.total().$mean(count))
+                    Complex::new(total.0.mean(count) as $part, total.1.mean(count) as $part)
                 }
 
-                fn variance(moments: &Self::Moments, count: u64, ddof: u64) -> f64 {
-                    let Parts(re, im) = moments;
-                    let (re, re_squares) = (re.0.total(), re.1.total());
-                    let (im, im_squares) = (im.0.total(), im.1.total());
-                    variance(count, &[(&re, &re_squares), (&im, &im_squares)], ddof)
+                fn variance(moments: &Self::Moments, ddof: u64) -> f64 {
+                    moments.0.variance(ddof) + moments.1.variance(ddof)
                 }
 
                 fn to_variance(variance: f64) -> $part {
-                    $to_variance(variance)
+                    variance as $part
                 }
 
                 fn product(factors: &ComplexProduct) -> Self {
@@ -700,25 +625,24 @@ mod complex {
                     self.re.is_nan() || self.im.is_nan()
                 }
 
-                fn key(self) -> Self::Key {
-                    let (re, im, ..) = self.equal_key();
-                    (re, im, Key::key(self.re), Key::key(self.im))
+                fn is_less(self, other: Self) -> bool {
+                    (self.re, self.im) < (other.re, other.im)
                 }
 
-                fn equal_key(self) -> Self::Key {
-                    let (re, im) = (self.re.equal_key(), self.im.equal_key());
-                    (re, im, re, im)
-                }
-
-                fn from_key((_, _, re, im): Self::Key) -> Self {
-                    Complex::new(Key::from_key(re), Key::from_key(im))
+                // Equal numbers are ordered by the signs of their zeros.
+                fn precedes(self, other: Self) -> bool {
+                    let order = |item: Self| {
+                        let signs = [item.re, item.im].map(|part| !part.is_sign_negative());
+                        (item.re, item.im, signs)
+                    };
+                    order(self) < order(other)
                 }
             }
         )*};
     }
 
     complex! {
-        f32 i32 Sum32 NarrowSquares32 to_f32 mean_f32 |variance| variance as f32;
-        f64 i64 Sum64 NarrowSquares64 to_f64 mean_f64 |variance| variance;
+        f32 u64;
+        f64 u64;
     }
 }

@@ -1,11 +1,6 @@
 //! The product of floating-point numbers.
 
-use super::narrow::product_error;
-
-/// The number of products that are computed at the same time.
-const LANES: usize = 8;
-/// The number of multiplications of a lane after which the lane is normalized.
-const GROUPS: usize = 256;
+use super::sum::product_error;
 
 /// The product of floating-point numbers, with 106 bits and an unbounded exponent. Intermediate results cannot overflow
 /// or underflow.
@@ -27,38 +22,13 @@ impl Default for Product {
 }
 
 impl Product {
-    pub(super) fn multiply(&mut self, item: f64) {
-        self.multiply_wide(&Self::of(item));
-    }
-
-    /// Multiplies by all items.
-    pub(super) fn multiply_all(&mut self, mut items: impl ExactSizeIterator<Item = f64>) {
-        if items.len() < LANES {
-            return items.for_each(|item| self.multiply(item));
-        }
-        // The lanes are independent of each other, so that the processor can compute them at the same time.
-        let mut lanes: [Self; LANES] = Default::default();
-        while items.len() >= LANES {
-            let mut groups = (items.len() / LANES).min(GROUPS);
-            while groups > 0 {
-                for lane in &mut lanes {
-                    lane.multiply_quickly(items.next().unwrap_or(1.0));
-                }
-                groups -= 1;
-            }
-            lanes.iter_mut().for_each(Self::normalize);
-        }
-        items.for_each(|item| self.multiply(item));
-        lanes.iter().for_each(|lane| self.multiply_wide(lane));
-    }
-
-    /// Multiplies by an item without normalizing. After [`GROUPS`] multiplications, `high` is below 2^([`GROUPS`] + 1).
+    /// Multiplies by an item without normalizing. After `n` multiplications, `high` is below 2^(`n` + 1).
     #[inline(always)]
-    fn multiply_quickly(&mut self, item: f64) {
+    pub(super) fn multiply_quickly(&mut self, item: f64) {
         let biased = item.to_bits() >> 52 & 0x7ff;
         if biased == 0 || biased == 0x7ff {
             self.normalize();
-            return self.multiply(item);
+            return self.multiply_wide(&Self::of(item));
         }
         let item = f64::from_bits(item.to_bits() & !(0x7ff << 52) | 1023 << 52);
         let product = self.high * item;
@@ -68,7 +38,7 @@ impl Product {
         self.exponent += i128::from(biased) - 1023;
     }
 
-    fn normalize(&mut self) {
+    pub(super) fn normalize(&mut self) {
         let (high, exponent) = split(self.high);
         self.low *= power_of_two(-exponent);
         self.high = high;
@@ -78,17 +48,14 @@ impl Product {
     /// Multiplies by `count` equal items.
     pub(super) fn multiply_repeatedly(&mut self, item: f64, count: u64) {
         let (mut base, mut left) = (Self::of(item), count);
-        while left > 0 {
+        while left > 1 {
             if left & 1 == 1 {
                 self.multiply_wide(&base);
             }
             base.multiply_wide(&base.clone());
             left >>= 1;
         }
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        self.multiply_wide(other);
+        self.multiply_wide(&base);
     }
 
     fn of(item: f64) -> Self {
@@ -105,7 +72,7 @@ impl Product {
         }
     }
 
-    fn multiply_wide(&mut self, other: &Self) {
+    pub(super) fn multiply_wide(&mut self, other: &Self) {
         let product = self.high * other.high;
         let error = product_error(self.high, other.high, product)
             + (self.high * other.low + self.low * other.high);

@@ -22,14 +22,8 @@ use crate::{Result, Threads};
 ///
 /// This constant does not depend on the number of threads, because it determines the order of some operations.
 const TILES: u64 = 64;
-/// The maximum size in bytes of the accumulators of a thread.
+/// The maximum size in bytes of the accumulators of a thread. Each accumulator counts as at least 128 bytes.
 const ACCUMULATORS: usize = 4 << 20;
-
-/// Returns the maximum number of results that a thread computes at the same time. Each accumulator counts as at least
-/// 128 bytes, because it can allocate memory.
-fn most_results<A>() -> u64 {
-    (ACCUMULATORS / size_of::<A>().max(128)).max(1) as u64
-}
 
 /// Combines items to one result.
 pub trait Reducer<T>: Sync {
@@ -41,6 +35,11 @@ pub trait Reducer<T>: Sync {
     const POSITIONS: bool = false;
     /// Whether the result depends on the order in which items are combined and accumulators are merged.
     const ORDERED: bool = false;
+
+    /// The size of an accumulator in bytes.
+    fn size(&self) -> usize {
+        size_of::<Self::Accumulator>()
+    }
 
     fn start(&self) -> Self::Accumulator;
 
@@ -154,7 +153,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         reducer: R,
         axes: Option<&Axes>,
     ) -> Result<Self> {
-        let most = most_results::<R::Accumulator>();
+        let most = (ACCUMULATORS / reducer.size().max(128)).max(1) as u64;
         let (context, axes) = plan(source, threads, axes, most)?;
         Ok(Self { source, context, reducer, axes })
     }

@@ -1,7 +1,10 @@
 //! The reductions.
 
+use std::array;
+
 use super::context::{Context, DOING, ITEMS_OF_A_CALL};
-use super::number::{Accumulator, Numeric, each_in_rows};
+use super::lanes::{Accumulator, GROUPS, Groups, HALF, LANES, Strip, each_strip};
+use super::number::Numeric;
 use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
@@ -56,89 +59,100 @@ where
     }
 }
 
-/// The number of items that are compared at once.
-const LANES: usize = 16;
-
-/// The smallest or the largest key of some items, and the key of a NaN among them.
-type Extremes<K> = Option<(K, Option<K>)>;
-
-/// Returns the smallest or the largest key of some items, and the key of a NaN among them.
-pub(super) fn extreme<T: Numeric, const LARGEST: bool>(items: &[T]) -> Extremes<T::Key> {
-    let first = items.first()?.key();
-    let (mut keys, mut nans) = ([first; LANES], [false; LANES]);
-    let (lanes, rest) = items.as_chunks::<LANES>();
-    for items in lanes {
-        for lane in 0..LANES {
-            let key = items[lane].key();
-            keys[lane] = better::<_, LARGEST>(keys[lane], key);
-            nans[lane] |= items[lane].is_nan();
-        }
-    }
-    for item in rest {
-        keys[0] = better::<_, LARGEST>(keys[0], item.key());
-        nans[0] |= item.is_nan();
-    }
-    let best = keys.into_iter().fold(first, better::<_, LARGEST>);
-    let nan = if nans.contains(&true) { items.iter().filter_map(nan_key).max() } else { None };
-    Some((best, nan))
-}
-
-fn nan_key<T: Numeric>(item: &T) -> Option<T::Key> {
-    item.is_nan().then(|| item.key())
-}
-
-fn better<K: Ord, const LARGEST: bool>(one: K, other: K) -> K {
-    if LARGEST { one.max(other) } else { one.min(other) }
-}
-
 fn no_items(name: &str) -> Error {
     let detail = format!("`{name}` of no items is not defined");
     Error::new(ErrorKind::InvalidArgument, DOING, detail)
 }
 
 /// The smallest or the largest item, or NaN if there is one.
-#[derive(Clone)]
-pub(super) struct Extreme<K, const LARGEST: bool>(Extremes<K>);
+#[derive(Clone, Copy)]
+pub(super) struct Extreme<T: Numeric, const LARGEST: bool> {
+    best: T,
+    pub(super) has_nan: bool,
+    /// If `best` is zero: whether an item has the sign of the zero that is wanted. Of zeros of both signs, the smallest
+    /// item is the negative one, and the largest item is the positive one.
+    has_sign: bool,
+}
 
-impl<K, const LARGEST: bool> Default for Extreme<K, LARGEST> {
+impl<T: Numeric, const LARGEST: bool> Default for Extreme<T, LARGEST> {
     fn default() -> Self {
-        Self(None)
+        let best = if LARGEST { T::LEAST } else { T::GREATEST };
+        Self { best, has_nan: false, has_sign: false }
     }
 }
 
-impl<K: Ord + Copy, const LARGEST: bool> Extreme<K, LARGEST> {
-    fn put(&mut self, other: Extremes<K>) {
-        self.0 = match (self.0, other) {
-            (Some((one, nan)), Some((other, other_nan))) => {
-                Some((better::<_, LARGEST>(one, other), nan.max(other_nan)))
-            }
-            (one, other) => one.or(other),
-        };
+impl<T: Numeric, const LARGEST: bool> Extreme<T, LARGEST> {
+    /// Returns the result of at least one item. Items that are NaN are ignored.
+    pub(super) fn number(self) -> T {
+        self.best.with_sign_of_zero(self.has_sign != LARGEST)
     }
 
-    pub(super) fn finish<T: Numeric<Key = K>>(self) -> Result<T> {
-        match self.0 {
-            Some((key, nan)) => Ok(T::from_key(nan.unwrap_or(key))),
-            None => Err(no_items(if LARGEST { "max" } else { "min" })),
+    /// Returns the result of `count` items.
+    pub(super) fn finish(self, count: u64) -> Result<T> {
+        match count {
+            0 => Err(no_items(if LARGEST { "max" } else { "min" })),
+            _ if self.has_nan => Ok(T::NAN),
+            _ => Ok(self.number()),
         }
     }
 }
 
-impl<T: Numeric, const LARGEST: bool> Accumulator<T> for Extreme<T::Key, LARGEST> {
-    fn add(&mut self, items: &[T]) {
-        self.put(extreme::<T, LARGEST>(items));
-    }
+/// Returns the first item that is not NaN, or the second item if it is better.
+#[inline(always)]
+fn better<T: Numeric, const LARGEST: bool>(best: T, item: T) -> T {
+    let is_better = if LARGEST { best.precedes(item) } else { item.precedes(best) };
+    if is_better { item } else { best }
+}
 
-    fn add_rows(to: &mut [Self], rows: &[T]) {
-        each_in_rows(to, rows, |to, item| to.put(Some((item.key(), nan_key(&item)))));
+/// Returns the best items of the lanes, and which lanes have NaN. The loops process `PART` lanes at a time.
+#[inline(never)]
+fn extremes<T: Numeric, const LARGEST: bool, const PART: usize>(
+    groups: Groups<'_, T>,
+) -> ([T; LANES], [T::Mask; LANES]) {
+    let start = Extreme::<T, LARGEST>::default().best;
+    let mut all = ([start; LANES], [T::Mask::default(); LANES]);
+    for from in (0..LANES).step_by(PART) {
+        let (mut best, mut nans) = ([start; PART], [T::Mask::default(); PART]);
+        for group in groups.part::<PART>(from) {
+            for lane in 0..PART {
+                best[lane] = better::<T, LARGEST>(best[lane], group[lane]);
+                nans[lane] = nans[lane] | group[lane].is_nan().into();
+            }
+        }
+        all.0[from..from + PART].copy_from_slice(&best);
+        all.1[from..from + PART].copy_from_slice(&nans);
+    }
+    all
+}
+
+impl<T: Numeric, const LARGEST: bool> Accumulator<T> for Extreme<T, LARGEST> {
+    fn lanes(groups: Groups<'_, T>) -> [Self; LANES] {
+        let (best, nans) = match size_of::<T>() {
+            8 => extremes::<T, LARGEST, HALF>(groups),
+            _ => extremes::<T, LARGEST, LANES>(groups),
+        };
+        let mut lanes = array::from_fn(|lane| Self {
+            best: best[lane],
+            has_nan: nans[lane].into() != 0,
+            has_sign: false,
+        });
+        // The signs are needed only if the result is zero.
+        if best.iter().any(|best| !best.is_nonzero()) {
+            let signs = count(groups, |item| item.has_sign() != LARGEST);
+            lanes.iter_mut().zip(signs).for_each(|(lane, count)| lane.has_sign = count > 0);
+        }
+        lanes
     }
 
     fn add_repeated(&mut self, item: T, _: u64) {
-        self.put(Some((item.key(), nan_key(&item))));
+        let has_sign = item.has_sign() != LARGEST;
+        self.merge(&Self { best: item, has_nan: item.is_nan(), has_sign });
     }
 
     fn merge(&mut self, other: &Self) {
-        self.put(other.0);
+        self.best = better::<T, LARGEST>(self.best, other.best);
+        self.has_nan |= other.has_nan;
+        self.has_sign |= other.has_sign;
     }
 }
 
@@ -150,31 +164,53 @@ pub(super) struct ArgExtreme<const LARGEST: bool>;
 
 /// The best item so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Best<K> {
-    key: K,
+pub(super) struct Best<T> {
+    /// Not used if the best item is NaN.
+    item: T,
     is_nan: bool,
     at: u64,
 }
 
-impl<K: Ord + Copy> Best<K> {
+impl<T: Numeric> Best<T> {
+    /// The best of some items. The position is that of the first item.
+    fn of<const LARGEST: bool>(
+        Extreme { best, has_nan, .. }: Extreme<T, LARGEST>,
+        at: u64,
+    ) -> Self {
+        Self { item: best, is_nan: has_nan, at }
+    }
+
     fn put<const LARGEST: bool>(to: &mut Option<Self>, other: Self) {
         if to.as_ref().is_none_or(|before| other.is_better_than::<LARGEST>(before)) {
             *to = Some(other);
         }
     }
 
-    fn is_better_than<const LARGEST: bool>(&self, other: &Self) -> bool {
-        let order = if LARGEST { self.key.cmp(&other.key) } else { other.key.cmp(&self.key) };
-        match (self.is_nan, other.is_nan) {
-            (true, true) => self.at < other.at,
-            (false, false) => order.then(other.at.cmp(&self.at)).is_gt(),
+    fn is_better_than<const LARGEST: bool>(&self, before: &Self) -> bool {
+        let is_before = self.at < before.at;
+        match (self.is_nan, before.is_nan) {
+            (true, true) => is_before,
+            (false, false) if self.item == before.item => is_before,
+            (false, false) if LARGEST => before.item.is_less(self.item),
+            (false, false) => self.item.is_less(before.item),
             (is_nan, _) => is_nan,
         }
+    }
+
+    /// Finds the best item, which is one of these. The first of them is at the position of the best item, and the others
+    /// follow at the distance `step`.
+    fn find<'a>(&mut self, mut items: impl Iterator<Item = &'a T>, step: u64)
+    where
+        T: 'a,
+    {
+        let (best, is_nan) = (self.item, self.is_nan);
+        let found = items.position(|item| if is_nan { item.is_nan() } else { *item == best });
+        self.at += found.unwrap_or_default() as u64 * step;
     }
 }
 
 impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
-    type Accumulator = Option<Best<T::Key>>;
+    type Accumulator = Option<Best<T>>;
     type Result = u64;
     const POSITIONS: bool = true;
 
@@ -186,22 +222,16 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         // The part of the items that contains the best item. It is searched at the end.
         let mut found = None;
         for (part, at) in items.chunks(PART).zip((at..).step_by(PART)) {
-            let Some((key, nan)) = extreme::<T, LARGEST>(part) else { continue };
-            // Zeros of both signs are equal.
-            let key = T::from_key(key).equal_key();
-            let best = Best { key, is_nan: nan.is_some(), at };
+            let mut extreme = Extreme::<T, LARGEST>::default();
+            extreme.add(part);
+            let best = Best::of(extreme, at);
             if to.as_ref().is_none_or(|before| best.is_better_than::<LARGEST>(before)) {
                 *to = Some(best);
-                found = Some((part, best));
+                found = Some(part);
             }
         }
-        let Some((part, best)) = found else { return Ok(()) };
-        let is_best = |item: &T| match best.is_nan {
-            true => item.is_nan(),
-            false => item.equal_key() == best.key,
-        };
-        if let Some(place) = part.iter().position(is_best) {
-            *to = Some(Best { at: best.at + place as u64, ..best });
+        if let (Some(part), Some(best)) = (found, to) {
+            best.find(part.iter(), 1);
         }
         Ok(())
     }
@@ -214,13 +244,40 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         at: u64,
         step: u64,
     ) -> Result<()> {
-        let mut at = at;
-        for row in rows.chunks_exact(to.len()) {
-            for (to, item) in to.iter_mut().zip(row) {
-                let best = Best { key: item.equal_key(), is_nan: item.is_nan(), at };
-                Best::put::<LARGEST>(to, best);
-            }
-            at += step;
+        // The positions of the rows of a strip are not known, so each call has the rows of one strip.
+        let width = to.len();
+        for (number, rows) in rows.chunks(width * GROUPS).enumerate() {
+            let at = at + (number * GROUPS) as u64 * step;
+            // The position of the best item is not less than `at`, so few columns are searched.
+            let is_candidate = |to: &Self::Accumulator, best: &Best<T>| {
+                to.as_ref().is_none_or(|before| best.is_better_than::<LARGEST>(before))
+            };
+            each_strip(rows, width, &mut |strip| match strip {
+                Strip::Groups(column, groups) => {
+                    let best = Extreme::<T, LARGEST>::lanes(groups).map(|all| Best::of(all, at));
+                    let to = &mut to[column..column + LANES];
+                    if !to.iter().zip(&best).any(|(to, best)| is_candidate(to, best)) {
+                        return;
+                    }
+                    let rows = first_equal(groups, &best.map(|best| best.item));
+                    for (lane, (to, mut best)) in to.iter_mut().zip(best).enumerate() {
+                        match best.is_nan {
+                            true => best.find(groups.lane(lane), step),
+                            false => best.at += rows[lane] * step,
+                        }
+                        Best::put::<LARGEST>(to, best);
+                    }
+                }
+                Strip::Column(column, items) => {
+                    let mut extreme = Extreme::<T, LARGEST>::default();
+                    extreme.add(items);
+                    let mut best = Best::of(extreme, at);
+                    if is_candidate(&to[column], &best) {
+                        best.find(items.iter(), step);
+                        Best::put::<LARGEST>(&mut to[column], best);
+                    }
+                }
+            });
         }
         Ok(())
     }
@@ -233,7 +290,7 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         _: u64,
         at: u64,
     ) -> Result<()> {
-        Best::put::<LARGEST>(to, Best { key: item.equal_key(), is_nan: item.is_nan(), at });
+        Best::put::<LARGEST>(to, Best { item, is_nan: item.is_nan(), at });
         Ok(())
     }
 
@@ -253,20 +310,42 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
     }
 }
 
+/// Returns the number of the first group with an item that is equal to `item`, for each lane.
+#[inline(never)]
+fn first_equal<T: Numeric>(groups: Groups<'_, T>, item: &[T; LANES]) -> [u64; LANES] {
+    let mut before = [T::Mask::default(); LANES];
+    let mut is_before = [T::Mask::from(true); LANES];
+    for group in groups.iter() {
+        for lane in 0..LANES {
+            is_before[lane] = is_before[lane] & (group[lane] != item[lane]).into();
+            before[lane] = before[lane] + is_before[lane];
+        }
+    }
+    before.map(Into::into)
+}
+
+/// Counts the items of each lane for which a condition is true.
+#[inline(never)]
+pub(super) fn count<T: Numeric>(
+    groups: Groups<'_, T>,
+    is_counted: impl Fn(T) -> bool,
+) -> [u64; LANES] {
+    let mut counts = [T::Mask::default(); LANES];
+    for group in groups.iter() {
+        for lane in 0..LANES {
+            counts[lane] = counts[lane] + is_counted(group[lane]).into();
+        }
+    }
+    counts.map(Into::into)
+}
+
 /// The number of items that are not zero.
 #[derive(Clone, Default)]
 pub(super) struct CountNonzero(pub(super) u64);
 
 impl<T: Numeric> Accumulator<T> for CountNonzero {
-    fn add(&mut self, items: &[T]) {
-        // The compiler vectorizes sums of bytes. A byte can count up to 255 items.
-        for items in items.chunks(usize::from(u8::MAX)) {
-            self.0 += u64::from(items.iter().map(|item| u8::from(item.is_nonzero())).sum::<u8>());
-        }
-    }
-
-    fn add_rows(to: &mut [Self], rows: &[T]) {
-        each_in_rows(to, rows, |to, item| to.0 += u64::from(item.is_nonzero()));
+    fn lanes(groups: Groups<'_, T>) -> [Self; LANES] {
+        count(groups, T::is_nonzero).map(Self)
     }
 
     fn add_repeated(&mut self, item: T, count: u64) {
@@ -283,12 +362,8 @@ impl<T: Numeric> Accumulator<T> for CountNonzero {
 pub(super) struct Has<const NONZERO: bool>(pub(super) bool);
 
 impl<T: Numeric, const NONZERO: bool> Accumulator<T> for Has<NONZERO> {
-    fn add(&mut self, items: &[T]) {
-        self.0 = self.0 || items.iter().any(|item| item.is_nonzero() == NONZERO);
-    }
-
-    fn add_rows(to: &mut [Self], rows: &[T]) {
-        each_in_rows(to, rows, |to, item| to.0 |= item.is_nonzero() == NONZERO);
+    fn lanes(groups: Groups<'_, T>) -> [Self; LANES] {
+        count(groups, |item| item.is_nonzero() == NONZERO).map(|count| Self(count > 0))
     }
 
     fn add_repeated(&mut self, item: T, _: u64) {
