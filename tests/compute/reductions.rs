@@ -261,8 +261,7 @@ fn check_statistics(found: &Description<f32>, items: &[f32], edges: &[f64], what
     let bin = |index: usize| {
         let is_last = index + 2 == edges.len();
         let is_in = |item: f64| {
-            edges[index] <= item
-                && (item < edges[index + 1] || is_last && item == edges[index + 1])
+            edges[index] <= item && (item < edges[index + 1] || is_last && item == edges[index + 1])
         };
         numbers.iter().filter(|item| is_in(**item)).count() as u64
     };
@@ -281,7 +280,8 @@ fn check_statistics(found: &Description<f32>, items: &[f32], edges: &[f64], what
 fn random_edges(rng: &mut Rng, item: impl Fn(&mut Rng) -> f32) -> Vec<f64> {
     let count = *rng.pick(&[0, 2, 3, 10, 100]);
     if rng.below(2) == 0 {
-        let (start, step) = (rng.below(2000) as f64 / 4.0 - 250.0, rng.below(40) as f64 / 7.0 + 0.25);
+        let (start, step) =
+            (rng.below(2000) as f64 / 4.0 - 250.0, rng.below(40) as f64 / 7.0 + 0.25);
         return (0..count).map(|edge| start + f64::from(edge) * step).collect();
     }
     let mut edges: Vec<f64> = (0..count).map(|_| f64::from(item(rng))).collect();

@@ -24,7 +24,7 @@ impl Sum {
     #[inline]
     pub(super) fn plus(self, other: Self) -> Self {
         let (sum, error) = add(self.sum, other.sum);
-        let error = error + (self.error + other.error);
+        let Self { sum, error } = Self::new(sum, error + (self.error + other.error));
         // The error is again less than the last bit of the sum, so that its own rounding errors do not grow.
         let all = sum + error;
         Self::new(all, error - (all - sum))
@@ -231,5 +231,132 @@ impl<T: Distance> Accumulator<T> for Moments<T> {
         self.squares = self.squares.plus(other.squares).plus(between.into());
         self.distances = self.distances.plus((apart * other_count).into()).plus(other.distances);
         self.count += other.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::{BLOCK, GROUPS};
+    use super::*;
+
+    /// The unit of exact sums is 2^-60.
+    const UNIT: f64 = 1.0 / (1u64 << 60) as f64;
+
+    /// Returns a multiple of 2^-60 below 2^30. Most items have different magnitudes, and some are equal except for their
+    /// sign.
+    fn item(random: &mut fastrand::Rng, bits: i32) -> f64 {
+        let digits = random.i64(-(1 << bits)..1 << bits);
+        digits as f64 * 2f64.powi(random.i32(-60..30 - bits))
+    }
+
+    fn exact(items: &[f64]) -> i128 {
+        items.iter().map(|item| (item / UNIT) as i128).sum()
+    }
+
+    /// The sum of the magnitudes.
+    fn size(items: &[f64]) -> f64 {
+        items.iter().map(|item| item.abs()).sum()
+    }
+
+    fn items(random: &mut fastrand::Rng, bits: i32) -> Vec<f64> {
+        let count = *random.choice(&[0, 1, 15, 16, 17, 300, BLOCK - 1, BLOCK, 5000]).unwrap();
+        let mut items: Vec<f64> = (0..count).map(|_| item(random, bits)).collect();
+        if random.bool() {
+            // Almost all digits cancel out.
+            let half = count as usize / 2;
+            (0..half).for_each(|at| items[at + half] = -items[at]);
+            random.shuffle(&mut items);
+        }
+        items
+    }
+
+    /// Adds items: all, or as the columns of rows.
+    fn add_all<T: Copy, A: Accumulator<T>>(items: &[T]) -> [A; 2] {
+        let (mut all, mut of_columns) = (A::default(), A::default());
+        all.add(items);
+        let width = 19.min(items.len());
+        if width > 0 {
+            let mut columns = vec![A::default(); width];
+            let (rows, rest) = items.split_at(items.len() / width * width);
+            A::add_rows(&mut columns, rows);
+            columns.iter().for_each(|column| of_columns.merge(column));
+            rest.iter().for_each(|item| of_columns.add_repeated(*item, 1));
+        }
+        [all, of_columns]
+    }
+
+    /// Checks the errors that the documentation of `LazyExpr` states.
+    #[test]
+    fn errors_of_sums_are_small() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..500 {
+            let all = items(&mut random, 52);
+            let wanted = exact(&all);
+            for sum in add_all::<f64, Sum>(&all) {
+                let error = (wanted - (sum.sum / UNIT) as i128) as f64 * UNIT - sum.error;
+                assert!(error.abs() <= size(&all) * 2f64.powi(-64), "{error:e}");
+                assert_eq!(sum.total(), sum.sum);
+            }
+            let all = items(&mut random, 23);
+            let wanted = exact(&all);
+            let narrow: Vec<f32> = all.iter().map(|item| *item as f32).collect();
+            for sum in add_all::<f32, Sum>(&narrow) {
+                let error = (wanted - (sum.total() / UNIT) as i128) as f64 * UNIT;
+                assert!(error.abs() <= size(&all) * 2f64.powi(-46), "{error:e}");
+            }
+            let (one, count) = (item(&mut random, 40), random.u64(..1 << 36));
+            let sum = Sum::repeated(one, count);
+            assert_eq!(
+                (sum.sum / UNIT) as i128 + (sum.error / UNIT) as i128,
+                exact(&[one]) * i128::from(count)
+            );
+        }
+    }
+
+    #[test]
+    fn sums_that_overflow_are_not_finite() {
+        let add = |items: &[f64]| {
+            let [all, columns] = add_all::<f64, Sum>(items).map(Sum::total);
+            assert!(all == columns || all.is_nan() && columns.is_nan());
+            all
+        };
+        let (inf, max) = (f64::INFINITY, f64::MAX);
+        assert_eq!(add(&[inf]), inf);
+        assert_eq!(add(&[1.0, inf, 2.0]), inf);
+        assert_eq!(add(&[-inf; 40]), -inf);
+        assert!(add(&[inf, -inf]).is_nan() && add(&[f64::NAN, inf]).is_nan());
+        assert_eq!(add(&[max, max]), inf);
+        assert_eq!(add(&[max, -max]), 0.0);
+        assert_eq!(Sum::repeated(max, 3).total(), inf);
+    }
+
+    /// The variance of integers, which `i128` holds exactly. `start` is far from zero.
+    #[test]
+    fn errors_of_variances_are_small() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for round in 0..300 {
+            let count = random.usize(1..4 * BLOCK);
+            let spread = 1i64 << random.u32(1..30);
+            let mut distances: Vec<i64> = (0..count).map(|_| random.i64(0..spread)).collect();
+            if round % 3 == 0 {
+                // The first item of each block is an outlier.
+                distances.iter_mut().step_by(BLOCK).for_each(|first| *first += 1 << 32);
+            }
+            let start = [0, 1 << 52, -1 << 51][round % 3];
+            let sum: i128 = distances.iter().map(|item| i128::from(*item)).sum();
+            let squares: i128 = distances.iter().map(|item| i128::from(*item).pow(2)).sum();
+            let exact = (count as i128 * squares - sum * sum) as f64 / (count as f64).powi(2);
+            let ints: Vec<i64> = distances.iter().map(|item| item + start).collect();
+            let floats: Vec<f64> = ints.iter().map(|item| *item as f64).collect();
+            let check = |found: f64| {
+                let error = (found - exact).abs();
+                assert!(error <= exact * 2f64.powi(-36), "{found:e} {exact:e}");
+            };
+            add_all::<i64, Moments<i64>>(&ints).iter().for_each(|found| check(found.variance(0)));
+            add_all::<f64, Moments<f64>>(&floats).iter().for_each(|found| check(found.variance(0)));
+        }
+        let mut equal = Moments::default();
+        (0..GROUPS as u64).for_each(|count| equal.add_repeated(0.1f64, count + 1));
+        assert_eq!(equal.variance(0), 0.0);
     }
 }
