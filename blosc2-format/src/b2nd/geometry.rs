@@ -227,15 +227,9 @@ impl Geometry {
         ravel(place, &self.chunk_grid)
     }
 
-    /// Returns the index in its chunk of the block at these coordinates in the grid of blocks.
-    #[doc(hidden)]
-    pub fn block_at(&self, place: impl IntoIterator<Item = u64>) -> u64 {
-        ravel(place, &self.block_grid)
-    }
-
     /// Returns the division of each axis into chunks and blocks.
     #[doc(hidden)]
-    pub fn axes(&self) -> impl ExactSizeIterator<Item = Axis> + '_ {
+    pub fn axes(&self) -> impl DoubleEndedIterator<Item = Axis> + ExactSizeIterator + '_ {
         (0..self.shape.len()).map(|axis| Axis {
             size: self.shape[axis],
             chunk: self.chunks[axis].max(1),
@@ -358,58 +352,80 @@ impl Geometry {
         mut visit: impl FnMut(usize, usize, usize),
     ) -> Result<(), Error> {
         self.check_chunk(chunk)?;
-        let ndim = ranges.len();
-        // On each axis, the parts of the box in the blocks of the chunk.
-        let mut parts: [Vec<Part>; MAX_NDIM] = Default::default();
-        let mut count = [1; MAX_NDIM];
-        let chunks = unravel(chunk, &self.chunk_grid);
-        for (number, (axis, range)) in self.axes().zip(ranges).enumerate() {
-            parts[number] = axis.parts(&axis.chunk(chunks[number]), range);
-            count[number] = parts[number].len() as u64;
-            if count[number] == 0 {
+        let place = unravel(chunk, &self.chunk_grid);
+        let mut sides = Vec::with_capacity(ranges.len());
+        // The offsets are less than the sizes of the chunk and of the box, which are in memory, so
+        // they do not overflow.
+        let (mut block, mut item) = (self.block_len as u64, self.typesize as u64);
+        let mut in_box = item;
+        for (number, axis) in self.axes().enumerate().rev() {
+            let (chunk, range) = (axis.chunk(place[number]), &ranges[number]);
+            let part = chunk.start.max(range.start)..chunk.end.min(range.end);
+            if part.is_empty() {
                 return Ok(());
             }
+            sides.push(Side { axis, chunk, part, first: range.start, block, item, in_box });
+            block *= self.block_grid[number];
+            item *= axis.block;
+            in_box *= range.end - range.start;
         }
-        let sides: Index =
-            std::array::from_fn(|axis| ranges.get(axis).map_or(1, |range| range.end - range.start));
-        let (box_strides, block_strides) = (strides(&sides[..ndim]), strides(&self.blocks));
-        for_each(&count[..ndim], |index| {
-            let part = |axis: usize| &parts[axis][index[axis] as usize];
-            let number = self.block_at((0..ndim).map(|axis| part(axis).block));
-            // Both offsets are less than the sizes of the chunk and of the box, which are in
-            // memory, so they do not overflow.
-            let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
-            for axis in 0..ndim {
-                let Part { at, start, len, .. } = *part(axis);
-                span[axis] = len;
-                in_block += at * block_strides[axis];
-                in_box += (start - ranges[axis].start) * box_strides[axis];
-            }
-            let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
-            // If the block and the box contain the last axes completely, these axes are copied as
-            // one range.
-            let (mut outer, mut run) = (ndim, self.typesize);
-            while let Some(axis) = outer.checked_sub(1) {
-                outer = axis;
-                run *= span[axis] as usize;
-                if span[axis] != self.blocks[axis] || span[axis] != sides[axis] {
-                    break;
-                }
-            }
-            let in_box = in_box as usize * self.typesize;
-            for_each(&span[..outer], |index| {
-                let at = |strides: &Index| -> u64 {
-                    index.iter().zip(strides).map(|(index, stride)| index * stride).sum()
-                };
-                let step = at(&block_strides) as usize * self.typesize;
-                visit(
-                    in_chunk as usize + step,
-                    in_box + at(&box_strides) as usize * self.typesize,
-                    run,
-                );
-            });
-        });
+        // If a block and the box contain the last axes completely, these axes are copied as one
+        // range.
+        let (mut sides, mut run, mut in_chunk) = (&sides[..], self.typesize as u64, 0);
+        while let [Side { axis, part, chunk, block, in_box, .. }, outer @ ..] = sides
+            && let len = part.end - part.start
+            && (len, run) == (axis.block, *in_box)
+            && outer.first().is_none_or(|outer| outer.in_box == run * len)
+        {
+            in_chunk += (part.start - chunk.start) / axis.block * block;
+            (sides, run) = (outer, run * len);
+        }
+        each_run(sides, run, in_chunk, 0, &mut visit);
         Ok(())
+    }
+}
+
+/// An axis of a chunk that contains a part of a box. Distances are in bytes.
+struct Side {
+    axis: Axis,
+    /// The indices in the chunk, those also in the box, and the first index of the box.
+    chunk: Range<u64>,
+    part: Range<u64>,
+    first: u64,
+    /// The distances between blocks, between items of a block, and between items of the box.
+    block: u64,
+    item: u64,
+    in_box: u64,
+}
+
+/// Calls `visit` for each range of the axes, of which the first one is the innermost.
+fn each_run(
+    sides: &[Side],
+    run: u64,
+    in_chunk: u64,
+    in_box: u64,
+    visit: &mut impl FnMut(usize, usize, usize),
+) {
+    let Some((side, inner)) = sides.split_last() else {
+        return visit(in_chunk as usize, in_box as usize, run as usize);
+    };
+    let mut start = side.part.start;
+    while start < side.part.end {
+        let block = (start - side.chunk.start) / side.axis.block;
+        let items = side.axis.block(&side.chunk, block);
+        let end = side.part.end.min(items.end);
+        let mut from = in_chunk + block * side.block + (start - items.start) * side.item;
+        let mut to = in_box + (start - side.first) * side.in_box;
+        // Neighbors on the innermost axis are contiguous.
+        let (count, run) = match inner.is_empty() && (side.item, side.in_box) == (run, run) {
+            true => (1, run * (end - start)),
+            false => (end - start, run),
+        };
+        for _ in 0..count {
+            each_run(inner, run, from, to, visit);
+            (from, to) = (from + side.item, to + side.in_box);
+        }
+        start = end;
     }
 }
 
@@ -421,18 +437,6 @@ pub struct Axis {
     pub size: u64,
     pub chunk: u64,
     pub block: u64,
-}
-
-/// Consecutive indices in one block.
-#[derive(Debug)]
-struct Part {
-    /// The coordinate of the block in its chunk.
-    block: u64,
-    /// The position in the block of the first index.
-    at: u64,
-    /// The first index.
-    start: u64,
-    len: u64,
 }
 
 impl Axis {
@@ -461,34 +465,10 @@ impl Axis {
         let in_chunk = index % self.chunk;
         [index / self.chunk, in_chunk / self.block, in_chunk % self.block]
     }
-
-    /// Returns the parts of a range in the blocks of a chunk.
-    fn parts(self, chunk: &Range<u64>, range: &Range<u64>) -> Vec<Part> {
-        let (start, end) = (chunk.start.max(range.start), chunk.end.min(range.end));
-        if start >= end {
-            return Vec::new();
-        }
-        let blocks = (start - chunk.start) / self.block..=(end - 1 - chunk.start) / self.block;
-        let part = |block| {
-            let items = self.block(chunk, block);
-            let from = items.start.max(start);
-            Part { block, at: from - items.start, start: from, len: items.end.min(end) - from }
-        };
-        blocks.map(part).collect()
-    }
 }
 
 fn product(sizes: &[u64]) -> Option<u64> {
     sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size))
-}
-
-/// Returns the strides of an array in C order, in items.
-fn strides(shape: &[u64]) -> Index {
-    let mut strides = [1; MAX_NDIM];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis] * shape[axis];
-    }
-    strides
 }
 
 /// Returns the index in C order of a position in a grid.
@@ -504,27 +484,6 @@ fn unravel(mut number: u64, grid: &[u64]) -> Index {
         number /= size;
     }
     place
-}
-
-/// Calls `visit` for each position in a grid without empty axes, in C order. With zero dimensions
-/// it is called once.
-fn for_each(grid: &[u64], mut visit: impl FnMut(&[u64])) {
-    let mut index = [0; MAX_NDIM];
-    loop {
-        visit(&index[..grid.len()]);
-        let mut axis = grid.len();
-        loop {
-            let Some(next) = axis.checked_sub(1) else {
-                return;
-            };
-            axis = next;
-            index[axis] += 1;
-            if index[axis] < grid[axis] {
-                break;
-            }
-            index[axis] = 0;
-        }
-    }
 }
 
 #[cfg(test)]

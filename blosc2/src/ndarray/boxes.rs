@@ -105,7 +105,7 @@ impl NDArrayView<'_> {
 
     fn wanted_of(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> impl Iterator<Item = Wanted> {
         let readers = &self.array.readers;
-        plan.chunks().filter_map(|chunk| readers.wanted(reading, plan.geometry(), &chunk))
+        plan.chunks().filter_map(|chunk| readers.wanted(reading, &chunk))
     }
 
     /// Reads a box of the view on this thread. Writes the items, or this part of each item, to `bytes` in C order.
@@ -194,25 +194,18 @@ impl NDArrayView<'_> {
         if array.schunk.is_filtered() || (chunks, blocks) != (other.chunks(), other.blocks()) {
             return Ok(None);
         }
-        let Some(start) = self.region.box_start() else { return Ok(None) };
-        let now = array.geometry_now(reading)?;
-        let geometry = now.as_ref().unwrap_or(&array.geometry);
-        let mut place = Vec::with_capacity(start.len());
-        for (axis, (range, start)) in ranges.iter().zip(start).enumerate() {
-            let (side, low) = (chunks[axis], start + range.start);
-            let end = geometry.shape()[axis].min(low.saturating_add(side));
-            if !low.is_multiple_of(side) || start + range.end != end {
-                return Ok(None);
-            }
-            place.push(low / side);
+        if !self.region.is_box() {
+            return Ok(None);
         }
-        let number = geometry.chunk_at(place) as usize;
-        array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
-            // User-defined codecs and filters may depend on the index of the chunk.
-            let header = chunk.header();
-            let is_free = registered(header.codec(), &header.filters) == Closures::None;
-            let is_regular = is_free && array.schunk.is_regular(chunk, geometry);
-            Ok(is_regular.then(|| chunk.as_bytes().to_vec()))
+        self.planned(reading, ranges, READ, |plan| {
+            let Some(number) = plan.whole_chunk() else { return Ok(None) };
+            array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
+                // User-defined codecs and filters may depend on the index of the chunk.
+                let header = chunk.header();
+                let is_free = registered(header.codec(), &header.filters) == Closures::None;
+                let is_regular = is_free && array.schunk.is_regular(chunk, plan.geometry());
+                Ok(is_regular.then(|| chunk.as_bytes().to_vec()))
+            })
         })
     }
 }

@@ -105,17 +105,12 @@ impl Readers {
         if !fetched.is_empty() {
             return gather(0..nchunks, fetched);
         }
-        let needed = |number| self.wanted(reading, geometry, &plan.chunk(number));
+        let needed = |number| self.wanted(reading, &plan.chunk(number));
         schunk.fetch_ahead(reading, nchunks, needed, gather)
     }
 
     /// Returns the blocks of a chunk that its plan needs; `None` if all of them are in the cache.
-    pub(super) fn wanted(
-        &self,
-        reading: &Reading<'_>,
-        geometry: &Geometry,
-        plan: &ChunkPlan<'_>,
-    ) -> Option<Wanted> {
+    pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         if cache
             .is_some_and(|cache| plan.blocks().all(|block| cache.has(plan.number, block.number)))
@@ -124,7 +119,8 @@ impl Readers {
         }
         // Blocks in the cache are included, because they may be dropped before they are read.
         let mut ranges: Few<Range<usize>> = Few::new();
-        plan.blocks().for_each(|block| add_block(&mut ranges, block.number, geometry.block_len()));
+        let len = plan.geometry.block_len();
+        plan.blocks().for_each(|block| add_block(&mut ranges, block.number, len));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
     }
 }

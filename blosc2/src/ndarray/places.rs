@@ -58,8 +58,6 @@ struct Places<'p> {
 struct Strides {
     /// Between neighbors in a block.
     block: isize,
-    /// Between consecutive items of a run, in a block.
-    step: isize,
     /// Between consecutive selected items, in memory.
     memory: isize,
     /// The size of a block on this axis, and the distance between consecutive items of a run, in items.
@@ -73,20 +71,19 @@ impl<'p> Places<'p> {
         let geometry = plan.geometry();
         assert_eq!(part.typesize, geometry.typesize(), "the items have another size");
         assert!(part.len <= part.typesize && part.offset <= part.typesize - part.len);
-        let axis = |block: isize, by: isize, memory, side| {
-            // Only a step in a block is used. It does not overflow, because a block is in memory.
-            Strides { block, step: block.saturating_mul(by), memory, side, by }
-        };
+        // A block is in memory, so the products do not overflow.
         let mut block = part.typesize as isize;
         let Some(region) = plan.region() else {
-            let axes = smallvec![axis(block, 1, strides[0], geometry.block_len() / part.typesize)];
+            let side = geometry.blocks().iter().product::<u64>() as usize;
+            let axes = smallvec![Strides { block, memory: strides[0], side, by: 1 }];
             return Self { plan, part, axes, memory };
         };
         let mut axes: Few<Strides> = Few::new();
         for (number, &side) in geometry.blocks().iter().enumerate().rev() {
             let dim = region.dims.iter().position(|dim| *dim == Some(number));
             let by = region.positions[number].step() as isize;
-            axes.push(axis(block, by, dim.map_or(0, |dim| strides[dim]), side as usize));
+            let (memory, side) = (dim.map_or(0, |dim| strides[dim]), side as usize);
+            axes.push(Strides { block, memory, side, by });
             block *= side as isize;
         }
         axes.reverse();
@@ -200,7 +197,7 @@ impl Pieces<'_> {
             let strides = self.axes.first()?;
             let (mut low, mut high) = (u64::MAX, 0);
             for point in self.points {
-                if point.at >= strides.side {
+                if point.at as usize >= strides.side {
                     return None;
                 }
                 (low, high) = (low.min(point.index as u64), high.max(point.index as u64));
@@ -255,8 +252,9 @@ fn each_run(
     let ([runs, inner @ ..], [strides, axes @ ..]) = (runs, axes) else {
         return visit(block, memory, unit);
     };
-    let together =
-        axes.is_empty() && strides.step == unit as isize && strides.memory == unit as isize;
+    // Not used for runs of one item, of which a step may overflow.
+    let step = strides.by.wrapping_mul(strides.block);
+    let together = axes.is_empty() && step == unit as isize && strides.memory == unit as isize;
     for run in *runs {
         let mut block = block + run.at as isize * strides.block;
         let mut memory = memory + run.index as isize * strides.memory;
@@ -269,8 +267,8 @@ fn each_run(
                 true => visit(block, memory, unit),
                 false => each_run(inner, axes, unit, (block, memory), visit),
             }
-            block += strides.step;
-            memory += strides.memory;
+            block = block.wrapping_add(step);
+            memory = memory.wrapping_add(strides.memory);
         }
     }
 }
@@ -503,7 +501,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::super::NDArray;
-    use super::super::plan::Items;
+    use super::super::plan::{Items, Points};
     use super::super::region::Region;
     use super::*;
     use crate::{CParams, Codec};
@@ -556,6 +554,20 @@ mod tests {
                 written.unwrap();
             });
             assert_eq!(write, change != 0, "axis {axis}, {change}");
+        }
+        for (change, number) in [(0, 19), (38, 19), (38, 0), (isize::MAX - 2, 3)] {
+            let points = Points { region: &whole, numbers: vec![0, number], each: 1, count: 2 };
+            let mut bytes = [7; 40];
+            let read = panics(|| {
+                let read = array.gather(Items::Points(&points), |plan| {
+                    let mut sink = Sink::new(plan, item, &mut bytes[..4], false);
+                    sink.places.axes[0].memory += change;
+                    sink
+                });
+                read.unwrap();
+            });
+            assert_eq!(read, change != 0, "{change}, {number}");
+            assert!(!read || bytes == [7; 40], "{change}, {number}");
         }
         for len in [0, 1, 39] {
             let mut bytes = vec![7; len];

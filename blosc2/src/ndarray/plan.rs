@@ -16,15 +16,18 @@ use crate::{Error, ErrorKind, Result};
 pub(super) enum Items<'a> {
     Region(&'a Region),
     /// Single items. In memory they have one axis.
-    Points(&'a dyn Indices),
+    Points(&'a Points<'a>),
 }
 
-/// The indices of single items.
-pub(super) trait Indices {
-    fn count(&self) -> usize;
-
-    /// Writes the index of one item, one integer for each axis of the array.
-    fn index(&self, number: usize, index: &mut [u64]);
+/// Single items of a region.
+pub(super) struct Points<'a> {
+    pub(super) region: &'a Region,
+    /// The positions of points in C order of the first axes of the region.
+    pub(super) numbers: Vec<u64>,
+    /// The number of items of each point: the items on the other axes.
+    pub(super) each: usize,
+    /// The number of all items.
+    pub(super) count: usize,
 }
 
 /// A plan of a read or a write, which is divided into chunks.
@@ -44,19 +47,20 @@ enum What<'a> {
     Points(Vec<Point>, Few<Range<usize>>),
 }
 
-/// The size of a plan in bytes for each single item.
-pub(super) const POINT: u64 = size_of::<Point>() as u64;
+/// The memory in bytes for each single item: its number, and its part of the plan.
+pub(super) const POINT: u64 = (size_of::<u64>() + size_of::<Point>()) as u64;
 
 /// A single item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    chunk: usize,
-    block: usize,
+    /// The index of the chunk, of the block in the chunk, and below the position in the block, in items. They fit in 32
+    /// bits: a chunk has less than 2 GiB, and the index of all chunks too.
+    chunk: u32,
+    block: u32,
     /// The index in the list of points. It is part of the order, so that the last of several equal points is written
     /// last.
     pub(super) index: usize,
-    /// The position in the block, in items.
-    pub(super) at: usize,
+    pub(super) at: u32,
 }
 
 /// Consecutive items of a selection on one axis, in one block.
@@ -92,42 +96,46 @@ impl<'a> Plan<'a> {
     }
 
     /// Creates a plan for single items.
-    fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
-        let mut all: Vec<Point> = Vec::new();
-        reserve(&mut all, points.count(), doing)?;
-        let mut indices: Few<u64> = smallvec![0; geometry.shape().len()];
-        for index in 0..points.count() {
-            points.index(index, &mut indices);
-            if indices.iter().zip(geometry.shape()).any(|(index, size)| index >= size) {
-                let shape = geometry.shape();
-                let detail = format!("another handle or process has shrunk the array to {shape:?}");
+    fn of_points(geometry: &'a Geometry, points: &Points<'_>, doing: &str) -> Result<Self> {
+        let Points { region, numbers, each, count } = points;
+        let mut points: Vec<Point> = Vec::new();
+        reserve(&mut points, *count, doing)?;
+        let (shape, sizes) = (region.shape(), geometry.shape());
+        // The region has one position on an axis that it does not show. If it has no items, there are no points.
+        let first = |positions: &Positions| if positions.len() > 0 { positions.get(0) } else { 0 };
+        let mut indices: Few<u64> = region.positions.iter().map(first).collect();
+        let each = *each as u64;
+        for mut rest in numbers.iter().flat_map(|number| number * each..(number + 1) * each) {
+            for (dim, size) in region.dims.iter().zip(&shape).rev() {
+                if let Some(axis) = *dim {
+                    indices[axis] = region.positions[axis].get(rest % size);
+                }
+                rest /= size;
+            }
+            if indices.iter().zip(sizes).any(|(index, size)| index >= size) {
+                let detail = format!("another handle or process has shrunk the array to {sizes:?}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
+            // None of these products overflows: the results are below the sizes of the array, of a chunk and of a block.
             let (mut chunk, mut block, mut at) = (0, 0, 0);
             let grids = geometry.chunk_grid().iter().zip(geometry.block_grid());
             for ((axis, index), grids) in geometry.axes().zip(&indices).zip(grids) {
                 let place = axis.locate(*index);
-                // None of these products overflows: the results are below the sizes of the array, of a chunk and of a
-                // block.
                 chunk = chunk * grids.0 + place[0];
                 block = block * grids.1 + place[1];
                 at = at * axis.block + place[2];
             }
-            all.push(Point {
-                chunk: chunk as usize,
-                block: block as usize,
-                index,
-                at: at as usize,
-            });
+            let (chunk, block, at) = (chunk as u32, block as u32, at as u32);
+            points.push(Point { chunk, block, index: points.len(), at });
         }
-        all.sort_unstable();
+        points.sort_unstable();
         let mut start = 0;
-        let chunks = all.chunk_by(|one, other| one.chunk == other.chunk).map(|points| {
+        let chunks = points.chunk_by(|one, other| one.chunk == other.chunk).map(|points| {
             start += points.len();
             start - points.len()..start
         });
         let chunks = chunks.collect();
-        Ok(Self { geometry, what: What::Points(all, chunks) })
+        Ok(Self { geometry, what: What::Points(points, chunks) })
     }
 
     pub(super) fn geometry(&self) -> &'a Geometry {
@@ -174,8 +182,14 @@ impl<'a> Plan<'a> {
     pub(super) fn chunk_numbers(&self) -> impl Iterator<Item = usize> {
         (0..self.nchunks()).map(|number| match &self.what {
             What::Region(_, chunks) => self.geometry.chunk_at(place(chunks, number)) as usize,
-            What::Points(points, chunks) => points[chunks[number].start].chunk,
+            What::Points(points, chunks) => points[chunks[number].start].chunk as usize,
         })
+    }
+
+    /// Returns the index of the chunk of which the plan contains all items, if it contains no others.
+    pub(super) fn whole_chunk(&self) -> Option<usize> {
+        let chunk = (self.nchunks() == 1).then(|| self.chunk(0));
+        chunk.filter(|chunk| chunk.covers).map(|chunk| chunk.number)
     }
 
     /// Returns the parts of the plan in all of these chunks.
@@ -191,7 +205,7 @@ impl<'a> Plan<'a> {
             What::Points(points, chunks) => {
                 let points = &points[chunks[number].clone()];
                 let blocks = points.chunk_by(|one, other| one.block == other.block).collect();
-                let (number, what) = (points[0].chunk, InChunk::Points(blocks));
+                let (number, what) = (points[0].chunk as usize, InChunk::Points(blocks));
                 return ChunkPlan { number, covers: false, geometry, what };
             }
         };
@@ -311,7 +325,7 @@ pub(super) struct ChunkPlan<'a> {
     pub(super) number: usize,
     /// Whether the plan covers all items of the chunk, except padding.
     pub(super) covers: bool,
-    geometry: &'a Geometry,
+    pub(super) geometry: &'a Geometry,
     what: InChunk<'a>,
 }
 
@@ -370,7 +384,8 @@ impl ChunkPlan<'_> {
             InChunk::Region(axes) => axes,
             InChunk::Points(blocks) => {
                 let points = blocks[index];
-                return BlockPlan { number: points[0].block, what: InBlock::Points(points) };
+                let number = points[0].block as usize;
+                return BlockPlan { number, what: InBlock::Points(points) };
             }
         };
         let mut runs: Few<&[Run]> = smallvec![&[][..]; axes.len()];

@@ -4,10 +4,9 @@ use super::NDArray;
 use super::gather::READ;
 use super::index::{PerAxis, place};
 use super::places::len_of;
-use super::plan::{Indices, Items, POINT};
+use super::plan::{Items, POINT, Points};
 use super::region::Region;
 use super::scatter::WRITE;
-use super::selection::Few;
 use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
@@ -60,13 +59,13 @@ impl NDArray {
     ) -> Result<()> {
         let region = Region::whole(self.shape());
         let points = self.points(points, &region, READ)?;
-        let (expected, found) = (points.count(), items.len());
+        let (expected, found) = (points.count, items.len());
         if expected != found {
             let detail = format!("the points select {expected} items, the buffer has {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
         }
         let swapped = self.check_dtype::<T>(READ)?;
-        with_bytes_mut(items, |bytes| self.indices_to(&points, bytes, false, swapped))
+        with_bytes_mut(items, |bytes| self.points_to(&points, bytes, false, swapped))
     }
 
     /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
@@ -76,8 +75,7 @@ impl NDArray {
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
     /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        let region = Region::whole(self.shape());
-        self.read_indices(&self.chosen(mask, &region, READ)?)
+        self.view().read_mask(mask)
     }
 
     /// Writes items to a list of points (coordinates). If several points select the same item, the last value is
@@ -123,31 +121,29 @@ impl NDArray {
         self.write_indices(&chosen, bytes)
     }
 
-    pub(super) fn read_indices_bytes(&self, points: &impl Indices) -> Result<Vec<u8>> {
-        let len = points.count().saturating_mul(self.typesize());
-        self.schunk.allow(READ, len as u64)?;
-        self.allow_plan(points)?;
-        let mut bytes = zeroed(len, READ)?;
-        self.indices_to(points, &mut bytes, true, None)?;
+    pub(super) fn read_indices_bytes(&self, points: &Points<'_>) -> Result<Vec<u8>> {
+        let mut bytes = zeroed(self.allowed_points(points)?, READ)?;
+        self.points_to(points, &mut bytes, true, None)?;
         Ok(bytes)
     }
 
-    fn read_indices<T: Element>(&self, points: &impl Indices) -> Result<Vec<T>> {
+    fn read_indices<T: Element>(&self, points: &Points<'_>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>(READ)?;
-        let len = points.count().saturating_mul(self.typesize());
+        self.allowed_points(points)?;
+        make_items(points.count, READ, |bytes| self.points_to(points, bytes, true, swapped))
+    }
+
+    /// Returns the size of these items in bytes, if the memory limit on one read allows them and their plan.
+    fn allowed_points(&self, points: &Points<'_>) -> Result<usize> {
+        let len = points.count.saturating_mul(self.typesize());
         self.schunk.allow(READ, len as u64)?;
-        self.allow_plan(points)?;
-        make_items(points.count(), READ, |bytes| self.indices_to(points, bytes, true, swapped))
+        self.schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
+        Ok(len)
     }
 
-    /// Checks that the memory limit on one read allows the plan of a read of these points.
-    fn allow_plan(&self, points: &impl Indices) -> Result<()> {
-        self.schunk.allow_scratch(READ, (points.count() as u64).saturating_mul(POINT))
-    }
-
-    fn indices_to(
+    fn points_to(
         &self,
-        points: &impl Indices,
+        points: &Points<'_>,
         bytes: &mut [u8],
         zeros: bool,
         swapped: Option<SwapPlan>,
@@ -155,10 +151,10 @@ impl NDArray {
         self.read_items(Items::Points(points), self.whole_items(), bytes, zeros, swapped)
     }
 
-    fn write_indices(&mut self, points: &impl Indices, bytes: &[u8]) -> Result<()> {
+    fn write_indices(&mut self, points: &Points<'_>, bytes: &[u8]) -> Result<()> {
         let size = self.typesize();
-        if points.count().checked_mul(size) != Some(bytes.len()) {
-            let (expected, found) = (points.count(), bytes.len());
+        if points.count.checked_mul(size) != Some(bytes.len()) {
+            let (expected, found) = (points.count, bytes.len());
             let detail =
                 format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
@@ -167,15 +163,14 @@ impl NDArray {
     }
 
     /// Returns the items of a region that points select.
-    pub(super) fn points<'a, P: PerAxis>(
+    pub(super) fn points<'a>(
         &self,
-        points: &'a [P],
+        points: &[impl PerAxis],
         region: &'a Region,
         doing: &str,
-    ) -> Result<Points<'a, P>> {
+    ) -> Result<Points<'a>> {
         let error = |kind, detail| Err(self.schunk.error(kind, doing, detail));
-        let through = Through::new(region);
-        let shape = &through.shape;
+        let shape = region.shape();
         let ndim = points.first().map_or(shape.len(), PerAxis::ndim);
         if ndim > shape.len() {
             let detail =
@@ -198,15 +193,21 @@ impl NDArray {
                 }
             }
         }
-        let each = shape[ndim..].iter().try_fold(1usize, |all, &size| {
-            usize::try_from(size).ok().and_then(|size| all.checked_mul(size))
-        });
+        let items =
+            |shape: &[u64]| shape.iter().try_fold(1, |all: u64, &size| all.checked_mul(size));
+        let each = items(&shape[ndim..]).and_then(|each| usize::try_from(each).ok());
         let count = each.and_then(|each| each.checked_mul(points.len()));
-        let (Some(each), Some(count)) = (each, count) else {
+        // A view that repeats positions may have more items than can be numbered.
+        let (Some(each), Some(count), Some(_)) = (each, count, items(&shape)) else {
             let detail = format!("{} points of {:?} items each", points.len(), &shape[ndim..]);
             return error(ErrorKind::TooLarge, detail);
         };
-        Ok(Points { points, through, each, count })
+        let number = |point| {
+            let along = shape.iter().enumerate().take(ndim);
+            along
+                .fold(0, |all, (axis, &size)| all * size + place(PerAxis::along(point, axis), size))
+        };
+        Ok(Points { region, numbers: points.iter().map(number).collect(), each, count })
     }
 
     /// Returns the items of a region for which a mask is `true`.
@@ -215,18 +216,17 @@ impl NDArray {
         mask: &[bool],
         region: &'a Region,
         doing: &str,
-    ) -> Result<Chosen<'a>> {
-        let through = Through::new(region);
-        let shape = &through.shape;
-        let len = len_of(shape, 1);
+    ) -> Result<Points<'a>> {
+        let shape = region.shape();
+        let len = len_of(&shape, 1);
         if mask.len() as u64 != len {
             let found = mask.len();
             let detail = format!("the shape {shape:?} has {len} items, the mask {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
         }
         let chosen = mask.iter().enumerate().filter(|&(_, &chosen)| chosen);
-        let numbers = chosen.map(|(number, _)| number as u64).collect();
-        Ok(Chosen { numbers, through })
+        let numbers: Vec<u64> = chosen.map(|(number, _)| number as u64).collect();
+        Ok(Points { region, count: numbers.len(), numbers, each: 1 })
     }
 }
 
@@ -262,91 +262,5 @@ impl NDArrayView<'_> {
     /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the view.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
-    }
-}
-
-/// Converts positions in a region to indices in the array.
-struct Through<'a> {
-    region: &'a Region,
-    /// The shape of the region.
-    shape: Few<u64>,
-    /// Whether the array has axes that the region does not have.
-    drops_axes: bool,
-}
-
-impl<'a> Through<'a> {
-    fn new(region: &'a Region) -> Self {
-        let axes = 0..region.positions.len();
-        let drops_axes = axes.into_iter().any(|axis| !region.dims.contains(&Some(axis)));
-        Self { region, shape: region.shape(), drops_axes }
-    }
-
-    /// Writes the index of an item in the array. `along` returns the position of the item on an axis of the region. It
-    /// is called for the last axis first.
-    fn index(&self, index: &mut [u64], mut along: impl FnMut(usize) -> u64) {
-        let Region { positions, dims } = self.region;
-        if self.drops_axes {
-            // The region selects one index on each axis that it does not have.
-            index.iter_mut().zip(positions).for_each(|(at, positions)| *at = positions.get(0));
-        }
-        for (axis, dim) in dims.iter().enumerate().rev() {
-            let at = along(axis);
-            if let Some(axis) = *dim {
-                index[axis] = positions[axis].get(at);
-            }
-        }
-    }
-}
-
-/// Items of a region by checked indices. Each index selects all items on the axes for which it has no integer.
-pub(super) struct Points<'a, P> {
-    points: &'a [P],
-    through: Through<'a>,
-    /// The number of items that each point selects.
-    each: usize,
-    count: usize,
-}
-
-impl<P: PerAxis> Indices for Points<'_, P> {
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    fn index(&self, number: usize, index: &mut [u64]) {
-        let shape = &self.through.shape;
-        let (point, mut rest) = match self.each {
-            1 => (&self.points[number], 0),
-            each => (&self.points[number / each], (number % each) as u64),
-        };
-        let ndim = point.ndim();
-        self.through.index(index, |axis| {
-            if axis < ndim {
-                return place(point.along(axis), shape[axis]);
-            }
-            let at = rest % shape[axis];
-            rest /= shape[axis];
-            at
-        });
-    }
-}
-
-/// Items of a region by their positions in C order.
-pub(super) struct Chosen<'a> {
-    numbers: Vec<u64>,
-    through: Through<'a>,
-}
-
-impl Indices for Chosen<'_> {
-    fn count(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn index(&self, number: usize, index: &mut [u64]) {
-        let (mut number, shape) = (self.numbers[number], &self.through.shape);
-        self.through.index(index, |axis| {
-            let at = number % shape[axis];
-            number /= shape[axis];
-            at
-        });
     }
 }

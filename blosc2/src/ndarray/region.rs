@@ -251,17 +251,12 @@ impl Region {
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
-    /// Returns the start on each axis, if the region is a box with the axes of the array.
-    pub(crate) fn box_start(&self) -> Option<Few<u64>> {
-        let own = (0..self.positions.len()).map(Some);
-        if !own.eq(self.dims.iter().copied()) {
-            return None;
-        }
-        let start = |positions: &Positions| match positions {
-            Positions::Slice { start, step: 1, .. } => Some(*start),
-            _ => None,
-        };
-        self.positions.iter().map(start).collect()
+    /// Returns whether the region is a box with the axes of the array.
+    pub(crate) fn is_box(&self) -> bool {
+        let is_range =
+            |positions: &Positions| matches!(positions, Positions::Slice { step: 1, .. });
+        self.dims.iter().copied().eq((0..self.positions.len()).map(Some))
+            && self.positions.iter().all(is_range)
     }
 
     /// Checks that the region is inside an array whose shape another handle may have changed.

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::gather::{Scratch, WORTHWHILE};
 use super::places::{ItemPart, Source};
-use super::plan::{Items, Plan};
+use super::plan::{ChunkPlan, Items, Plan};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::closures::{self, ChunkPlace};
@@ -223,15 +223,17 @@ impl Team<'_> {
         resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)
     }
 
-    /// Returns the data of a chunk. `fill` writes the items of these ranges of the array, in C order, into zeroed
-    /// memory.
+    /// Returns the data of a chunk, with zeros as padding. `fill` writes the items of these ranges of the array, in C
+    /// order, into zeroed memory.
     pub(super) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
         fill: &FillBox<'_>,
     ) -> Result<Data<'d>> {
-        self.put_box(scratch, ranges, fill)?;
+        self.zeros(scratch)?;
+        let Scratch { chunk, block: bytes } = scratch;
+        self.with_source(ranges, bytes, fill, |source, plan| source.get_all(plan, chunk))?;
         Ok(Data::Scratch)
     }
 
@@ -259,49 +261,37 @@ impl Team<'_> {
                 if ranges.iter().any(Range::is_empty) {
                     return Ok(());
                 }
-                let region = Region::of_box(ranges.iter().cloned());
-                let extent = region.shape();
-                if extent[..] == *geometry.blocks() {
+                let whole = ranges.iter().zip(geometry.blocks());
+                if whole.into_iter().all(|(range, side)| range.end - range.start == *side) {
                     return fill(&ranges, &mut block);
                 }
-                // The product fits: the items are in a block, and the size of blocks was checked.
-                let len = extent.iter().product::<u64>() as usize * geometry.typesize();
-                bytes.clear();
-                resize(bytes, len, WRITE)?;
-                fill(&ranges, bytes)?;
-                let source = self.source(&region, bytes);
-                source.get(&source.plan().chunk(0).block(0), &mut block);
-                Ok(())
+                self.with_source(&ranges, bytes, fill, |source, plan| {
+                    source.get(&plan.block(0), &mut block);
+                })
             },
         )?;
         drop(blocks);
         Ok(Data::Scratch)
     }
 
-    /// Fills the scratch with one chunk: the items that `fill` writes, and zeros as padding.
-    pub(super) fn put_box(
+    /// Calls `work` with a source of the items that `fill` writes, and with their plan in the only chunk.
+    fn with_source(
         &self,
-        scratch: &mut Scratch,
         ranges: &[Range<u64>],
+        bytes: &mut Vec<u8>,
         fill: &FillBox<'_>,
+        work: impl FnOnce(&Source<'_, '_>, &ChunkPlan<'_>),
     ) -> Result<()> {
-        self.zeros(scratch)?;
-        let region = Region::of_box(ranges.iter().cloned());
-        let extent = region.shape();
+        let (region, typesize) = (Region::of_box(ranges.iter().cloned()), self.geometry.typesize());
         // The product fits: the items are in a chunk, and the size of chunks was checked.
-        let len = extent.iter().product::<u64>() as usize * self.geometry.typesize();
-        scratch.block.clear();
-        resize(&mut scratch.block, len, WRITE)?;
-        fill(ranges, &mut scratch.block)?;
-        let source = self.source(&region, &scratch.block);
-        source.get_all(&source.plan().chunk(0), &mut scratch.chunk);
+        let len = region.shape().iter().product::<u64>() as usize * typesize;
+        bytes.clear();
+        resize(bytes, len, WRITE)?;
+        fill(ranges, bytes)?;
+        let plan = Plan::of_region(self.geometry, &region);
+        let source = Source::new(plan, ItemPart::whole(typesize), bytes);
+        work(&source, &source.plan().chunk(0));
         Ok(())
-    }
-
-    /// Returns a source of the items of a region of the array.
-    fn source<'s>(&'s self, region: &'s Region, bytes: &'s [u8]) -> Source<'s, 's> {
-        let part = ItemPart::whole(self.geometry.typesize());
-        Source::new(Plan::of_region(self.geometry, region), part, bytes)
     }
 }
 

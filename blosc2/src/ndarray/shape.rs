@@ -385,12 +385,11 @@ impl NDArray {
                     };
                     match (made.arrivals, &source, view) {
                         (Some(index), Some(source), _) => {
-                            let base = |scratch: &mut Scratch| match made.extended(&old, &geometry)
-                            {
+                            let base = |scratch: &mut Scratch| match made.extended(&old) {
                                 Some(number) => {
                                     team.decompress((&*schunk, &reading), number, scratch)
                                 }
-                                None => team.put_box(scratch, &made.ranges, &gather),
+                                None => team.boxed(scratch, &made.ranges, &gather).map(drop),
                             };
                             team.fill(source, index, scratch, base)
                         }
@@ -580,18 +579,13 @@ struct From {
 impl Made {
     /// Returns the index of the old chunk that has exactly the same old items at the same positions, if such a chunk
     /// exists.
-    fn extended(&self, old: &Geometry, new: &Geometry) -> Option<usize> {
+    fn extended(&self, old: &Geometry) -> Option<usize> {
         let [from] = &self.from[..] else { return None };
         if from.to.iter().any(|&to| to > 0) {
             return None;
         }
-        let sides = || from.ranges.iter().zip(new.chunks());
-        if sides().any(|(range, side)| range.start % side != 0) {
-            return None;
-        }
-        let place = sides().map(|(range, side)| range.start / side);
-        let number = old.chunk_at(place);
-        (old.chunk_box(number) == from.ranges).then_some(number as usize)
+        let region = Region::of_box(from.ranges.iter().cloned());
+        Plan::of_region(old, &region).whole_chunk()
     }
 }
 

@@ -108,36 +108,29 @@ impl NDArray {
 
     pub(super) fn read_region<T: Element>(&self, region: &Region) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>(READ)?;
-        let len = self.allowed_len(region)?;
-        make_items(len / size_of::<T>(), READ, |bytes| self.read_to(region, bytes, true, swapped))
+        let (len, items) = (self.allowed_len(region)?, Items::Region(region));
+        make_items(len / size_of::<T>(), READ, |bytes| {
+            self.read_items(items, self.whole_items(), bytes, true, swapped)
+        })
     }
 
     fn read_region_into<T: Element>(&self, region: &Region, items: &mut [T]) -> Result<()> {
         let swapped = self.check_dtype::<T>(READ)?;
         self.check_len(region, size_of_val(items), READ)?;
-        with_bytes_mut(items, |bytes| self.read_to(region, bytes, false, swapped))
+        with_bytes_mut(items, |bytes| {
+            self.read_items(Items::Region(region), self.whole_items(), bytes, false, swapped)
+        })
     }
 
     pub(super) fn read_region_bytes(&self, region: &Region) -> Result<Vec<u8>> {
         let mut bytes = zeroed(self.allowed_len(region)?, READ)?;
-        self.read_to(region, &mut bytes, true, None)?;
+        self.read_items(Items::Region(region), self.whole_items(), &mut bytes, true, None)?;
         Ok(bytes)
     }
 
     pub(super) fn read_region_bytes_into(&self, region: &Region, bytes: &mut [u8]) -> Result<()> {
         self.check_len(region, bytes.len(), READ)?;
-        self.read_to(region, bytes, false, None)
-    }
-
-    /// Reads a region into a buffer of exactly its length.
-    fn read_to(
-        &self,
-        region: &Region,
-        bytes: &mut [u8],
-        zeros: bool,
-        swapped: Option<SwapPlan>,
-    ) -> Result<()> {
-        self.read_items(Items::Region(region), self.whole_items(), bytes, zeros, swapped)
+        self.read_items(Items::Region(region), self.whole_items(), bytes, false, None)
     }
 
     /// Returns the [`ItemPart`] that covers entire items.
