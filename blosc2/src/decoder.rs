@@ -258,15 +258,15 @@ impl Decoder {
         each: impl Fn(&mut dyn FnMut(Range<usize>)),
         block: &mut [u8],
     ) -> Result<()> {
-        let (mut bytes, mut count, mut part) = (0, 0, usize::MAX..0);
+        let (mut bytes, mut count, mut first, mut end) = (0, 0, usize::MAX, 0);
         each(&mut |piece| {
             (bytes, count) = (bytes + piece.len(), count + 1);
-            part = part.start.min(piece.start)..part.end.max(piece.end);
+            (first, end) = (first.min(piece.start), end.max(piece.end));
         });
         let len = chunk.header().block_len() as usize;
         if chunk.header().is_compressed()
             && let Some(partial) = self.partial(chunk, bytes, count)?
-            && let Some(found) = self.parts.block(&partial, start / len, part)
+            && let Some(found) = self.parts.block(&partial, start / len, first..end)
         {
             each(&mut |piece| found.copy(piece.start, &mut block[piece]));
             self.parts.trim(len);

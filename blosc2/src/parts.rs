@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn parts_are_decompressed_alone_where_the_pipeline_allows_it() {
-        let items: Vec<u32> = (0..50_000).map(|at| at * 3 ^ at % 11).collect();
+        let items: Vec<u32> = (0..50_000).map(|at| (at * 3) ^ (at % 11)).collect();
         let params = CParams::new().typesize(4).blocksize(64 << 10);
         let alone = usize::from(!installed::IN_USE);
         for codec in [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zstd, Codec::Zlib] {

@@ -10,7 +10,7 @@ use crate::codec::{BLOSCLZ, Decompressor, LZ4, ZSTD, rule};
 use crate::filter::Order;
 use crate::{Error, FormatError};
 
-/// A chunk of which parts of blocks can be decoded without the rest of the block.
+/// A chunk that allows the decoding of parts of blocks, without the rest of the block.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Header, Params, PartialChunk, PartialDecoder};
@@ -167,7 +167,7 @@ impl PartialDecoder {
     }
 }
 
-/// A block of which a part has been decoded.
+/// The decoded part of a block.
 #[derive(Debug)]
 pub struct PartialBlock<'a> {
     /// The block before shuffle is undone.

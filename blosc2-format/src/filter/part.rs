@@ -137,7 +137,7 @@ impl Order {
         let row = block.len() / self.rows;
         let (out, rest) = out.split_at_mut((row * self.rows).saturating_sub(start).min(out.len()));
         rest.copy_from_slice(&block[start + out.len()..][..rest.len()]);
-        // The columns of which all bytes are copied, and those at both ends.
+        // Of the columns at both ends, some bytes may not be copied.
         let (mut column, skipped) = (start / self.rows, start % self.rows);
         let mut first = 0;
         if skipped > 0 {
