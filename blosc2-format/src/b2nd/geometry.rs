@@ -398,7 +398,7 @@ struct Side {
     in_box: u64,
 }
 
-/// Calls `visit` for each range of the axes, of which the first one is the innermost.
+/// Calls `visit` for each range of the axes. The first axis is the innermost one.
 fn each_run(
     sides: &[Side],
     run: u64,

@@ -186,7 +186,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Returns the index of the chunk of which the plan contains all items, if it contains no others.
+    /// Returns the index of the chunk whose items are exactly the planned items, if there is such a chunk.
     pub(super) fn whole_chunk(&self) -> Option<usize> {
         let chunk = (self.nchunks() == 1).then(|| self.chunk(0));
         chunk.filter(|chunk| chunk.covers).map(|chunk| chunk.number)
@@ -225,7 +225,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the coordinates of one of the chunks, of which `chunks` contains the coordinates on each axis.
+/// Returns the coordinates of a chunk from its number. `chunks` contains the coordinates of all chunks on each axis.
 fn place(chunks: &[Few<u64>], mut number: usize) -> Few<u64> {
     let mut place: Few<u64> = smallvec![0; chunks.len()];
     for (place, chunks) in place.iter_mut().zip(chunks).rev() {
