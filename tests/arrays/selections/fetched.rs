@@ -158,7 +158,7 @@ fn reductions_send_as_few_requests_as_reads() {
     }
 }
 
-/// Special chunks, of which some are stored, are counted without requests for their headers.
+/// Special chunks are processed without requests for their headers.
 #[test]
 fn reductions_of_special_chunks_send_few_requests() {
     let mut array = NDArray::builder().chunks(1000).zeros::<u64>(300_000).unwrap();

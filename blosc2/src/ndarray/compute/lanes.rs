@@ -133,7 +133,7 @@ pub trait Accumulator<T: Copy>: Default + Clone + Send {
 
 /// A part of rows.
 pub(super) enum Strip<'a, T> {
-    /// Neighboring columns, of which this is the first.
+    /// Neighboring columns, and the index of the first column.
     Groups(usize, Groups<'a, T>),
     /// The items of this column.
     Column(usize, &'a [T]),
