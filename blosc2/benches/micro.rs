@@ -158,6 +158,13 @@ fn computations(criterion: &mut Criterion) {
         });
     }
     group.bench_function("var", |bench| bench.iter(|| array.lazy::<f32>().var(0).unwrap()));
+    group.bench_function("all", |bench| {
+        bench.iter(|| array.lazy::<f32>().map(|item| item >= 0.0).all().unwrap());
+    });
+    let edges: Vec<f64> = (0..=100).map(|at| f64::from(at) * 0.03).collect();
+    group.bench_function("describe, histogram of 100 bins", |bench| {
+        bench.iter(|| array.lazy::<f32>().describe(&edges).unwrap());
+    });
     group.bench_function("describe", |bench| {
         bench.iter(|| array.lazy::<f32>().describe(&[]).unwrap())
     });

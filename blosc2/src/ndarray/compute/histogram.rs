@@ -44,8 +44,8 @@ impl<'e> Bins<'e> {
             let mut error = 0.0;
             for (number, edge) in edges.iter().enumerate() {
                 let distance = (equal.place(*edge) - number as f64).abs();
-                // NaN, if the scale is not finite.
-                if !(distance < 0.25) {
+                // If the scale is not finite, the distance is NaN.
+                if distance.is_nan() || distance >= 0.25 {
                     return None;
                 }
                 error = distance.max(error);

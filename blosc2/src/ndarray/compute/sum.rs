@@ -263,7 +263,7 @@ mod tests {
         let mut items: Vec<f64> = (0..count).map(|_| item(random, bits)).collect();
         if random.bool() {
             // Almost all digits cancel out.
-            let half = count as usize / 2;
+            let half = count / 2;
             (0..half).for_each(|at| items[at + half] = -items[at]);
             random.shuffle(&mut items);
         }
