@@ -14,7 +14,7 @@ use crate::init::init;
 use crate::kept::{self, Kept};
 use crate::memory::{Target, reserve};
 use crate::params::Purpose;
-use crate::{CParams, Chunk, Result};
+use crate::{CParams, Chunk, Result, Threads};
 
 /// Compresses items to one chunk and returns its bytes.
 ///
@@ -40,7 +40,8 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
     // With an installed library, `init` checks the environment before each call.
     init()?;
     let params = params.borrow();
-    let keep = size_of_val(items) <= kept::MOST && params.tuner.is_none();
+    let is_small = size_of_val(items) <= kept::MOST;
+    let keep = is_small && params.tuner.is_none() && params.threads == Threads::ONE;
     kept::with(
         &COMPRESSOR,
         keep,

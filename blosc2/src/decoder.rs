@@ -187,7 +187,8 @@ impl Decoder {
     }
 
     /// Decompresses `target.len()` bytes from the offset `start` on. The range has to be inside the data. A small part
-    /// of a block is decompressed without the rest of the block, so that damage after this part may not be detected.
+    /// of a block is decompressed without the rest of the block: errors in a damaged chunk may not be detected, and the
+    /// part may be wrong.
     pub(crate) fn range<'t>(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -266,11 +267,13 @@ impl Decoder {
         let len = chunk.header().block_len() as usize;
         if chunk.header().is_compressed()
             && let Some(partial) = self.partial(chunk, bytes, count)?
-            && let Some(found) = self.parts.block(&partial, start / len, first..end)
         {
-            each(&mut |piece| found.copy(piece.start, &mut block[piece]));
-            self.parts.trim(len);
-            return Ok(());
+            if let Some(found) = self.parts.block(&partial, start / len, first..end) {
+                each(&mut |piece| found.copy(piece.start, &mut block[piece]));
+                self.parts.trim(len);
+                return Ok(());
+            }
+            self.parts.release();
         }
         self.range(chunk, start, Target::of(block)).map(|_| ())
     }
@@ -309,6 +312,7 @@ impl Decoder {
             let (block, from) = (at / len, at % len);
             let (piece, rest) = target.split_at_mut(target.len().min(len - from));
             let Some(found) = self.parts.block(partial, block, from..from + piece.len()) else {
+                self.parts.release();
                 return false;
             };
             found.copy(from, piece);

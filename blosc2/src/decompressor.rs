@@ -261,7 +261,8 @@ impl Decompressor {
     /// first block is decompressed too. If the decompressor has a postfilter and the chunk has variable-length blocks,
     /// all blocks are decompressed. With an installed C-Blosc2 library (feature `system`), more blocks may be
     /// decompressed. A small part of a block is decompressed without the rest of the block, where codec and filters
-    /// allow it. Damage that the whole block would reveal may then not be detected.
+    /// allow it. In a damaged chunk, an error that the whole block would reveal may then not be detected, and the items
+    /// may be wrong.
     ///
     /// The blocks are decompressed on the caller's thread. There are three exceptions, in which all
     /// [threads](DParams::threads) can be used:

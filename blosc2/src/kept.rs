@@ -13,7 +13,8 @@ pub(crate) const MOST: usize = 64 << 10;
 pub(crate) type Kept<T> = Cell<Option<Box<T>>>;
 
 /// Calls `work` with the kept context if it `suits`, and with a new context otherwise. Keeps the context for the next
-/// call if `work` succeeds and `keep` is true.
+/// call. If `keep` is false, the context is new and is not kept. A context must not be kept if it uses threads of C,
+/// which would stay alive.
 pub(crate) fn with<T, R>(
     kept: &'static LocalKey<Kept<T>>,
     keep: bool,
@@ -21,13 +22,14 @@ pub(crate) fn with<T, R>(
     create: impl FnOnce() -> Result<T>,
     work: impl FnOnce(&mut T) -> Result<R>,
 ) -> Result<R> {
+    if !keep {
+        return work(&mut create()?);
+    }
     // While the thread exits, its contexts may have been dropped.
     let found = kept.try_with(Cell::take).ok().flatten().filter(|context| suits(context));
     let mut context = found.map_or_else(|| create().map(Box::new), Ok)?;
-    let result = work(&mut context)?;
-    if keep {
-        // A closure in `work` may have kept another context, which is dropped here.
-        drop(kept.try_with(|kept| kept.replace(Some(context))));
-    }
-    Ok(result)
+    let result = work(&mut context);
+    // A closure in `work` may have kept another context, which is dropped here.
+    drop(kept.try_with(|kept| kept.replace(Some(context))));
+    result
 }

@@ -68,14 +68,21 @@ impl Parts {
     /// Frees the memory of a large block.
     pub(crate) fn trim(&mut self, len: usize) {
         if len > KEPT {
-            self.decoder = PartialDecoder::default();
+            self.release();
         }
+    }
+
+    /// Frees the memory of the last block.
+    pub(crate) fn release(&mut self) {
+        self.decoder = PartialDecoder::default();
     }
 }
 
 /// Decompresses the first `needed` bytes of an LZ4 stream. Returns whether this was possible.
 fn lz4(stream: &[u8], needed: usize, out: &mut [u8]) -> bool {
     let out = &mut out[..needed];
+    // LZ4 accepts matches at the distance 0, which keep what was in the memory: the data of another chunk.
+    out.fill(0);
     let (Ok(stream_len), Ok(len)) = (stream.len().try_into(), out.len().try_into()) else {
         return false;
     };

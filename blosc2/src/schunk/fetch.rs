@@ -164,17 +164,20 @@ impl Window<'_> {
             return Ok(());
         }
         reading.state.widen(&mut wanted);
-        self.size += reading.state.fetched_len(&wanted).map_err(|error| schunk.at(error))?;
-        match self.chunks[source].entry(wanted.index) {
-            Entry::Vacant(entry) => drop(entry.insert(wanted)),
+        let entry = match self.chunks[source].entry(wanted.index) {
+            Entry::Vacant(entry) => entry.insert(wanted),
             Entry::Occupied(entry) => {
-                let ranges = &mut entry.into_mut().ranges;
-                *ranges = ranges.take().zip(wanted.ranges).map(|(mut all, more)| {
+                let entry = entry.into_mut();
+                let before = reading.state.fetched_len(entry).map_err(|error| schunk.at(error))?;
+                self.size = self.size.saturating_sub(before);
+                entry.ranges = entry.ranges.take().zip(wanted.ranges).map(|(mut all, more)| {
                     all.extend(more);
                     all
                 });
+                entry
             }
-        }
+        };
+        self.size += reading.state.fetched_len(entry).map_err(|error| schunk.at(error))?;
         Ok(())
     }
 

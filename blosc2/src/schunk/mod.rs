@@ -119,8 +119,9 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::NotFound`], only with [`OpenOptions::locking`]: the file was replaced, by a program that locked it;
 /// - [`ErrorKind::Unfinished`], only with `locking`: a writer was stopped in the middle of a change.
 ///
-/// To read a small part of a block, the methods decompress the block only as far as necessary. Damage that a whole block
-/// would reveal may then not be detected. [Checksums](OpenOptions::checksums) are always compared for whole chunks.
+/// To read a small part of a block, the methods decompress the block only as far as necessary. In a damaged chunk, an
+/// error that the whole block would reveal may then not be detected, and the items may be wrong.
+/// [Checksums](OpenOptions::checksums) are always compared for whole chunks.
 ///
 /// # Errors of changes
 /// Each method that changes the super-chunk may fail with

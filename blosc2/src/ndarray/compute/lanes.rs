@@ -68,6 +68,7 @@ impl<'a, T> Groups<'a, T> {
     }
 
     /// Converts the items, and calls `work` with the converted groups.
+    #[cfg(feature = "half")]
     pub(super) fn convert<U: Copy + Default, R>(
         self,
         convert: impl Fn(&[T; LANES], &mut [U; LANES]),
