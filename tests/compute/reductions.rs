@@ -324,3 +324,56 @@ fn statistics_are_those_of_a_loop() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
 }
+
+/// Chunks that store only a repeated item, of infinities and of numbers near the limits of their type.
+#[test]
+fn repeated_items_are_summed_like_others() {
+    let count = 1000;
+    for item in [f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, 1.3e303 + 1.7e287, -1e305] {
+        let stored = NDArray::builder().full(item, count).unwrap();
+        let listed = NDArray::from_slice(&vec![item; count], count).unwrap();
+        let results = [stored, listed].map(|array| {
+            let lazy = array.lazy::<f64>();
+            let description = lazy.describe(&[]).unwrap();
+            [lazy.sum().unwrap(), lazy.mean().unwrap(), description.mean]
+        });
+        assert_eq!(results[0], results[1], "{item:e}");
+        assert_eq!(results[0][0], if item == -0.0 { 0.0 } else { item * count as f64 }, "{item:e}");
+    }
+    // The product of an item and its count is exact, also near the largest number.
+    let item = 1.3e303 + 1.7e287;
+    let repeated = NDArray::builder().chunks(1001).full(item, 1001).unwrap();
+    let mut others = vec![-item; 1001];
+    (others[0], others[1]) = (0.0, -2.0 * item);
+    let others = NDArray::builder().chunks(1001).from_slice(&others, 1001).unwrap();
+    let all = NDArray::builder().concatenate([&repeated, &others], 0).unwrap();
+    assert_eq!(all.lazy::<f64>().sum().unwrap(), 0.0);
+    assert_eq!(
+        NDArray::builder().full(0f32, 10).unwrap().lazy().map(f32::ln).sum().unwrap(),
+        f32::NEG_INFINITY
+    );
+}
+
+#[test]
+fn sums_of_more_items_than_an_integer_counts_wrap() {
+    let rows = NDArray::builder().zeros::<u8>([1u64 << 32, 1]).unwrap();
+    let columns = NDArray::builder().zeros::<u8>([1, (1u64 << 32) - 1]).unwrap();
+    let sum = zip((&rows, &columns)).map(|_: (u8, u8)| u64::MAX).sum().unwrap();
+    assert_eq!(sum, 0u64.wrapping_sub((1u64 << 32).wrapping_mul((1 << 32) - 1)));
+}
+
+#[test]
+fn complex_variances_of_too_few_items_are_infinite() {
+    let items = [num_complex::Complex::new(1.0, 1.0), num_complex::Complex::new(1.0, 2.0)];
+    let array = NDArray::from_slice(&items, 2).unwrap();
+    assert_eq!(array.lazy::<num_complex::Complex<f64>>().var(2).unwrap(), f64::INFINITY);
+    assert_eq!(array.lazy::<num_complex::Complex<f64>>().var(0).unwrap(), 0.25);
+}
+
+#[test]
+fn the_limit_of_reads_includes_histograms() {
+    let array = NDArray::builder().max_read(1 << 20).zeros::<f64>([1000, 2]).unwrap();
+    let edges: Vec<f64> = (0..10_001).map(f64::from).collect();
+    let error = array.lazy::<f64>().axes(1).describe(&edges).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+}

@@ -94,13 +94,33 @@ impl NDArrayView<'_> {
         wanted.map_or(Ok(()), |wanted: Vec<_>| schunk.fetch(reading, wanted, fetched))
     }
 
-    /// Returns the blocks that a box of the view needs, one value for each chunk.
+    /// Returns the blocks that a box of the view needs, one value for each chunk. Returns nothing if the index states that
+    /// all chunks repeat one item.
     pub(super) fn wanted(
         &self,
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Wanted>> {
-        self.planned(reading, ranges, READ, |plan| Ok(self.wanted_of(reading, &plan).collect()))
+        self.planned(reading, ranges, READ, |plan| {
+            Ok(match self.are_equal_special(reading, &plan)? {
+                true => Vec::new(),
+                false => self.wanted_of(reading, &plan).collect(),
+            })
+        })
+    }
+
+    /// Returns whether the index has the same special value for all chunks of a plan.
+    fn are_equal_special(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> Result<bool> {
+        let mut numbers = plan.chunk_numbers();
+        let Some(first) = numbers.next() else { return Ok(false) };
+        let schunk = &self.array.schunk;
+        // The first comparison is with the chunk itself: its value may not be in the index.
+        for other in std::iter::once(first).chain(numbers) {
+            if !schunk.are_equal_special(reading, first, other)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn wanted_of(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> impl Iterator<Item = Wanted> {
@@ -150,7 +170,7 @@ impl NDArrayView<'_> {
     }
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
-    /// are several chunks, the index states this for each of them. Sends no request to a storage with a high latency.
+    /// are several chunks, the index states this for each of them.
     pub(super) fn repeated_item(
         &self,
         (reading, fetched): (&Reading<'_>, &Fetched),
@@ -158,18 +178,12 @@ impl NDArrayView<'_> {
     ) -> Result<Option<Vec<u8>>> {
         let schunk = &self.array.schunk;
         self.planned(reading, ranges, READ, |plan| {
-            let mut numbers = plan.chunk_numbers();
-            let Some(first) = numbers.next() else { return Ok(None) };
-            for other in numbers {
-                if !schunk.are_equal_special(reading, first, other)? {
-                    return Ok(None);
-                }
-            }
+            let Some(first) = plan.chunk_numbers().next() else { return Ok(None) };
             let is_special = match fetched.get(first) {
+                _ if plan.nchunks() > 1 => self.are_equal_special(reading, &plan)?,
                 Some((header, _)) => header.special.is_some(),
-                None if schunk.is_remote(reading) => {
-                    schunk.are_equal_special(reading, first, first)?
-                }
+                // The other chunks of the window are not special: without a request for the header.
+                None if !fetched.is_empty() => schunk.are_equal_special(reading, first, first)?,
                 None => schunk.is_special(reading, first)?,
             };
             if !is_special {

@@ -147,6 +147,9 @@ pub struct Window<'a> {
     chunks: Vec<BTreeMap<usize, Wanted>>,
     /// An estimate of the number of bytes that are fetched.
     size: u64,
+    /// Whether further chunks are refused, and whether one was refused.
+    is_full: bool,
+    has_refused: bool,
 }
 
 impl fmt::Debug for Window<'_> {
@@ -156,8 +159,8 @@ impl fmt::Debug for Window<'_> {
 }
 
 impl Window<'_> {
-    /// Adds a part of a chunk of the super-chunk at the index `source`. Nothing is fetched from a storage with a low
-    /// latency.
+    /// Adds a part of a chunk of the super-chunk at the index `source`. A full window refuses further chunks. Nothing is
+    /// fetched from a storage with a low latency.
     pub(crate) fn add(&mut self, source: usize, mut wanted: Wanted) -> Result<()> {
         let (schunk, reading) = self.sources[source];
         if !schunk.is_remote(reading) {
@@ -165,6 +168,10 @@ impl Window<'_> {
         }
         reading.state.widen(&mut wanted);
         let entry = match self.chunks[source].entry(wanted.index) {
+            Entry::Vacant(_) if self.is_full => {
+                self.has_refused = true;
+                return Ok(());
+            }
             Entry::Vacant(entry) => entry.insert(wanted),
             Entry::Occupied(entry) => {
                 let entry = entry.into_mut();
@@ -208,10 +215,15 @@ pub(crate) fn fetch_ahead(
     }
     let fetch = |start: usize, limit: u64, mut fetched: Vec<Fetched>| -> Result<_> {
         let chunks = sources.iter().map(|_| BTreeMap::new()).collect();
-        let mut window = Window { sources, chunks, size: 0 };
+        let mut window = Window { sources, chunks, size: 0, is_full: false, has_refused: false };
         let mut end = start;
-        while end < count && window.size < limit && end - start < WINDOW_NUMBERS {
+        while end < count && end - start < WINDOW_NUMBERS {
+            // A window does not end inside a chunk, which the next window would fetch again.
+            window.is_full = window.size >= limit;
             wanted(end, &mut window)?;
+            if window.has_refused {
+                break;
+            }
             end += 1;
         }
         window.fetch(&mut fetched)?;

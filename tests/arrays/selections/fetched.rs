@@ -158,6 +158,28 @@ fn reductions_send_as_few_requests_as_reads() {
     }
 }
 
+/// Each chunk with a checksum is fetched once, although several threads reduce parts of it.
+#[test]
+fn reductions_fetch_chunks_with_checksums_once() {
+    let mut rng = Rng(5);
+    let items: Vec<u64> = (0..3 << 20).map(|_| rng.next()).collect();
+    for nchunks in [1, 3] {
+        let builder = NDArray::builder().chunks(items.len() as u64 / nchunks).blocks(8192);
+        let array = builder.checksums(true).from_slice(&items, items.len()).unwrap();
+        let bytes = array.to_cframe().unwrap();
+        let calls = Calls::default();
+        let source = Remote { bytes, request_cost: 100_000, calls: calls.clone() };
+        let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+        taken(&calls);
+        let sum = items.iter().fold(0, |sum: u64, item| sum.wrapping_add(*item));
+        assert_eq!(array.lazy::<u64>().sum().unwrap(), sum);
+        let seen = taken(&calls);
+        let found: u64 = seen.iter().map(|call| call.1).sum();
+        let size = size_of_val(&items[..]) as u64;
+        assert!((size..size + size / 20).contains(&found), "{nchunks} chunks: {seen:?}");
+    }
+}
+
 /// Special chunks are processed without requests for their headers.
 #[test]
 fn reductions_of_special_chunks_send_few_requests() {

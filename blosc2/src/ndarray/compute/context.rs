@@ -50,7 +50,12 @@ impl<'a> Context<'a> {
 
     /// Returns the number of items of this shape, if the read limit of at least one array allows their size in bytes.
     pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
-        let bytes = len_in_memory(shape, size_of::<T>()).ok_or_else(|| {
+        self.allowed_items(shape, size_of::<T>())
+    }
+
+    /// Returns the number of items of `size` bytes, as [`allowed_len`](Self::allowed_len) does.
+    pub(super) fn allowed_items(&self, shape: &[u64], size: usize) -> Result<usize> {
+        let bytes = len_in_memory(shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
@@ -60,7 +65,7 @@ impl<'a> Context<'a> {
         if first.is_err() && !limits.any(|limit| limit.is_ok()) {
             first?;
         }
-        Ok(bytes / size_of::<T>().max(1))
+        Ok(bytes / size.max(1))
     }
 
     /// Returns the index of an array among the arrays of the expression.

@@ -95,7 +95,8 @@ impl<'e> Bins<'e> {
                 *bin = Self::probable_bin(equal, item.to_f64());
             }
             for (at, (bin, item)) in bins.iter().zip(items).enumerate() {
-                match tables.get_mut(*bin as usize) {
+                let counts = usize::try_from(*bin).ok().and_then(|bin| tables.get_mut(bin));
+                match counts {
                     Some(counts) => counts[at % TABLES] += 1,
                     None => self.add_repeated(histogram, *item, 1),
                 }

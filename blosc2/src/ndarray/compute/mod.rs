@@ -69,17 +69,16 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// The types of the results are the same as in NumPy; [`Numeric`] lists them. NaN has the same effect as in NumPy.
 ///
 /// # Accuracy
-/// **The result does not depend on the number of threads.** The errors of sums, means and variances are at least as small
-/// as those of a pairwise summation in `f64`:
+/// **The result does not depend on the number of threads.** The errors of sums, means and variances are limited:
 ///
 /// | result | error, before the result is rounded to its type |
 /// |---|---|
 /// | sum of integers | none; the sum wraps around in its type, as in NumPy |
-/// | mean of integers | none |
-/// | sum of `f64` | at most one rounding (2^-53 of the sum), and 2^-64 of the sum of the magnitudes of the items |
+/// | mean of integers | none, for up to 2^63 items; the mean is rounded once to `f64` |
+/// | sum of `f64` | at most one rounding (2^-53 of the sum), plus 2^-64 of the sum of the magnitudes of the items |
 /// | sum of `f16` or `f32` | at most 2^-46 of the sum of the magnitudes of the items; the sum is computed in `f64` |
 /// | mean of floats | the error of the sum divided by the number of items, and one rounding of the division in `f64` |
-/// | variance | at most 2^-36 of the variance, and typically 2^-50, also if all items are far from zero |
+/// | variance | for up to 2^32 items at most 2^-36 of the variance, and typically 2^-50, also if all items are far from zero |
 ///
 /// The real and the imaginary parts of complex items are summed separately. As in NumPy, a sum of `f64` items can be
 /// infinite or NaN if the sum of some of the items is too large for `f64`, even if the sum of all items is not. The same
@@ -93,9 +92,9 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 ///    items of the box in C order.
 /// 3. The results of the groups are combined, in C order of the positions of the groups in the array.
 ///
-/// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays. They do not depend on
-/// the number of threads. With other chunk and block shapes, a result of floating-point items can differ in its last
-/// bits.
+/// This order and the result depend on the shapes, chunk shapes and block shapes of the arrays, including an array in
+/// which the results are stored, and on which chunks store only a repeated item. They do not depend on the number of
+/// threads. With other shapes, a result of floating-point items can differ in its last bits.
 ///
 /// # Threads
 /// [`threads`](Self::threads) sets the number of threads that evaluate an expression. The default is
@@ -450,7 +449,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes the position of the first smallest item, or of the first NaN. The position is a flat index in C order:
-    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmin`, which supports only one axis or all axes.
+    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmin`, which
+    /// supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
@@ -463,7 +463,8 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes the position of the first largest item, or of the first NaN. The position is a flat index in C order:
-    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmax`, which supports only one axis or all axes.
+    /// among all items, or, with [`axes`](Self::axes), among the items on the reduced axes. NumPy: `argmax`, which
+    /// supports only one axis or all axes.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:

@@ -192,11 +192,12 @@ macro_rules! integers {
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0 += item as i128 * i128::from(count);
+                let sum = (item as i128).wrapping_mul(count.into());
+                self.0 = self.0.wrapping_add(sum);
             }
 
             fn merge(&mut self, other: &Self) {
-                self.0 += other.0;
+                self.0 = self.0.wrapping_add(other.0);
             }
         }
 
@@ -606,7 +607,7 @@ mod complex {
                 }
 
                 fn variance(moments: &Self::Moments, ddof: u64) -> f64 {
-                    moments.0.variance(ddof) + moments.1.variance(ddof)
+                    moments.0.variance_with(&moments.1, ddof)
                 }
 
                 fn to_variance(variance: f64) -> $part {

@@ -183,7 +183,9 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     /// Returns all results, in C order.
     pub(super) fn results(&self) -> Result<Vec<R::Result>> {
         let (shape, tiles) = (self.axes.kept_shape(), self.axes.tiles());
-        let len = self.context.allowed_len::<R::Result>(&shape)?;
+        // A result can have memory outside of its type, such as a histogram.
+        let size = size_of::<R::Result>().max(self.reducer.size());
+        let len = self.context.allowed_items(&shape, size)?;
         let mut all = Vec::new();
         reserve(&mut all, len, DOING)?;
         let all = Mutex::new(all);
@@ -251,12 +253,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     ) -> Result<()> {
         let wanted = |number: usize, window: &mut Window<'_>| {
             let Some(span) = spans.get(number as u64) else { return Ok(()) };
-            let ranges = self.axes.ranges(kept, &span.ranges);
-            // A span can have many chunks, if all of them repeat one item.
-            if span.has_several() && self.source.repeated(&self.context, &ranges)?.is_some() {
-                return Ok(());
-            }
-            self.source.wanted(&self.context, &ranges, window)
+            self.source.wanted(&self.context, &self.axes.ranges(kept, &span.ranges), window)
         };
         self.context.ahead(spans.count() as usize, wanted, work)
     }

@@ -32,12 +32,17 @@ impl Sum {
 
     /// Returns `count` times a number.
     pub(super) fn repeated(number: f64, count: u64) -> Self {
-        // Both parts of the count are exact.
+        // Both parts of the count are exact. The fused multiplication returns the error of the product.
         let part = |count: u64| {
             let product = number * count as f64;
-            Self::new(product, product_error(number, count as f64, product))
+            Self::new(product, number.mul_add(count as f64, -product))
         };
-        part(count >> 32 << 32).plus(part(count & 0xffff_ffff))
+        match (count >> 32 << 32, count & 0xffff_ffff) {
+            // Without the product of an infinity and 0.
+            (0, low) => part(low),
+            (high, 0) => part(high),
+            (high, low) => part(high).plus(part(low)),
+        }
     }
 
     #[inline]
@@ -174,6 +179,12 @@ impl<T: Distance> Moments<T> {
     /// Returns the variance.
     pub(super) fn variance(&self, ddof: u64) -> f64 {
         self.squares.total() / self.count.saturating_sub(ddof) as f64
+    }
+
+    /// Returns the sum of the variances of the parts of as many complex numbers.
+    #[cfg(feature = "num-complex")]
+    pub(super) fn variance_with(&self, other: &Self, ddof: u64) -> f64 {
+        self.squares.plus(other.squares).total() / self.count.saturating_sub(ddof) as f64
     }
 }
 
