@@ -121,7 +121,7 @@ impl Server {
         self.state.sent.load(Ordering::SeqCst)
     }
 
-    /// Returns the requests since the last call, and the maximum number that were running at the same time.
+    /// Returns the requests since the last call, and the maximum number that waited for a response at the same time.
     pub(crate) fn taken(&self) -> (Vec<Request>, usize) {
         let log = std::mem::take(&mut *self.state.log.lock().unwrap());
         (log, self.state.most.swap(0, Ordering::SeqCst))
@@ -160,9 +160,7 @@ fn serve(stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         let running = state.running.fetch_add(1, Ordering::SeqCst) + 1;
         state.most.fetch_max(running, Ordering::SeqCst);
-        let kept = respond(&stream, state, &method, &path, header);
-        state.running.fetch_sub(1, Ordering::SeqCst);
-        if !kept? {
+        if !respond(&stream, state, &method, &path, header)? {
             return Ok(());
         }
     }
@@ -202,6 +200,8 @@ fn respond(
     state.log.lock().unwrap().push((url.to_owned(), range.clone()));
     state.referers.lock().unwrap().extend(header("referer"));
     thread::sleep(faults.delay);
+    // The client can send its next request before this thread knows that it has received the response.
+    state.running.fetch_sub(1, Ordering::SeqCst);
     if let Some((status, body)) = faults.error {
         if !faults.long_errors {
             send(status, "", body.as_bytes(), body.len())?;
