@@ -360,13 +360,14 @@ fn ranges_of_huge_objects_are_read() {
         let url = server.url("large.b2nd");
         for size in [1, 65_536, 65_537, 1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX] {
             server.set(Faults { size: Some(size), ..Faults::default() });
-            for cache in [0, 32 << 20] {
+            // 89,999 bytes in requests of at most 50,000 bytes are two parts: of 45,000 and of 44,999 bytes.
+            for (cache, request_size) in [(0, 8 << 20), (32 << 20, 8 << 20), (0, 50_000)] {
                 let (remote, path) = Remote::from_url(&url, QUICK).unwrap();
-                let remote = remote.cache(cache);
+                let remote = remote.cache(cache).request_size(request_size);
                 let object = remote.object(&path).unwrap();
                 assert_eq!(object.size().unwrap(), size);
-                for start in [0, size / 2, size.saturating_sub(100_000), size - 1] {
-                    let len = (size - start).min(90_000);
+                for start in [0, size / 2, size.saturating_sub(89_999), size - 1] {
+                    let len = (size - start).min(89_999);
                     assert_eq!(object.read_vec_at(start, len).unwrap(), vec![0; len as usize]);
                     // Two ranges that do not share a request, and one that is outside.
                     let (mut first, mut second) = ([1], [1]);
@@ -376,6 +377,11 @@ fn ranges_of_huge_objects_are_read() {
                         .unwrap();
                     assert_eq!([first, second], [[0], [0]]);
                 }
+                // A long range, and a short one near the end, before the bytes that opening reads.
+                let (mut long, mut short) = (vec![1; size.min(90_000) as usize], [1]);
+                let ranges = &mut [(0, &mut long[..]), (size.saturating_sub(70_000), &mut short)];
+                object.read_ranges_at(ranges).unwrap();
+                assert!(long.iter().chain(&short).all(|&byte| byte == 0));
                 for start in [size, size - 1, u64::MAX, u64::MAX - 1] {
                     assert!(object.read_exact_at(start, &mut [0; 2]).is_err());
                 }
