@@ -308,6 +308,25 @@ mod tests {
         assert_eq!(AtOffset::new(&bytes, 9).size().unwrap(), 0);
     }
 
+    /// A source that states a size that it does not have.
+    struct Stated;
+
+    impl ReadAt for Stated {
+        fn size(&self) -> io::Result<u64> {
+            Ok(1 << 30)
+        }
+
+        fn read_exact_at(&self, _: u64, buffer: &mut [u8]) -> io::Result<()> {
+            Err(io::Error::other(format!("{} bytes", buffer.len())))
+        }
+    }
+
+    #[test]
+    fn no_memory_is_allocated_for_bytes_that_a_source_does_not_have() {
+        let error = Stated.read_vec_at(0, 1 << 30).unwrap_err();
+        assert_eq!(error.to_string(), format!("{PART} bytes"));
+    }
+
     #[test]
     fn ends_are_those_of_the_source() {
         for size in [0usize, 1, 4095, 4096, 4097, 8191, 8192, 8193, 20_000] {
