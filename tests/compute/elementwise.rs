@@ -1,6 +1,7 @@
 //! Expressions of several operands, against the crate `ndarray`.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
 use blosc2::{AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions};
@@ -420,5 +421,42 @@ fn runs_of_special_chunks_have_the_results_of_their_items() {
             let flags = lazy().map(|item| item > 0).read().unwrap();
             assert!(flags.iter().zip(&items).all(|(flag, item)| *flag == (*item > 0)), "{what}");
         }
+    }
+}
+
+/// The closures are called for runs of chunks, and not for each chunk.
+#[test]
+fn runs_of_special_chunks_are_computed_at_once() {
+    const CHUNKS: u64 = 1 << 16;
+    let array = |chunks: &[u64], shape: &[u64]| {
+        let builder = NDArray::builder().chunks(chunks).blocks(chunks);
+        let array = builder.zeros::<i32>(shape).unwrap();
+        assert_eq!(array.schunk().nchunks() as u64, CHUNKS);
+        array
+    };
+    let (row, plane) = (array(&[2], &[CHUNKS * 2]), array(&[2, 1], &[512, 256]));
+    let calls = AtomicU64::new(0);
+    let one_more = |item: i32| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        item + 1
+    };
+    for threads in [1, 3] {
+        let is_few = |what: &str| {
+            let calls = calls.swap(0, Ordering::Relaxed);
+            assert!((1..=CHUNKS / 32).contains(&calls), "{what}, {threads} threads: {calls} calls");
+        };
+        for array in [&row, &plane] {
+            let lazy = || array.lazy::<i32>().threads(threads);
+            assert_eq!(lazy().map(one_more).sum().unwrap(), 2 * CHUNKS as i64);
+            is_few("sum");
+            assert_eq!(lazy().map(one_more).argmin().unwrap(), 0);
+            is_few("argmin");
+            let selected = lazy().select(|item| one_more(item) > 1);
+            assert_eq!(selected.items().unwrap(), [0; 0]);
+            is_few("select");
+        }
+        let items = row.lazy::<i32>().threads(threads).map(one_more).read().unwrap();
+        assert!(items == vec![1; 2 * CHUNKS as usize]);
+        is_few("read");
     }
 }
