@@ -5,7 +5,7 @@ use std::path::Path;
 use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 use blosc2_store::{
     BatchArray, CTable, ColumnKind, ColumnSpec, Data, EmbedStore, ItemKind, ListArray, ObjectArray,
-    Schema,
+    Schema, TreeStore,
 };
 
 use crate::common::run_python;
@@ -299,6 +299,28 @@ fn readers_of_other_containers_see_the_changes_of_a_writer() {
     reader.refresh().unwrap();
     assert_eq!(reader.keys().collect::<Vec<_>>(), ["/b"]);
     assert_eq!(items(reader.frame("/b").unwrap()), [1, 2, 3]);
+}
+
+/// The writer stores another chunk in the file of a removed chunk. A reader with the old index must not return it.
+#[test]
+fn readers_of_sparse_frames_in_stores_report_reused_chunk_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.b2d");
+    drop(TreeStore::create(&path).unwrap());
+    let sparse = path.join("sparse.b2nd");
+    let builder = NDArray::builder().chunks([100]).directory(&sparse);
+    builder.arange(0i32, 1000, 1).unwrap();
+    let store = TreeStore::open(&path).unwrap();
+    let mut reader = store.array("/sparse").unwrap();
+    let mut writer = NDArray::open_rw(&sparse).unwrap();
+    writer.fill(0..100, -1i32).unwrap();
+    writer.fill(100..200, -2i32).unwrap();
+    for start in [0, 100, 900] {
+        assert_outdated(reader.read::<i32>(start..start + 1), "a sparse frame");
+    }
+    assert!(reader.refresh().unwrap());
+    assert_eq!(reader.read::<i32>(99..101).unwrap(), [-1, -2]);
+    assert_eq!(reader.read_all::<i32>().unwrap(), writer.read_all::<i32>().unwrap());
 }
 
 #[test]
