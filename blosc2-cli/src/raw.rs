@@ -427,6 +427,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn distant_parts_are_read_without_what_is_between() {
+        let largest = std::cell::Cell::new(0);
+        let read = |range: Range<u64>| {
+            largest.set(largest.get().max(range.end - range.start));
+            Ok(range.map(|at| at as u8).collect())
+        };
+        // Two columns of 64 MiB.
+        let found = read_flat(&[64, 1 << 20], 1, &[0..64, 5..7], &read).unwrap();
+        assert_eq!(found, [5, 6].repeat(64));
+        assert!((1..=4 << 20).contains(&largest.get()), "{} bytes", largest.get());
+    }
+
     /// The boxes of all chunks, in C order.
     fn chunks(shape: &[u64], chunk: &[u64]) -> Vec<Vec<Range<u64>>> {
         let mut boxes = vec![Vec::new()];
