@@ -163,16 +163,27 @@ fn shorter_and_longer_chunks() -> Result<()> {
         }
     }
 
-    // Another open dataset with other filters does not matter, if it has other parameters.
     let folder = tempfile::tempdir()?;
     let file = File::create(folder.path().join("other.h5"))?;
     let values = FilterParams::new(1, &[10_000])?.cd_values()?;
+    let builder = || file.new_dataset::<u8>().shape([10_000]).chunk([10_000]);
+    let half = encode(&[5; 5000], &FilterParams::new(1, &[5000])?)?;
+    // Checksums and a shuffle make no chunk shorter, also in another open dataset with the same parameters.
+    let filters = builder().fletcher32().shuffle();
+    let sums = filters.add_filter(FILTER_ID, &values).create("sums")?;
+    assert!(read_replaced(&half, &[10_000])?.is_err());
+    drop(sums);
+    // A shuffle makes no chunk longer.
+    let shuffled = builder().shuffle().add_filter(FILTER_ID, &values).create("shuffled")?;
+    let longer = encode(&[5; 10_004], &FilterParams::new(1, &[10_004])?)?;
+    assert!(read_replaced(&longer, &[10_000])?.is_err());
+    drop(shuffled);
+
+    // Another open dataset with other filters does not matter, if it has other parameters.
     let create = |name: &str, values: &[u32]| {
-        let builder = file.new_dataset::<u8>().shape([10_000]).chunk([10_000]);
-        builder.fletcher32().shuffle().deflate(6).add_filter(FILTER_ID, values).create(name)
+        builder().fletcher32().shuffle().deflate(6).add_filter(FILTER_ID, values).create(name)
     };
     let other = create("other", &FilterParams::new(1, &[10_000])?.level(9).cd_values()?)?;
-    let half = encode(&[5; 5000], &FilterParams::new(1, &[5000])?)?;
     assert!(read_replaced(&half, &[10_000])?.is_err());
     // With a filter that makes chunks shorter, the chunk is one.
     other.write_raw(&[7u8; 10_000])?;
