@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 use anyhow::{Result, anyhow, bail};
 use blosc2::ErrorKind;
+use blosc2_format::directory;
 use blosc2_format::file::{self, Kind};
 use blosc2_format::{Finding, Options, ReadAt, Region, Report, Severity};
 use blosc2_store::EmbedStore;
-use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
 use crate::limits::{self, Bytes};
 use crate::output::Force;
 use crate::progress::Watched;
+use crate::remote::Listed;
 use crate::store_check::{self, CheckedMember, Form};
 use crate::style::styled;
 use crate::{
@@ -32,7 +33,7 @@ use crate::{
 )]
 pub(crate) struct Args {
     /// Files, directories (sparse frames), or stores; in a store, all files are checked.
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     place: Place,
@@ -52,14 +53,14 @@ pub(crate) struct Args {
     #[arg(long)]
     map: bool,
     /// Draw the layouts of all files in one SVG file. If it exists, --force is required.
-    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
-    svg: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let svg = args.svg.as_ref().map(|path| args.force.output(Path::new(path)));
+    let svg = args.svg.as_ref().map(|path| args.force.output(path));
     if let Some(output) = svg {
         if args.files.iter().any(|file| file == output.path) {
             let path = output.path.display();
@@ -183,7 +184,7 @@ impl From<store_check::Checked> for Checked {
 
 fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     let unread = |error: &dyn fmt::Display| source.unread(error);
-    let is_folder = source.path.is_dir();
+    let is_folder = source.is_directory();
     // A directory whose name is that of a store may lack the file that every store has.
     let kind = source.kind().map_err(|error| source.unopened(&error))?;
     let is_named_store = is_folder
@@ -198,6 +199,12 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
             true => Checked { what: What::Foreign(Some(foreign::OTHER_ZIP.to_owned())), ..checked },
             false => checked,
         });
+    }
+    if let Some(folder) = source.remote_folder() {
+        let _spinner = progress::spinner(u64::MAX, "checking");
+        let report = directory::check(&Listed::new(folder, source.path), options);
+        let report = report.map_err(|error| unread(&error))?;
+        return Ok(Checked { what: What::File(Kind::Directory), report, members: None });
     }
     if is_folder {
         let _spinner = progress::spinner(bytes_in(source.path), "checking");

@@ -104,7 +104,12 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let failed =
         |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
     let object = match remote::is_url(&args.r#in) {
-        true => Some(remote::open(&args.r#in, &args.url)?),
+        true => match remote::open(&args.r#in, &args.url)? {
+            remote::Opened::Object(object) => Some(object),
+            remote::Opened::Folder(_) => {
+                bail!("cannot import ({}): not an npy file, but a directory", args.r#in.display())
+            }
+        },
         false => None,
     };
     let (dtype, items) = open_items(args, object).map_err(failed)?;

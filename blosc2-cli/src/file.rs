@@ -50,10 +50,10 @@ impl Place {
     pub(crate) fn of<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
         let (locking, limits) = (self.locking, self.limits);
         let mut source =
-            Source { path, offset: self.offset, key: None, locking, limits, object: None };
+            Source { path, offset: self.offset, key: None, locking, limits, opened: None };
         // The program reads few files, and needs them until it ends.
         if remote::is_url(path) {
-            source.object = Some(Box::leak(Box::new(remote::open(path, &self.url)?)));
+            source.opened = Some(Box::leak(Box::new(remote::open(path, &self.url)?)));
         } else if stdin::is_pipe(path) {
             source.path = Box::leak(stdin::file(path)?.into_boxed_path());
         }
@@ -63,9 +63,9 @@ impl Place {
     /// Like [`of`](Self::of). The object of a URL is copied to a temporary file, because all of it is read.
     pub(crate) fn of_all<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
         let source = self.of(path)?;
-        let Some(object) = source.object else { return Ok(source) };
+        let Some(object) = source.remote_object() else { return Ok(source) };
         let copy = Box::leak(stdin::copy_of(path, object)?.into_boxed_path());
-        Ok(Source { path: copy, object: None, ..source })
+        Ok(Source { path: copy, opened: None, ..source })
     }
 }
 
@@ -113,11 +113,32 @@ pub(crate) struct Source<'a> {
     /// Whether the lock of the file is taken.
     locking: bool,
     pub(crate) limits: LimitOptions,
-    /// The object, if the path is a URL.
-    object: Option<&'a remote::Object>,
+    /// What is at the URL, if the path is a URL.
+    opened: Option<&'a remote::Opened>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// The object at a URL.
+    fn remote_object(&self) -> Option<&'a remote::Object> {
+        match self.opened? {
+            remote::Opened::Object(object) => Some(object),
+            remote::Opened::Folder(_) => None,
+        }
+    }
+
+    /// The directory (sparse frame) at a URL.
+    pub(crate) fn remote_folder(&self) -> Option<&'a remote::Folder> {
+        match self.opened? {
+            remote::Opened::Object(_) => None,
+            remote::Opened::Folder(folder) => Some(folder),
+        }
+    }
+
+    /// Whether it is a directory.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.remote_folder().is_some() || self.path.is_dir()
+    }
+
     /// The same without a key that is that of the root group.
     pub(crate) fn without_root(self) -> Self {
         Self { key: self.key.filter(|key| *key != "/"), ..self }
@@ -125,8 +146,9 @@ impl Source<'_> {
 
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> io::Result<AtOffset<remote::Object>> {
-        let file = match self.object {
-            Some(object) => Arc::clone(object),
+        let file = match self.opened {
+            Some(remote::Opened::Object(object)) => Arc::clone(object),
+            Some(remote::Opened::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
             None => Arc::new(File::open(self.path)?),
         };
         Ok(AtOffset::new(file, self.offset))
@@ -138,11 +160,14 @@ impl Source<'_> {
             // All entries of a store have the current format.
             return Ok(None);
         }
-        if self.path.is_dir() {
+        if self.is_directory() {
             if self.offset > 0 {
                 return Err(io::Error::other("--offset requires a file, and this is a directory"));
             }
-            return file::recognise_path(self.path);
+            return match self.remote_folder() {
+                Some(_) => Ok(Some(Kind::Directory)),
+                None => file::recognise_path(self.path),
+            };
         }
         file::recognise(&self.bytes()?)
     }
@@ -159,8 +184,8 @@ impl Source<'_> {
 
     /// Opens it as a super-chunk for reading and changing, with options.
     pub(crate) fn open_rw_with(&self, options: OpenOptions) -> Result<SChunk> {
-        if self.object.is_some() {
-            bail!("cannot change ({}): a file at a URL can only be read", self.path.display());
+        if self.opened.is_some() {
+            return Err(remote::unchangeable(self.path));
         }
         self.open_with(options.write(true))
     }
@@ -197,8 +222,11 @@ impl Source<'_> {
 
     /// Whether it is a `TreeStore` or `DictStore`.
     pub(crate) fn is_store(&self) -> Result<bool> {
-        if let Some(object) = self.object {
+        if let Some(object) = self.remote_object() {
             return Ok(self.offset == 0 && TreeStore::is_in(object)?);
+        }
+        if self.remote_folder().is_some() {
+            return Ok(false);
         }
         // The error of a missing file does not call it a store.
         self.path.metadata().map_err(|error| self.unopened(&error))?;
@@ -222,7 +250,7 @@ impl Source<'_> {
 
     /// Opens it as a `TreeStore` or `DictStore`.
     pub(crate) fn tree(&self) -> Result<TreeStore> {
-        let opened = match self.object {
+        let opened = match self.remote_object() {
             Some(object) => TreeStore::open_source(Arc::clone(object)),
             None => TreeStore::open(self.path),
         };
@@ -258,13 +286,23 @@ impl Source<'_> {
         }
         if kind.is_none() {
             let format = self.bytes().ok().and_then(|bytes| foreign::name(&bytes));
-            return Err(foreign::refused("open", self.path, format));
+            let error = foreign::refused("open", self.path, format);
+            // Many servers redirect to a list of the files in a directory.
+            return Err(match (self.opened, format) {
+                (Some(_), Some(foreign::TEXT)) => {
+                    anyhow!("{error}; the URL of a directory ends with a slash")
+                }
+                _ => error,
+            });
         }
         let options = options.offset(self.offset);
-        let Some(object) = self.object else {
-            return Ok(options.locking(self.locking).open(self.path)?);
+        let opened = match self.opened {
+            None => return Ok(options.locking(self.locking).open(self.path)?),
+            Some(remote::Opened::Object(object)) => {
+                options.open_storage(ReadOnly::new(Arc::clone(object)))
+            }
+            Some(remote::Opened::Folder(folder)) => options.open_folder(folder.clone()),
         };
-        let opened = options.open_storage(ReadOnly::new(Arc::clone(object)));
         Ok(opened.map_err(|error| error.at(self.path))?)
     }
 

@@ -36,6 +36,7 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
     ("a tar file", 257, b"ustar"),
 ];
 pub(crate) const NPY: &str = "an npy file";
+pub(crate) const TEXT: &str = "a text file";
 const ZIP: &str = "a zip file";
 /// The file that every store has.
 pub(crate) const INDEX: &str = "embed.b2e";
@@ -55,7 +56,7 @@ pub(crate) fn name<R: ReadAt + ?Sized>(source: &R) -> Option<&'static str> {
     let known = FORMATS.iter().find(|&&(_, offset, magic)| is_at(offset, magic));
     match known {
         Some(&(name, ..)) => Some(name),
-        None => is_text(&start, size > START).then_some("a text file"),
+        None => is_text(&start, size > START).then_some(TEXT),
     }
 }
 

@@ -5,6 +5,7 @@
 //!   `file`, `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colors;
+//! - `remote`: files and directories at URLs, and messages without the secrets of URLs;
 //! - `limits`: the options for limits, and messages that name options instead of functions of the libraries;
 //! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
@@ -78,8 +79,9 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use blosc2_format::file::{Kind, recognise_path};
+use blosc2_store::without_secrets;
 use clap::builder::{PathBufValueParser, TypedValueParser, ValueParser};
-use clap::error::ErrorKind as ClapKind;
+use clap::error::{ContextKind, ErrorKind as ClapKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::style::styled;
@@ -170,7 +172,7 @@ fn hiding_secrets(command: clap::Command) -> clap::Command {
             true => {
                 // It refuses an empty path.
                 let parser = PathBufValueParser::new();
-                argument.value_parser(parser.map(|path| remote::hide(path.into_os_string())))
+                argument.value_parser(parser.try_map(remote::hide))
             }
             false => argument,
         }
@@ -218,7 +220,10 @@ fn usage(error: &clap::Error) -> ExitCode {
         }
         return ExitCode::from(if asked { 0 } else { 2 });
     }
-    let text = remote::hide_arguments(error.to_string());
+    let text = match secret_value(error) {
+        Some(text) => text,
+        None => remote::hide_arguments(error.to_string()),
+    };
     let lines = text.lines().map(str::trim);
     // An unknown option is more likely than a value that looks like an option.
     let is_wanted = |line: &&str| !line.is_empty() && !line.starts_with("tip: to pass");
@@ -234,6 +239,23 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     complain(line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
+}
+
+/// The message about an invalid value in an argument that contains secrets. The error of its parser can contain a part of
+/// them.
+fn secret_value(error: &clap::Error) -> Option<String> {
+    let text = |kind| error.get(kind).map(ToString::to_string);
+    let value = text(ContextKind::InvalidValue).filter(|value| value.contains(':'))?;
+    // The value can be a part of a list.
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let shown = arguments.filter(|argument| argument.contains(&value)).find_map(|argument| {
+        let shown = without_secrets(&argument);
+        (shown != argument).then_some(shown)
+    })?;
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let source = std::error::Error::source(error).filter(|source| source.is::<remote::NoUrl>());
+    let hint = source.map_or(String::new(), |source| format!(": {source}"));
+    Some(format!("invalid value in '{shown}' for '{argument}'{hint}"))
 }
 
 /// The version of C-Blosc2, its instruction set, and the codecs with their libraries.
@@ -252,7 +274,7 @@ fn build() -> String {
 
 /// Writes one line to stderr; control characters in the text become spaces.
 fn complain(text: &str) {
-    let line: String = limits::named(text)
+    let line: String = remote::hide_arguments(limits::named(text))
         .chars()
         .map(|each| if each.is_control() { ' ' } else { each })
         .collect();
@@ -263,4 +285,44 @@ fn complain(text: &str) {
 /// Replaces control characters, which could move the cursor of the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The arguments of a command and of its subcommands that are paths.
+    fn paths(command: &clap::Command, name: &str) -> BTreeSet<String> {
+        let is_path = |argument: &&clap::Arg| {
+            argument.get_value_parser().type_id() == ValueParser::path_buf().type_id()
+        };
+        let own = command.get_arguments().filter(is_path).map(|argument| {
+            let value = argument.get_value_names().and_then(|names| names.first());
+            match argument.get_long() {
+                Some(long) => format!("{name} --{long}"),
+                None => format!("{name} {}", value.expect("a positional argument has a name")),
+            }
+        });
+        let own: Vec<String> = own.collect();
+        let below = command.get_subcommands().flat_map(|each| {
+            let name = format!("{name} {}", each.get_name());
+            paths(each, name.trim_start())
+        });
+        own.into_iter().chain(below).collect()
+    }
+
+    /// `tests/remote/commands.rs` runs the commands of the table.
+    #[test]
+    fn the_table_of_urls_is_complete() {
+        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+        let readme = readme.unwrap();
+        let section = readme.split("\n## URLs\n").nth(1).unwrap();
+        let rows = section.split("\n## ").next().unwrap().lines();
+        let rows = rows.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let rows: Vec<String> = rows.map(str::to_owned).collect();
+        assert_eq!(rows.len(), rows.iter().collect::<BTreeSet<_>>().len(), "a row is twice");
+        assert_eq!(BTreeSet::from_iter(rows), paths(&Cli::command(), ""));
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use blosc2::storage::temporary_prefix;
 
-use crate::{interrupt, stdin};
+use crate::{interrupt, remote, stdin};
 
 /// The option that replaces existing files.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -46,6 +46,7 @@ impl Output<'_> {
 
     /// Fails if there is a file that is not to be replaced, or a directory, or if the directory of the file is missing.
     pub(crate) fn check(&self) -> Result<()> {
+        remote::check_local(self.path)?;
         let path = self.path.display();
         match self.path.symlink_metadata() {
             _ if self.is_stdout() => Ok(()),

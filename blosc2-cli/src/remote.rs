@@ -1,13 +1,14 @@
 //! URLs of files on object stores and HTTP servers.
 
-use std::ffi::OsString;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use blosc2::storage::ReadAt;
+use blosc2_format::directory;
+use blosc2_store::without_secrets;
 
 /// The bytes of a file or an object.
 pub(crate) trait Bytes: ReadAt + Debug + Send + Sync {}
@@ -17,11 +18,49 @@ impl<T: ReadAt + Debug + Send + Sync> Bytes for T {}
 /// An opened file or object.
 pub(crate) type Object = Arc<dyn Bytes>;
 
+/// The files of a directory (sparse frame).
+#[cfg(feature = "remote")]
+pub(crate) type Folder = blosc2_object_store::RemoteFolder;
+/// A type in place of that of this build, which opens no URL.
+#[cfg(not(feature = "remote"))]
+pub(crate) type Folder = directory::Memory;
+
+/// What is at a URL.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "this build opens no URL"))]
+pub(crate) enum Opened {
+    Object(Object),
+    /// A directory (sparse frame).
+    Folder(Folder),
+}
+
 /// Whether a path is a URL. A file of such a name is `./name`.
 pub(crate) fn is_url(path: &Path) -> bool {
-    path.to_str().and_then(|text| text.split_once("://")).is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    path.to_str().and_then(|text| text.split_once(':')).is_some_and(|(scheme, rest)| {
+        // With these schemes, a URL is valid with any number of slashes.
+        let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_web || !scheme.is_empty() && is_scheme && rest.starts_with("//")
     })
+}
+
+/// Fails if the path of a new file is a URL.
+pub(crate) fn check_local(path: &Path) -> Result<()> {
+    if is_url(path) {
+        bail!(
+            "cannot create a file ({}): a URL can only be read; name a local file",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The error of a change of the file at a URL.
+pub(crate) fn unchangeable(path: &Path) -> anyhow::Error {
+    anyhow!(
+        "cannot change ({}): a file at a URL can only be read; `blosc2 copy` copies it to a local file first",
+        path.display()
+    )
 }
 
 /// The options of a URL.
@@ -37,13 +76,31 @@ pub(crate) struct UrlOptions {
 /// The URLs that contain secrets, with the paths by which the rest of the program knows them.
 static SECRETS: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
-/// Returns the path for an argument: for a URL with secrets, a path without them, which can appear in messages.
-pub(crate) fn hide(argument: OsString) -> PathBuf {
-    let path = PathBuf::from(argument);
-    let Some(url) = path.to_str().filter(|_| is_url(&path)) else { return path };
-    let shown = without_secrets(url);
+/// A path that looks like a URL, but is none.
+#[derive(Debug)]
+pub(crate) struct NoUrl;
+
+impl fmt::Display for NoUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a URL starts with a scheme such as `https://`, and the path of such a file with `./`",
+        )
+    }
+}
+
+impl std::error::Error for NoUrl {}
+
+/// Returns the path for an argument: for a URL with secrets, a path without them, which can appear in messages. Fails
+/// for other paths that contain secrets of a URL, because parts of a path appear in messages too.
+pub(crate) fn hide(path: PathBuf) -> Result<PathBuf, NoUrl> {
+    let url = path.to_string_lossy();
+    let shown = without_secrets(&url);
     if shown == url {
-        return path;
+        return Ok(path);
+    }
+    if !is_url(&path) {
+        let is_path = url.starts_with("./") || url.starts_with('/') && !url.starts_with("//");
+        return if is_path { Ok(path) } else { Err(NoUrl) };
     }
     let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
     let names = (1u64..).map(|number| match number {
@@ -52,42 +109,42 @@ pub(crate) fn hide(argument: OsString) -> PathBuf {
     });
     for name in names {
         match secrets.iter().find(|(other, _)| *other == name) {
-            Some((_, other)) if other == url => return name,
+            Some((_, other)) if *other == url => return Ok(name),
             Some(_) => {}
             None => {
-                secrets.push((name.clone(), url.to_owned()));
-                return name;
+                secrets.push((name.clone(), url.into_owned()));
+                return Ok(name);
             }
         }
     }
-    path
+    Err(NoUrl)
 }
 
 /// Replaces the URLs in the arguments of the program in a message.
-pub(crate) fn hide_arguments(message: String) -> String {
-    let arguments = std::env::args_os().filter_map(|argument| argument.into_string().ok());
-    let urls = arguments.filter_map(|argument| {
-        let start = argument.find("://")?;
-        let is_scheme = |each: char| each.is_ascii_alphanumeric();
-        let scheme = argument[..start].trim_end_matches(is_scheme).len();
-        Some(argument[scheme..].to_owned())
-    });
-    urls.fold(message, |message, url| message.replace(&url, &without_secrets(&url)))
+pub(crate) fn hide_arguments(mut message: String) -> String {
+    for argument in std::env::args_os() {
+        let argument = argument.to_string_lossy();
+        // `--option=VALUE`, `-oVALUE`.
+        let value = argument.split_once('=').map(|(_, value)| value);
+        let attached = argument.strip_prefix('-').and_then(|rest| rest.get(1..));
+        for part in [Some(&*argument), value, attached].into_iter().flatten() {
+            let shown = without_secrets(part);
+            if shown != part {
+                message = message.replace(part, &shown);
+            }
+        }
+    }
+    message
 }
 
+/// Opens the object of a URL, or the directory (sparse frame) if the URL ends with a slash.
 #[cfg(feature = "remote")]
-use blosc2_object_store::without_secrets;
+pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
+    use blosc2::ErrorKind;
+    use blosc2_format::directory::INDEX;
 
-/// Returns the scheme of a URL. This build does not need the rest.
-#[cfg(not(feature = "remote"))]
-fn without_secrets(url: &str) -> String {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    if url.contains(['?', '#', '@']) { format!("{scheme}://...") } else { url.to_owned() }
-}
+    use crate::foreign;
 
-/// Opens the object of a URL.
-#[cfg(feature = "remote")]
-pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Object> {
     let shown = path.to_str().ok_or_else(|| anyhow!("cannot open a URL that is not UTF-8"))?;
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
     let secret = secrets.iter().find(|(name, _)| name == path).map(|(_, url)| url.clone());
@@ -101,18 +158,91 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Object> {
     let options = options.collect::<Result<Vec<_>>>()?;
     let url = secret.as_deref().unwrap_or(shown);
     let (remote, key) = blosc2_object_store::Remote::from_url(url, options)?;
-    let object = remote.object(key).map_err(|error| error.at(path))?;
-    Ok(Arc::new(object))
+    let is_folder = url.split(['?', '#']).next().is_some_and(|path| path.ends_with('/'));
+    let inside = |name: &str| remote.object(format!("{key}/{name}"));
+    // Some servers answer with this status to requests for directories, and for missing files.
+    let is_refused = |error: &blosc2::Error| {
+        let source = error.get_ref().and_then(|source| source.downcast_ref::<io::Error>());
+        source.is_some_and(|source| source.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let is_missing =
+        |error: &blosc2::Error| error.kind() == ErrorKind::NotFound || is_refused(error);
+    let mut refused = None;
+    if is_folder {
+        match inside(INDEX) {
+            Ok(_) => return Ok(Opened::Folder(remote.folder(&key)?)),
+            Err(error) if is_missing(&error) => refused = Some(error).filter(is_refused),
+            Err(error) => return Err(error.at(path).into()),
+        }
+    }
+    match remote.object(&key) {
+        // A server can also send a file in response to such a URL, or a list of the files in a directory.
+        Ok(object) if !is_folder || foreign::name(&object) != Some(foreign::TEXT) => {
+            return Ok(Opened::Object(Arc::new(object)));
+        }
+        Err(error) if !is_folder || !is_missing(&error) => return Err(error.at(path).into()),
+        _ => {}
+    }
+    if let Some(error) = refused {
+        return Err(error.at(path).into());
+    }
+    let what = match inside(foreign::INDEX) {
+        Ok(_) => {
+            "this is a store in a directory, which can be read locally only; at a URL, its entries can be read by \
+             their own URLs, and stores in zip files (`.b2z`)"
+        }
+        Err(_) => {
+            "there is neither a sparse frame (`chunks.b2frame`) nor a store (`embed.b2e`) in this directory"
+        }
+    };
+    bail!("cannot open ({}): {what}", path.display())
 }
 
 /// Fails: this build has no support for URLs.
 #[cfg(not(feature = "remote"))]
-pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Object> {
+pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
     let _ = &options.storage_options;
     Err(anyhow!(
         "cannot open ({}): this build does not support URLs: build it with the feature `remote`",
         path.display()
     ))
+}
+
+/// The files of a directory, for a check.
+#[derive(Debug)]
+pub(crate) struct Listed<'a> {
+    folder: &'a Folder,
+    names: Vec<String>,
+}
+
+impl<'a> Listed<'a> {
+    /// Lists the files. Most HTTP servers cannot list them: then the check is limited to the files of the index.
+    pub(crate) fn new(folder: &'a Folder, path: &Path) -> Self {
+        let names = directory::Folder::names(folder).unwrap_or_else(|error| {
+            crate::complain(&format!(
+                "warning ({}): the server does not list the files, so that unused files are not found: {error}",
+                path.display()
+            ));
+            Vec::new()
+        });
+        Self { folder, names }
+    }
+}
+
+impl directory::Folder for Listed<'_> {
+    type File = <Folder as directory::Folder>::File;
+
+    fn open(&self, name: &str) -> io::Result<Self::File> {
+        self.folder.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.names.clone())
+    }
+
+    fn version(&self, name: &str) -> io::Result<Option<String>> {
+        self.folder.version(name)
+    }
 }
 
 /// Reads an object from its beginning to its end, in large parts.

@@ -3,19 +3,20 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use blosc2::repair::{Repaired, repair, repair_to};
 use serde_json::{Value, json};
 
 use crate::output::folder_of;
-use crate::{UsageError, foreign, interrupt, json, printable, stdin};
+use crate::{UsageError, foreign, interrupt, json, printable, remote, stdin};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A valid frame is not changed. An interrupted change is rolled back, or completed if \
     only its last step is missing. If the frame is damaged, a new frame with all \
-    intact chunks replaces FILE, and the damaged file is renamed to FILE.damaged.\n\nExamples:\n  blosc2 repair a.b2nd\n  blosc2 repair a.b2nd --output repaired.b2nd"
+    intact chunks replaces FILE, and the damaged file is renamed to FILE.damaged. If FILE is a URL, --output is \
+    required.\n\nExamples:\n  blosc2 repair a.b2nd\n  blosc2 repair a.b2nd --output repaired.b2nd"
 )]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.
@@ -23,6 +24,8 @@ pub(crate) struct Args {
     /// Do not change FILE; write the repaired frame to this new file or directory.
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    url: remote::UrlOptions,
     /// Print one JSON object instead of a line.
     #[arg(long)]
     json: bool,
@@ -36,16 +39,34 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let message = "--output names a file or directory, not stdout".to_owned();
         return Err(UsageError(message).into());
     }
+    args.output.as_deref().map_or(Ok(()), remote::check_local)?;
+    // Repairing reads all of it.
+    let file = match remote::is_url(&args.file) {
+        true if args.output.is_none() => {
+            bail!(
+                "{}; --output names a new file for the repaired frame",
+                remote::unchangeable(&args.file)
+            )
+        }
+        true => match remote::open(&args.file, &args.url)? {
+            remote::Opened::Object(object) => &stdin::copy_of(&args.file, &object)?,
+            remote::Opened::Folder(_) => bail!(
+                "cannot repair ({}): a directory at a URL is not repaired; copy its files to a local directory first",
+                args.file.display()
+            ),
+        },
+        false => &args.file,
+    };
     interrupt::register(folder_of(args.output.as_ref().unwrap_or(&args.file)));
     let repaired = match &args.output {
         None => {
             // An archive or a text may contain a frame, but is not one.
-            foreign::check_repairable(&args.file)?;
-            repair(&args.file)
+            foreign::check_repairable(file)?;
+            repair(file)
         }
-        Some(output) => repair_to(&args.file, output),
+        Some(output) => repair_to(file, output),
     };
-    let repaired = repaired.map_err(|error| foreign::unrepaired(&args.file, &error))?;
+    let repaired = repaired.map_err(|error| foreign::unrepaired(file, &error))?;
     let path = args.file.display().to_string();
     match args.json {
         true => writeln!(io::stdout(), "{}", json::pretty(&to_json(&path, &repaired))?)?,

@@ -22,9 +22,17 @@ pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
 /// Opens a file of any kind.
 pub(crate) fn open(source: Source<'_>) -> Result<File<'static>> {
     let limits = source.limits.limits();
-    let file = match source.path.is_dir() {
-        true => source.kind().map_err(Into::into).and_then(|_| File::open(source.path, &limits)),
-        false => source.bytes().map_err(Into::into).and_then(|it| File::from_reader(it, &limits)),
+    let file = match (source.remote_folder(), source.path.is_dir()) {
+        (Some(folder), _) => {
+            let kind = source.kind().map_err(Into::into);
+            kind.and_then(|_| File::from_folder(folder.clone(), &limits))
+        }
+        (None, true) => {
+            source.kind().map_err(Into::into).and_then(|_| File::open(source.path, &limits))
+        }
+        (None, false) => {
+            source.bytes().map_err(Into::into).and_then(|it| File::from_reader(it, &limits))
+        }
     };
     file.map_err(|error| match (error, source.kind()) {
         (blosc2_format::Error::Io(error), _) => source.unopened(&error),

@@ -531,7 +531,7 @@ fn wrong_usage_is_status_2() {
         (&["copy", "a.b2nd", "o", "--chunks", "1x2"], "numbers separated by commas"),
         (&["copy", "a.b2nd"], "<OUT>"),
         (&["cat", "a.b2nd", "--engine", "python"], "c, rust"),
-        (&["check"], "<FILES>"),
+        (&["check"], "<FILE>"),
         (&["check", "a.b2nd", "--svg", ""], "--svg"),
         (&["check", "a.b2nd", "--svg", "a.b2nd"], "--svg would overwrite a.b2nd"),
         (&["info"], "<FILE>"),

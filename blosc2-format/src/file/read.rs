@@ -7,6 +7,7 @@ use std::path::Path;
 use super::sources::{self, Info, Source};
 use super::{Kind, recognise, recognise_path};
 use crate::b2nd::{self, Geometry, Meta};
+use crate::directory::{Disk, Folder};
 use crate::{Error, Limit, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
@@ -48,9 +49,32 @@ impl File<'static> {
             return Self::from_reader(std::fs::File::open(path)?, limits);
         }
         match recognise_path(path)? {
-            Some(_) => Self::new(sources::directory(path, limits)?, limits),
+            Some(_) => Self::from_folder(Disk(path.to_owned()), limits),
             None => Err(no_format()),
         }
+    }
+
+    /// Opens the directory (sparse frame) with the files of `folder`, such as objects in an object store.
+    ///
+    /// ```
+    /// use blosc2_format::chunk::Params;
+    /// use blosc2_format::directory::{Memory, Writer};
+    /// use blosc2_format::file::{File, Kind};
+    /// use blosc2_format::Limits;
+    ///
+    /// let files = Writer::new(Memory::default(), Params::default(), &[])?.finish()?;
+    /// let file = File::from_folder(files, &Limits::default())?;
+    /// assert_eq!(file.info().kind, Kind::Directory);
+    /// # Ok::<(), blosc2_format::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open`](File::open).
+    pub fn from_folder<F>(folder: F, limits: &Limits) -> Result<Self, Error>
+    where
+        F: Folder<File: Send> + 'static,
+    {
+        Self::new(sources::directory(folder, limits)?, limits)
     }
 }
 

@@ -1,10 +1,8 @@
 //! The interface of the formats to the reader of files, and the metadata of each format.
 
-use std::path::Path;
-
 use super::Kind;
 use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS};
-use crate::directory::Disk;
+use crate::directory::Folder;
 use crate::frame::Metalayer;
 use crate::packed::{Ancillary, Packed};
 use crate::{Error, FormatError, Limit, Limits, ReadAt, early, frame};
@@ -149,8 +147,10 @@ pub(super) fn frame<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Ope
     opened(Kind::Frame, frame::Frame::open(source, limits)?)
 }
 
-pub(super) fn directory(path: &Path, limits: &Limits) -> Opened<'static> {
-    let folder = Disk(path.to_owned());
+pub(super) fn directory<F>(folder: F, limits: &Limits) -> Opened<'static>
+where
+    F: Folder<File: Send> + 'static,
+{
     opened(Kind::Directory, frame::Frame::open_directory(folder, limits)?)
 }
 

@@ -1,41 +1,16 @@
-//! The command on URLs: files and stores of Python on nginx.
-
-#[path = "../../blosc2-object-store/tests/all/servers.rs"]
-#[allow(dead_code, reason = "not all of it is needed here")]
-mod servers;
+//! Files and stores of Python on nginx, Python's `http.server` and an S3 server.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-use servers::{Nginx, S3, run_python};
+use blosc2::storage::FolderMut;
 
-fn blosc2(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_blosc2")).args(args).output().unwrap()
-}
-
-/// The output of a command that succeeds.
-fn bytes(args: &[&str]) -> Vec<u8> {
-    let output = blosc2(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {errors}");
-    output.stdout
-}
-
-fn text(args: &[&str]) -> String {
-    String::from_utf8(bytes(args)).unwrap()
-}
+use crate::commands;
+use crate::common::{blosc2, bytes, error, text};
+use crate::servers::{self, Nginx, PlainServer, S3, run_python};
 
 /// Bytes as Python's `hex` prints them.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The error of a command that fails.
-fn error(args: &[&str], status: i32) -> String {
-    let output = blosc2(args);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
-    errors
 }
 
 /// Writes an array and a store with Python, and returns the bytes that Python reads from slices of them.
@@ -119,8 +94,23 @@ fn options_of_urls_are_used() {
     let url = format!("s3://{}/x/a.b2nd", servers::BUCKET);
     let options = s3.options().map(|(key, value)| format!("{key}={value}"));
     let mut args = vec!["cat", &url, "--slice", "10:13", "--text"];
-    args.extend(options.iter().flat_map(|option| ["--storage-option", option]));
+    let options: Vec<&str> =
+        options.iter().flat_map(|option| ["--storage-option", option]).collect();
+    args.extend(&options);
     assert_eq!(text(&args).trim(), "[10 11 12]");
+
+    // A directory, with a file that its index does not name.
+    let mut folder = s3.remote().folder("x/d.b2nd").unwrap();
+    let builder = blosc2::NDArray::builder().folder(folder.clone());
+    builder.arange(0i32, 1000, 1).unwrap();
+    folder.put("00000007.chunk", b"unused", false).unwrap();
+    let url = format!("s3://{}/x/d.b2nd/", servers::BUCKET);
+    let args = [&["cat", &url, "--slice", "10:13", "--text"], &options[..]].concat();
+    assert_eq!(text(&args).trim(), "[10 11 12]");
+    let output = blosc2(&[&["check", &url], &options[..]].concat());
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{found}");
+    assert!(found.contains("00000007.chunk: warning [directory.unused]"), "{found}");
 }
 
 #[test]
@@ -142,4 +132,28 @@ fn errors_name_the_url() {
     error(&["info", &url, "--storage-option", "timeout"], 2);
     let found = error(&["meta", &url, "set", "name", "1"], 1);
     assert!(found.contains("can only be read"), "{found}");
+}
+
+/// The table of the README, and directories of Python.
+#[test]
+fn servers_without_ranges_or_lists_are_read() {
+    let (plain, nginx) = (PlainServer::start(), Nginx::start());
+    for (files, url) in [
+        (plain.files(), &(|name: &str| plain.url(name)) as &dyn Fn(&str) -> String),
+        (&nginx.files(), &|name| nginx.url(name)),
+    ] {
+        commands::write(files);
+        commands::run_table(files, url);
+        let program = "
+import sys
+import blosc2
+import numpy as np
+items = np.arange(60_000, dtype='i4').reshape(200, 300)
+blosc2.asarray(items, urlpath=f'{sys.argv[1]}/python.b2nd', mode='w', contiguous=False, chunks=(50, 100))
+print(items[100, 5:9].tobytes().hex())
+";
+        let expected = run_python(program, &[files.to_str().unwrap()]);
+        let args = ["cat", &url("python.b2nd/"), "--slice", "100,5:9"];
+        assert_eq!(hex(&bytes(&args)), expected.trim());
+    }
 }
