@@ -220,7 +220,14 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     if kind == Some(Kind::Frame) && report.is_good() {
         match source.open() {
             Ok(schunk) if EmbedStore::is_in(&schunk) => {
-                return Ok(store_check::check_embedded(schunk, report, size, options).into());
+                return Ok(store_check::check_embedded(
+                    schunk,
+                    report,
+                    size,
+                    options,
+                    source.limits,
+                )
+                .into());
             }
             // Other frames are arrays and super-chunks.
             Ok(_) => {}

@@ -195,7 +195,7 @@ impl<'a> Source<'a> {
         let Some(key) = self.key else {
             return match self.is_store()? {
                 true => self.tree()?.into_object().map_err(|error| self.no_store(error)),
-                false => Ok(self.limits.apply_to_object(Object::from_schunk(self.open()?)?)),
+                false => Ok(Object::from_schunk(self.open()?)?),
             };
         };
         if !self.is_store()? {
@@ -250,11 +250,13 @@ impl<'a> Source<'a> {
 
     /// Opens it as a `TreeStore` or `DictStore`.
     pub(crate) fn tree(&self) -> Result<TreeStore> {
+        let (limits, max_read) = (self.limits.limits(), self.limits.max_read());
         let opened = match self.remote_object() {
-            Some(object) => TreeStore::open_source(Arc::clone(object)),
-            None => TreeStore::open(self.path),
+            Some(object) => {
+                TreeStore::open_source_with_limits(Arc::clone(object), limits, max_read)
+            }
+            None => TreeStore::open_with_limits(self.path, limits, max_read),
         };
-        let opened = opened.map(|store| self.limits.apply_to(store));
         opened.map_err(|error| self.no_store(error))
     }
 
@@ -315,8 +317,7 @@ impl<'a> Source<'a> {
                 let content = Content::open(file)?;
                 match content {
                     Content::SChunk(schunk) if EmbedStore::is_in(&schunk) => {
-                        let store = EmbedStore::from_schunk(schunk)?;
-                        return Ok(self.limits.apply_to_embedded(store));
+                        return Ok(EmbedStore::from_schunk(schunk)?);
                     }
                     Content::SChunk(_) | Content::Tensor(_) => "a super-chunk".to_owned(),
                     Content::Array(_) => "an array".to_owned(),

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use blosc2::{Advice, Limits, OpenOptions};
 use blosc2_format::Limit;
-use blosc2_store::{EmbedStore, Object, TreeStore};
 
 use crate::stdin;
 
@@ -41,25 +40,8 @@ impl LimitOptions {
         }
     }
 
-    /// Applies the limits to the entries of a store.
-    pub(crate) fn apply_to(self, store: TreeStore) -> TreeStore {
-        store.with_limits(self.limits(), self.max_read())
-    }
-
-    /// Applies the limits to the entries of an embedded store.
-    pub(crate) fn apply_to_embedded(self, store: EmbedStore) -> EmbedStore {
-        store.with_limits(self.limits(), self.max_read())
-    }
-
-    /// Applies the limits to the entries of an object in a frame, if it is a store.
-    pub(crate) fn apply_to_object(self, object: Object) -> Object {
-        match object {
-            Object::EmbedStore(store) => Object::EmbedStore(self.apply_to_embedded(store)),
-            object => object,
-        }
-    }
-
-    fn max_read(self) -> Option<u64> {
+    /// The memory limit of one read; `None` is the default.
+    pub(crate) fn max_read(self) -> Option<u64> {
         self.max_memory.map(|Bytes(max)| max)
     }
 

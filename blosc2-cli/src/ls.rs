@@ -5,14 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use blosc2::storage::ReadOnly;
-use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk, Value as Pythons};
-use blosc2_store::{EmbedStore, Members, Object, TreeStore};
+use blosc2::{ErrorKind, NDArray, SChunk, Value as Pythons};
+use blosc2_store::{EmbedStore, Object, TreeStore};
 use serde_json::{Map, Value, json};
 
 use crate::file::{Node, Source};
 use crate::table::{self, Align};
-use crate::{complain, foreign, json, limits, printable};
+use crate::{complain, json, limits, printable};
 
 /// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
@@ -165,20 +164,13 @@ fn of_tree(store: &TreeStore, group: &str, long: bool) -> Vec<Entry> {
         })
         .collect();
     let keys = store.keys().filter(|key| key.starts_with(&above));
-    let mut budget = Budget::of(long.then(|| index(store)).flatten().as_ref());
+    let mut budget = Budget::of(long.then(|| store.embedded_store()));
     entries.extend(keys.map(|key| {
         let facts = long.then(|| budget.facts(key, || store.get(key)));
         Entry { name: key.to_owned(), facts }
     }));
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries
-}
-
-/// The embedded store of a tree store; `None` if it does not open.
-fn index(store: &TreeStore) -> Option<EmbedStore> {
-    let members = Members::open(store.path()?).ok()?;
-    let source = members.get(foreign::INDEX)?.open().ok()?;
-    EmbedStore::from_schunk(OpenOptions::new().open_storage(ReadOnly::new(source)).ok()?).ok()
 }
 
 /// The bytes of embedded frames that are still read: a few bytes can contain very many of them.

@@ -16,7 +16,7 @@ use indicatif::ProgressBar;
 
 use crate::file::Source;
 use crate::foreign::INDEX;
-use crate::limits;
+use crate::limits::{self, LimitOptions};
 use crate::progress::{self, Watched};
 
 /// The section of `FORMATS.md` that describes the rules.
@@ -37,8 +37,8 @@ static STRANGER: Rule = Rule::new("store.stranger", Severity::Note, "file", SECT
 
 /// Extensions of files that have to be frames.
 const FRAMES: [&str; 5] = ["b2nd", "b2f", "b2b", "b2e", "b2frame"];
-/// Levels of embedded stores: the frames in an embedded store can be embedded stores themselves.
-const MAX_DEPTH: usize = 2;
+/// Levels of embedded stores: the frames in an embedded store can be embedded stores themselves. The stack limits them.
+const MAX_DEPTH: usize = 32;
 
 /// The form of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,14 +113,14 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     let members = match Members::open(source.path) {
         Ok(members) => members,
         Err(error) if error.kind() == ErrorKind::InvalidData => {
-            let mut walk = Walk::new(options, 0);
+            let mut walk = Walk::new(options, source.limits, 0);
             walk.found(None, &ZIP, "a readable zip file", error);
             return Ok(walk.finish(form));
         }
         Err(error) => return Err(error.into()),
     };
     let opened = members.iter().filter_map(|member| member.open().ok()?.size().ok());
-    let mut walk = Walk::new(options, opened.fold(0, u64::saturating_add));
+    let mut walk = Walk::new(options, source.limits, opened.fold(0, u64::saturating_add));
     walk.is_verified = !is_folder && options.content;
     if members.get(INDEX).is_none() {
         walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
@@ -140,8 +140,9 @@ pub(crate) fn check_embedded(
     report: Report,
     size: u64,
     options: &Options,
+    limits: LimitOptions,
 ) -> Checked {
-    let mut walk = Walk::new(options, size);
+    let mut walk = Walk::new(options, limits, size);
     walk.report = report;
     match EmbedStore::from_schunk(schunk) {
         Ok(store) => walk.embedded("", &store, 0),
@@ -173,6 +174,8 @@ fn finding(rule: &'static Rule, expected: impl ToString, found: impl ToString) -
 
 struct Walk<'a> {
     options: &'a Options,
+    /// The limits for opening frames.
+    limits: LimitOptions,
     bar: ProgressBar,
     report: Report,
     /// The members, by their paths.
@@ -188,9 +191,10 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Starts the check of `size` bytes.
-    fn new(options: &'a Options, size: u64) -> Self {
+    fn new(options: &'a Options, limits: LimitOptions, size: u64) -> Self {
         Self {
             options,
+            limits,
             bar: progress::bar(size),
             report: Report::new(),
             members: BTreeMap::new(),
@@ -357,7 +361,7 @@ impl<'a> Walk<'a> {
         let is_good = report.is_good();
         self.add(name, kind, report);
         if is_good && kind == Some(Kind::Frame) {
-            let options = OpenOptions::new().limits(self.options.limits);
+            let options = self.limits.apply(OpenOptions::new());
             self.content(name, options.open_storage(ReadOnly::new(source)), depth);
         }
     }

@@ -504,6 +504,12 @@ impl<F: FolderMut> Writer<F> {
         self.builder.outline.set_checksums(Some(Vec::new()))
     }
 
+    /// Sets the maximum number of chunks; see
+    /// [`frame::Writer::set_max_chunks`](crate::frame::Writer::set_max_chunks).
+    pub fn set_max_chunks(&mut self, max: u64) {
+        self.builder.outline.set_max_chunks(max);
+    }
+
     /// Compresses `data` and appends it as a chunk.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Dtype;
+
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
@@ -51,7 +53,8 @@ pub struct Limits {
     /// writers can exceed the limits. Reading it fails with an [`Error::Limit`](crate::Error::Limit)
     /// that names this field. To read it, set a higher value, which replaces both limits.
     pub metadata: Option<u64>,
-    /// The maximum number of bytes that one check decodes in total. Default: 16 TiB.
+    /// The maximum number of bytes that one check decodes in total. Default: 16 TiB. Chunks that are
+    /// not compressed, such as chunks of one repeated value, do not count.
     pub total_bytes: u64,
     /// The maximum number of items of an array. Default: 2^63 - 1, the limit of the C library.
     pub items: u64,
@@ -72,7 +75,8 @@ pub struct Limits {
     /// [`Error::Format`](crate::Error::Format). If a legacy frame has more metalayers, a reader
     /// fails with [`Error::Limit`](crate::Error::Limit).
     pub metalayers: usize,
-    /// The maximum nesting depth of brackets in the dtype of an array. Default: 64. A check reports
+    /// The maximum nesting depth of brackets in the dtype of an array. Default: 98, the depth of a
+    /// dtype with the [maximum nesting](crate::dtype::MAX_NESTING). A check reports
     /// a dtype with more levels as unknown (rule `b2nd.dtype_unknown`). Opening a file with such a
     /// dtype does not fail.
     pub nesting: usize,
@@ -88,7 +92,7 @@ impl Default for Limits {
             dimensions: MAX_NDIM,
             chunks: 1 << 24,
             metalayers: 8192,
-            nesting: 64,
+            nesting: Dtype::MAX_BRACKETS,
         }
     }
 }

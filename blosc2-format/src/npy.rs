@@ -108,7 +108,8 @@ impl Header {
     /// # Errors
     /// - [`Error::Argument`]: the dtype is a sub-array;
     /// - [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see
-    ///   [`Dtype::to_descr`].
+    ///   [`Dtype::to_descr`]; or the header would have more than 1 MiB, so that
+    ///   [`read`](Self::read) would fail.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         if self.dtype.subarray().is_some() {
             return Err(Error::Argument(format!(
@@ -135,12 +136,16 @@ impl Header {
         let start = if version == 1 { 10 } else { 12 };
         // NumPy also extends a header whose length already is a multiple of the alignment.
         let len = (start + body.len() + 2).next_multiple_of(ALIGNMENT) - start;
-        let too_long = |_| Error::Unsupported(format!("an npy header of {len} bytes"));
+        let too_long = || Error::Unsupported(format!("an npy header of {len} bytes"));
+        // Readers refuse it.
+        if len > MAX_TEXT_LEN {
+            return Err(too_long());
+        }
         let mut bytes = MAGIC.to_vec();
         bytes.extend([version, 0]);
         match version {
-            1 => bytes.extend(u16::try_from(len).map_err(too_long)?.to_le_bytes()),
-            _ => bytes.extend(u32::try_from(len).map_err(too_long)?.to_le_bytes()),
+            1 => bytes.extend(u16::try_from(len).map_err(|_| too_long())?.to_le_bytes()),
+            _ => bytes.extend(u32::try_from(len).map_err(|_| too_long())?.to_le_bytes()),
         }
         bytes.extend(body);
         bytes.resize(start + len - 1, b' ');
@@ -196,5 +201,25 @@ mod tests {
             assert_eq!((bytes[6], bytes.len() % ALIGNMENT), (version, 0));
             assert_eq!(Header::read(&mut bytes.as_slice()).unwrap(), header);
         }
+    }
+
+    /// Readers refuse longer headers.
+    #[test]
+    fn long_headers_are_read_or_not_written() {
+        let header = |name: usize| {
+            let dtype = Dtype::parse(&format!("[('{}', '<i4')]", "x".repeat(name))).unwrap();
+            Header { dtype, shape: vec![3, 4], fortran_order: false }
+        };
+        for name in [70_000, MAX_TEXT_LEN - 200, MAX_TEXT_LEN - 100, MAX_TEXT_LEN - 20] {
+            let header = header(name);
+            match header.to_bytes() {
+                Ok(bytes) => assert_eq!(Header::read(&mut bytes.as_slice()).unwrap(), header),
+                Err(error) => {
+                    assert!(name > MAX_TEXT_LEN - 200, "{name}");
+                    assert!(matches!(error, Error::Unsupported(_)), "{error}");
+                }
+            }
+        }
+        assert!(header(MAX_TEXT_LEN - 20).to_bytes().is_err());
     }
 }

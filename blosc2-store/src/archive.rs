@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blosc2::storage::{ReadAt, replace_file};
-use blosc2::{Error, ErrorKind, Result};
+use blosc2::{Error, ErrorKind, OpenOptions, Result};
 use tempfile::TempPath;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -150,8 +150,9 @@ impl Archive {
         Ok(duplicates)
     }
 
-    /// Writes all members, without the search indexes of arrays, to files in a directory.
-    pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
+    /// Writes all members, without the search indexes of arrays, to files in a directory. Arrays are opened with these
+    /// options.
+    pub(crate) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
         let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
         // Overlapping members could unpack to any number of bytes.
         let mut left = self.source.size().map_err(failed)?;
@@ -175,11 +176,11 @@ impl Archive {
             let member = self.member(name)?;
             let shared = || invalid("its members overlap".to_owned());
             left = left.checked_sub(member.len).ok_or_else(shared)?;
-            let mut options = File::options();
+            let mut creation = File::options();
             let mut target =
-                options.read(true).write(true).create_new(true).open(&path).map_err(io)?;
+                creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
             io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
-            search_indexes::remove(name, &target).map_err(|error| error.at(&path))?;
+            search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
         }
         Ok(())
     }
@@ -249,12 +250,13 @@ fn of_zip(error: zip::result::ZipError) -> Error {
 /// search indexes of arrays are not packed.
 ///
 /// The zip file appears when it is complete and on disk. With `replaced`, it replaces a file with these permissions,
-/// after `check`.
+/// after `check`. Arrays are opened with `options`.
 pub(crate) fn pack(
     folder: &Folder,
     work: &Work,
     path: &Path,
     replaced: Option<Permissions>,
+    options: &OpenOptions,
     check: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let io = |error| Error::of_io(PACK, error).at(path);
@@ -268,17 +270,19 @@ pub(crate) fn pack(
             members.push((file.len, name, file));
         }
     }
+    check_names(members.iter().map(|(_, name, _)| name.as_str()))
+        .map_err(|detail| Error::new(ErrorKind::TooLarge, PACK, detail).at(folder.path()))?;
     members.sort_by_key(|(len, name, _)| (name == key::INDEX, u64::MAX - len));
     let new = work.path().join("new.b2z");
     // What a failed attempt has left.
     let _ = fs::remove_file(&new);
-    let mut options = File::options();
-    options.write(true).create_new(true);
+    let mut creation = File::options();
+    creation.write(true).create_new(true);
     #[cfg(unix)]
     if replaced.is_some() {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut creation, 0o600);
     }
-    let mut file = options.open(&new).map_err(io)?;
+    let mut file = creation.open(&new).map_err(io)?;
     let new = TempPath::try_from_path(new).map_err(io)?;
     if let Some(permissions) = replaced.clone() {
         file.set_permissions(permissions).map_err(io)?;
@@ -287,15 +291,15 @@ pub(crate) fn pack(
     let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
     for (mut len, name, member) in members {
         let mut source = folder.file(&member.name, Access::Read).map_err(io)?;
-        let copy = search_indexes::copy_without(&name, &source, work.path());
+        let copy = search_indexes::copy_without(&name, &source, work.path(), options);
         if let Some(copy) = copy.map_err(|error| error.at(folder.path().join(&member.name)))? {
             len = copy.metadata().map_err(io)?.len();
             source = copy;
         }
-        let options = SimpleFileOptions::default()
+        let form = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(len >= u32::MAX.into());
-        zip.start_file(name, options).map_err(|error| io(error.into()))?;
+        zip.start_file(name, form).map_err(|error| io(error.into()))?;
         let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
         if fault.borrow().is_err() {
             break;
@@ -319,6 +323,18 @@ pub(crate) fn pack(
         Some(_) => replace_file(&new, path).map_err(io)?,
     }
     sync_folder(folder_of(path)).map_err(io)
+}
+
+/// Checks that the list of these members can be read. The error describes the fault.
+fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    // An entry has the length and the position of a large member in up to 28 more bytes.
+    let len = names.map(|name| ENTRY.len + 28 + name.len() as u64).sum::<u64>();
+    match len <= MOST {
+        true => Ok(()),
+        false => Err(format!(
+            "the list of its members would have {len} bytes in the zip file, expected at most {MOST}"
+        )),
+    }
 }
 
 /// A writer for the zip library, whose own writer panics in debug builds and prints a message if a write fails. After
@@ -518,5 +534,20 @@ impl Seek for Reader {
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a position before the start");
         self.position = position.ok_or_else(outside)?;
         Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_readers_refuse_are_not_written() {
+        let name = "x".repeat(4000);
+        let names = |count| std::iter::repeat_n(name.as_str(), count);
+        let entry = ENTRY.len + 28 + 4000;
+        let most = (MOST / entry) as usize;
+        check_names(names(most)).unwrap();
+        check_names(names(most + 1)).unwrap_err();
     }
 }

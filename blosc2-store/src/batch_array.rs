@@ -13,6 +13,9 @@ use serde::Serialize;
 
 #[cfg(feature = "arrow")]
 use crate::arrow::{ipc, values};
+#[cfg(feature = "arrow")]
+use crate::limits::max_read_of;
+use crate::limits::{check_readable, memory_of};
 use crate::tag::{ARROW, check_new, error, free_chunksize, tag, what};
 
 const NAME: &str = "batcharray";
@@ -30,12 +33,6 @@ const WRITE: &str = "write to a batch array";
 /// hold any number of bytes.
 const MAX_COUNTED: u64 = 256 << 20;
 const MAX_COUNTED_RATIO: u64 = 256;
-/// Maximum bytes of memory of values that are decoded from a block with Arrow arrays, in total and for each byte of the
-/// block: a few bytes can represent any number of nulls, or be repeated.
-#[cfg(feature = "arrow")]
-const MAX_VALUES: u64 = 1 << 30;
-#[cfg(feature = "arrow")]
-const MAX_VALUES_RATIO: u64 = 256;
 /// Bytes that represent the work for a batch, besides its own. Less than what the ratio allows for the smallest batch.
 const BATCH_COST: u64 = 8 << 10;
 
@@ -618,6 +615,7 @@ impl<'a> Batches<'a> {
             true => self.schunk.append_blocks(&blocks)?,
             false => self.schunk.insert_blocks(index, &blocks)?,
         };
+        self.check_readable(index, items, &blocks)?;
         self.lengths.insert(index, items.len() as u64);
         Ok(())
     }
@@ -627,6 +625,7 @@ impl<'a> Batches<'a> {
         let blocks = self.blocks(items)?;
         let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
         self.schunk.update_blocks(index, &blocks)?;
+        self.check_readable(index, items, &blocks)?;
         self.lengths[index] = items.len() as u64;
         Ok(())
     }
@@ -660,6 +659,26 @@ impl<'a> Batches<'a> {
             true => Ok(()),
             false => Err(no_batch(self.schunk, WRITE, index)),
         }
+    }
+
+    /// The bytes of the blocks of a batch.
+    pub(crate) fn nbytes(&self, index: usize) -> Result<u64> {
+        Ok(self.schunk.chunk_info(index)?.nbytes as u64)
+    }
+
+    /// Checks that readers can read the batch `index` of these items, which has been stored.
+    fn check_readable(&self, index: usize, items: Items<'_>, blocks: &[&[u8]]) -> Result<()> {
+        let nbytes = blocks.iter().map(|block| block.len() as u64).sum();
+        let memory = match items {
+            // Each block is a list.
+            Items::Values(items) => memory_of(nbytes, || {
+                blocks.len() as u64 + items.iter().map(Value::count).sum::<u64>()
+            }),
+            #[cfg(feature = "arrow")]
+            Items::Arrow(_) => nbytes,
+        };
+        let stored = self.schunk.chunk_info(index)?.cbytes as u64;
+        check_readable(self.schunk, WRITE, memory, stored)
     }
 
     /// Serializes the blocks of a batch. The first batch determines the items per block and the Arrow schema.
@@ -715,8 +734,12 @@ fn blocks(
             let array = arrow_items(schunk, field.as_ref(), items)?;
             let column = field.get_or_insert_with(|| ipc::column(array.data_type()));
             let average = array.get_buffer_memory_size() / array.len();
-            let per_block =
-                per_block.map_or_else(|| guess(level, array.len(), |_| Ok(average.max(1))), Ok)?;
+            let guessed = || match array.get_buffer_memory_size() {
+                // Nulls take no bytes.
+                0 => Ok(array.len().min(ipc::MAX_EMPTY) as u64),
+                _ => guess(level, array.len(), |_| Ok(average.max(1))),
+            };
+            let per_block = per_block.map_or_else(guessed, Ok)?;
             let step = usize::try_from(per_block).unwrap_or(usize::MAX);
             let blocks = (0..array.len()).step_by(step).map(|start| {
                 let len = step.min(array.len() - start);
@@ -935,7 +958,8 @@ fn arrow_values(
     block: usize,
     bytes: Vec<u8>,
 ) -> Result<Vec<Value>> {
-    let mut left = (bytes.len() as u64).saturating_mul(MAX_VALUES_RATIO).max(MAX_VALUES);
+    // A few bytes can represent any number of nulls, or be repeated.
+    let mut left = max_read_of(schunk, bytes.len() as u64);
     let items = ipc::block_array(bytes, field).and_then(|array| {
         let column = ipc::column(array.data_type());
         values::values_of(field.unwrap_or(&column), &array, &mut left)

@@ -5,11 +5,12 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable::Leaves;
 use crate::key;
+use crate::limits::{check_readable, options_of};
 use crate::tag::{error, shortened};
 
 /// The metalayers that mark an embedded store: its own, and those of the stores that contain one.
@@ -59,8 +60,6 @@ pub struct EmbedStore {
     entries: Vec<(String, Entry)>,
     /// The index of each key in `entries`.
     places: HashMap<String, usize>,
-    /// The options for opening entries.
-    pub(crate) options: OpenOptions,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -121,8 +120,7 @@ impl EmbedStore {
     }
 
     fn empty(schunk: SChunk) -> Result<Self> {
-        let (entries, places, options) = (Vec::new(), HashMap::new(), OpenOptions::new());
-        let mut store = Self { schunk, entries, places, options };
+        let mut store = Self { schunk, entries: Vec::new(), places: HashMap::new() };
         store.change(|_, _| Ok(()))?;
         Ok(store)
     }
@@ -135,7 +133,8 @@ impl EmbedStore {
         Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
-    /// Opens the store in a super-chunk.
+    /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](OpenOptions::limits) and
+    /// [`max_read`](OpenOptions::max_read) of the super-chunk.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: the metalayer of an embedded store is missing, or its map of entries is invalid.
@@ -146,18 +145,7 @@ impl EmbedStore {
         }
         let entries = read_map(&schunk, OPEN)?;
         let places = places(&entries);
-        Ok(Self { schunk, entries, places, options: OpenOptions::new() })
-    }
-
-    /// Sets the limits for opening and reading entries; see [`OpenOptions::limits`] and [`OpenOptions::max_read`].
-    /// With `None`, `max_read` has its default.
-    pub fn with_limits(mut self, limits: Limits, max_read: Option<u64>) -> Self {
-        let options = OpenOptions::new().limits(limits);
-        self.options = match max_read {
-            None => options,
-            Some(max) => options.max_read(max),
-        };
-        self
+        Ok(Self { schunk, entries, places })
     }
 
     /// Returns whether the metalayers of a super-chunk identify it as an embedded store.
@@ -221,7 +209,7 @@ impl EmbedStore {
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
                 let bytes = self.schunk.items::<u8>(*offset..*offset + *length)?;
-                self.options.clone().write(true).from_cframe(bytes)
+                options_of(&self.schunk).write(true).from_cframe(bytes)
             }
             Some(Entry::Reference(reference)) => {
                 let carrier = Carrier::of_reference(reference.clone());
@@ -266,6 +254,8 @@ impl EmbedStore {
             let mut writer = schunk.writer(CHUNKSIZE)?;
             writer.write_all(&frame)?;
             writer.finish()?;
+            // The bytes of an entry stay in the file, also when it is removed.
+            check_readable(schunk, CHANGE, length, schunk.cbytes())?;
             entries.retain(|(each, _)| each != key);
             entries.push((key.to_owned(), Entry::Frame { offset, length }));
             Ok(())

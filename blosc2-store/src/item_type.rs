@@ -302,10 +302,8 @@ impl ItemType {
                     if this.get(&name).is_some() {
                         return Err(format!("two options with the name {}", what(&name.into())));
                     }
-                    if this.options.len() == MAX_OPTIONS {
-                        return Err(format!("a type with more than {MAX_OPTIONS} options"));
-                    }
                     this.options.push((name, value));
+                    check_count(this.options.len())?;
                     continue;
                 }
             };
@@ -366,6 +364,7 @@ impl ItemType {
         if let Some((name, _)) = self.options.iter().find(|(name, _)| !known(name)) {
             return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
         }
+        check_count(self.options.len())?;
         ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
         ["min_length", "max_length"].iter().try_for_each(|name| self.length(name).map(drop))?;
         for name in ["batch_rows", "items_per_block"] {
@@ -503,6 +502,14 @@ impl ItemType {
             return Err(format!("{} of length {len}, expected {min} to {max}", what(value)));
         }
         Ok(())
+    }
+}
+
+/// Checks the number of options of a type. The error describes the fault.
+fn check_count(options: usize) -> Result<(), String> {
+    match options <= MAX_OPTIONS {
+        true => Ok(()),
+        false => Err(format!("a type with more than {MAX_OPTIONS} options")),
     }
 }
 
@@ -729,5 +736,17 @@ mod tests {
         ] {
             assert!(item.check().is_err(), "{item:?}");
         }
+    }
+
+    #[test]
+    fn types_that_readers_refuse_are_not_written() {
+        let with = |options: usize| {
+            let item = ItemType::from(ItemKind::Other("new".to_owned()));
+            (0..options).fold(item, |item, number| item.with(&format!("option {number}"), 1))
+        };
+        with(MAX_OPTIONS).check().unwrap();
+        assert_eq!(ItemType::from_metadata(with(MAX_OPTIONS).metadata()), Ok(with(MAX_OPTIONS)));
+        with(MAX_OPTIONS + 1).check().unwrap_err();
+        ItemType::from_metadata(with(MAX_OPTIONS + 1).metadata()).unwrap_err();
     }
 }

@@ -41,7 +41,9 @@
 //! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): Python would read a different value from msgpack, or
 //!   would fail to read it, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or the file contains other data after
 //!   the frame;
-//! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes;
+//! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes; or the default
+//!   limits would not allow to read a value, a batch, or an entry of an embedded store: reading it would need more than
+//!   1 GiB of memory, and more than 256 times its stored bytes. Each [value](blosc2::Value::count) counts as 64 bytes;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
 //! - [`NotFound`](blosc2::ErrorKind::NotFound): the file was replaced or removed after it was opened;
 //! - [`Busy`](blosc2::ErrorKind::Busy): another handle of this program is using the file; see
@@ -99,6 +101,7 @@ mod embed_store;
 mod folder;
 mod item_type;
 mod key;
+mod limits;
 mod list_array;
 mod members;
 mod object;

@@ -6,7 +6,8 @@ use blosc2::super_chunk::{Metalayers, MetalayersMut};
 use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use crate::tag::{check_new, error, tag, what};
+use crate::limits::MAX_BATCH;
+use crate::tag::{check_new, error, tag, weight, what};
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
 const NAME: &str = "listarray";
@@ -18,7 +19,8 @@ const WRITE: &str = "write to a list array";
 /// An array with one variable-length list in each row. All items of the lists have one type. Python: `ListArray`.
 ///
 /// By default, a list array is a [`BatchArray`] with the additional metalayer `listarray`. Appended rows are buffered,
-/// and written in batches of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows.
+/// and written in batches of `batch_rows` rows (2048 by default), or of fewer rows if these take more than 256 MiB of
+/// memory. [`flush`](Self::flush) writes the buffered rows.
 /// Dropping the array also writes the buffered rows, but ignores errors.
 ///
 /// If the option `storage` of the [list type](Self::list_type) is `vl`, the list array is an [`ObjectArray`] with the
@@ -55,6 +57,8 @@ pub struct ListArray {
     stored: u64,
     /// Buffered rows, not stored yet.
     pending: Vec<Value>,
+    /// The bytes of memory of the buffered rows.
+    pending_bytes: u64,
 }
 
 /// The storage of the rows.
@@ -173,8 +177,14 @@ impl ListArray {
     }
 
     fn new(list: ItemType, rows: Rows) -> Result<Self> {
-        let mut this =
-            Self { list, rows: Some(rows), batch_rows: None, stored: 0, pending: Vec::new() };
+        let mut this = Self {
+            list,
+            rows: Some(rows),
+            batch_rows: None,
+            stored: 0,
+            pending: Vec::new(),
+            pending_bytes: 0,
+        };
         let invalid = |detail| error(this.stored(), ErrorKind::InvalidData, OPEN, detail);
         this.batch_rows = match this.list.length("batch_rows").map_err(invalid)? {
             Some(0) => {
@@ -334,11 +344,20 @@ impl ListArray {
             self.stored = self.count()?;
             return Ok(());
         }
+        let nbytes = weight(&value);
+        if self.pending_bytes.saturating_add(nbytes) > MAX_BATCH {
+            // Readers can read each batch.
+            self.flush()?;
+        }
         self.pending.push(value);
-        if self.batch_rows.is_some_and(|rows| self.pending() as u64 >= rows)
+        self.pending_bytes += nbytes;
+        let is_full = self.batch_rows.is_some_and(|rows| self.pending() as u64 >= rows);
+        if (is_full || self.pending_bytes > MAX_BATCH)
             && let Err(error) = self.flush()
         {
-            self.pending.pop();
+            if self.pending.pop().is_some() {
+                self.pending_bytes -= nbytes;
+            }
             return Err(error);
         }
         Ok(())
@@ -361,6 +380,7 @@ impl ListArray {
         let value = self.value_of(with)?;
         if let Some(index) = self.pending_index(row)? {
             if let Some(old) = self.pending.get_mut(index) {
+                self.pending_bytes = self.pending_bytes - weight(old) + weight(&value);
                 *old = value;
             }
             return Ok(());
@@ -391,6 +411,7 @@ impl ListArray {
             // A batch may be stored although the call has failed.
             if appended.is_ok() || batches.len() > before {
                 self.pending.clear();
+                self.pending_bytes = 0;
                 self.stored = self.count()?;
             }
             appended?;
@@ -775,5 +796,22 @@ mod tests {
                 prop_assert!(array.iter().take(100).count() <= 100);
             }
         }
+    }
+
+    #[test]
+    fn rows_of_a_batch_have_a_maximum_size() {
+        let mut array = ListArray::in_memory(ItemKind::VlString, false).unwrap();
+        let text = "x".repeat(MAX_BATCH as usize / 4);
+        for row in 1..=10 {
+            array.append(Some(&[&text])).unwrap();
+            assert_eq!((array.len(), array.pending() as u64), (row, (row - 1) % 3 + 1));
+        }
+        array.set(9, Some(&["short"])).unwrap();
+        array.append(Some(&[&text, &text, &text])).unwrap();
+        assert_eq!(array.pending(), 2);
+        // A single row may be larger.
+        array.append(Some(&[&text; 5])).unwrap();
+        assert_eq!((batch_lens(&array), array.pending()), (vec![3, 3, 3, 2, 1], 0));
+        assert_eq!(array.get(11).unwrap().unwrap().len(), 5);
     }
 }

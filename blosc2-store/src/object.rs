@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable;
 use crate::embed_store::Entry;
+use crate::limits::options;
 use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, TreeStore};
 
 /// The array, store, table or other container in a file, a directory or an entry of a store. Python: `blosc2.open`.
@@ -57,11 +58,27 @@ impl Object {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a file or a directory for reading, like [`open`](Self::open), with limits for untrusted input; see
+    /// [`OpenOptions::limits`] and [`OpenOptions::max_read`]. With `None`, `max_read` has its default.
+    ///
+    /// The limits apply to the container and to everything in it: the entries of a store, the columns of a table, and
+    /// the entries of stores and tables that are entries.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_with_limits(
+        path: impl AsRef<Path>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
         let path = path.as_ref();
         if TreeStore::is_at(path)? {
-            return TreeStore::open(path)?.into_object();
+            return TreeStore::open_with_limits(path, limits, max_read)?.into_object();
         }
-        Self::from_schunk(SChunk::open(path)?)
+        Self::from_schunk(options(limits, max_read).open(path)?)
     }
 
     /// Opens the container in a custom storage backend, such as object storage, for reading. The content determines the
@@ -82,13 +99,29 @@ impl Object {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
-        if TreeStore::is_in(&source)? {
-            return TreeStore::open_source(source)?.into_object();
-        }
-        Self::from_schunk(OpenOptions::new().open_storage(ReadOnly::new(source))?)
+        Self::open_source_with_limits(source, Limits::default(), None)
     }
 
-    /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container.
+    /// Opens the container in a custom storage backend for reading, like [`open_source`](Self::open_source), with the
+    /// limits of [`open_with_limits`](Self::open_with_limits).
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_source_with_limits(
+        source: impl ReadAt + Send + Sync + 'static,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
+        if TreeStore::is_in(&source)? {
+            let store = TreeStore::open_source_with_limits(source, limits, max_read)?;
+            return store.into_object();
+        }
+        Self::from_schunk(options(limits, max_read).open_storage(ReadOnly::new(source))?)
+    }
+
+    /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container. Everything in the
+    /// container is opened with the [`limits`](OpenOptions::limits) and [`max_read`](OpenOptions::max_read) of the
+    /// super-chunk.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
+use blosc2::limits::default_max_read;
 use blosc2::super_chunk::{Metalayers, MetalayersMut};
 use blosc2::{CParams, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
+use crate::limits::{check_readable, memory_of};
 use crate::tag::{check_new, free_chunksize, tag};
 
 const NAME: &str = "vlarray";
 const OPEN: &str = "open an object array";
 const MAKE: &str = "create an object array";
+const WRITE: &str = "write a value to an object array";
 
 /// An array of values of any type and size. Each value is one chunk. Python: `ObjectArray`, formerly `VLArray`.
 ///
@@ -180,7 +183,8 @@ impl ObjectArray {
     /// # Errors
     /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        self.schunk.append(&bytes_of(value)?).map(drop)
+        let encoded = Encoded::of(value)?;
+        self.put(self.len(), &encoded, |schunk| schunk.append(&encoded.bytes).map(drop))
     }
 
     /// Inserts a value before `index`, or appends it if `index` is the number of values. Python: `insert`.
@@ -189,7 +193,8 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is above the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
-        self.schunk.insert(index, &bytes_of(value)?).map(drop)
+        let encoded = Encoded::of(value)?;
+        self.put(index, &encoded, |schunk| schunk.insert(index, &encoded.bytes).map(drop))
     }
 
     /// Replaces a value. Python: `array[index] = value`.
@@ -198,8 +203,11 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
-        let bytes = bytes_of(value)?;
-        self.edit(|schunk| schunk.update(index, &bytes))
+        let encoded = Encoded::of(value)?;
+        self.edit(|schunk| {
+            schunk.update(index, &encoded.bytes)?;
+            encoded.check(schunk, index)
+        })
     }
 
     /// Removes a value. Python: `del array[index]`.
@@ -214,7 +222,11 @@ impl ObjectArray {
     /// Appends values in one transaction.
     pub(crate) fn append_all(&mut self, values: &[Value]) -> Result<()> {
         self.edit(|schunk| {
-            values.iter().try_for_each(|value| schunk.append(&bytes_of(value)?).map(drop))
+            values.iter().try_for_each(|value| {
+                let encoded = Encoded::of(value)?;
+                let nchunks = schunk.append(&encoded.bytes)?;
+                encoded.check(schunk, nchunks - 1)
+            })
         })
     }
 
@@ -224,7 +236,11 @@ impl ObjectArray {
         mut values: impl Iterator<Item = (usize, &'a Value)>,
     ) -> Result<()> {
         self.edit(|schunk| {
-            values.try_for_each(|(index, value)| schunk.update(index, &bytes_of(value)?))
+            values.try_for_each(|(index, value)| {
+                let encoded = Encoded::of(value)?;
+                schunk.update(index, &encoded.bytes)?;
+                encoded.check(schunk, index)
+            })
         })
     }
 
@@ -244,6 +260,22 @@ impl ObjectArray {
         })
     }
 
+    /// Stores a value as the chunk `index` with `work`.
+    fn put(
+        &mut self,
+        index: usize,
+        encoded: &Encoded,
+        work: impl FnOnce(&mut SChunk) -> Result<()>,
+    ) -> Result<()> {
+        if encoded.is_small() {
+            return work(&mut self.schunk);
+        }
+        self.schunk.transaction(|schunk| {
+            work(schunk)?;
+            encoded.check(schunk, index)
+        })
+    }
+
     fn edit(&mut self, work: impl FnOnce(&mut SChunk) -> Result<()>) -> Result<()> {
         self.schunk.transaction(|schunk| {
             work(schunk)?;
@@ -252,8 +284,33 @@ impl ObjectArray {
     }
 }
 
-fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
-    Value::from_type(value)?.to_msgpack()
+/// A value to be stored.
+#[derive(Debug)]
+struct Encoded {
+    bytes: Vec<u8>,
+    /// The memory for reading it.
+    memory: u64,
+}
+
+impl Encoded {
+    fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
+        let value = Value::from_type(value)?;
+        let bytes = value.to_msgpack()?;
+        Ok(Self { memory: memory_of(bytes.len() as u64, || value.count()), bytes })
+    }
+
+    /// Whether readers can read it, however well it is compressed.
+    fn is_small(&self) -> bool {
+        self.memory <= default_max_read(0)
+    }
+
+    /// Checks that readers can read the value, which is stored as the chunk `index`.
+    fn check(&self, schunk: &SChunk, index: usize) -> Result<()> {
+        if self.is_small() {
+            return Ok(());
+        }
+        check_readable(schunk, WRITE, self.memory, schunk.chunk_info(index)?.cbytes as u64)
+    }
 }
 
 #[cfg(test)]
@@ -351,5 +408,36 @@ mod tests {
         array.append(b"\xc1").unwrap();
         let error = ObjectArray::from_schunk(array).unwrap().get(0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+
+    /// A value is read as a whole. The memory for reading it is compared with the stored bytes.
+    #[test]
+    fn values_that_readers_refuse_are_not_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2frame");
+        let mut array = ObjectArray::create(&path).unwrap();
+        array.append(&1).unwrap();
+        let bytes = Value::Bytes(vec![7; 4000]).to_msgpack().unwrap();
+        let mut put = |memory| {
+            let encoded = Encoded { bytes: bytes.clone(), memory };
+            let append = |schunk: &mut SChunk| schunk.append(&encoded.bytes).map(drop);
+            array.put(1, &encoded, append).map_err(|error| error.kind())
+        };
+        assert_eq!(put((1 << 30) + 1), Err(ErrorKind::TooLarge));
+        assert_eq!(put(1 << 30), Ok(()));
+        drop(array);
+        let array = ObjectArray::open(&path).unwrap();
+        let found = array.iter().collect::<Result<Vec<_>>>().unwrap();
+        assert_eq!(found, [1.into(), Value::Bytes(vec![7; 4000])]);
+    }
+
+    #[test]
+    fn the_memory_of_a_value_is_that_of_a_reader() {
+        let memory = |value: &Value| Encoded::of(value).unwrap().memory;
+        // The values in a few bytes are not counted.
+        assert_eq!(memory(&Value::from("x".repeat(100))), 64 * 102);
+        assert_eq!(memory(&Value::from("x".repeat(17 << 20))), (17 << 20) + 5);
+        let texts = Value::List(vec!["x".repeat(1 << 20).into(); 17]);
+        assert_eq!(memory(&texts), 17 * ((1 << 20) + 5) + 3);
     }
 }

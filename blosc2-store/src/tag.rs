@@ -1,5 +1,6 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
+use blosc2::limits::default_max_read;
 use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 
 /// The name of the serializer Arrow.
@@ -8,14 +9,11 @@ pub(crate) const ARROW: &str = "arrow";
 /// The kind and the description of an error.
 pub(crate) type Fault = (ErrorKind, String);
 
-/// Maximum bytes of memory for cells that are converted, in total and for each byte of memory of the given cells, as for
-/// reading: a null or a short string can take very many bytes in a column.
-pub(crate) const MAX_MADE: u64 = 1 << 30;
-pub(crate) const MAX_MADE_RATIO: u64 = 256;
-
 /// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.
+///
+/// The memory has the default limit of reads: a null or a short string can take very many bytes in a column.
 pub(crate) fn made(rows: usize, row: Option<usize>, given: u64) -> Result<usize, Fault> {
-    let limit = given.saturating_mul(MAX_MADE_RATIO).max(MAX_MADE);
+    let limit = default_max_read(given);
     let len = row.and_then(|row| rows.checked_mul(row));
     len.filter(|len| *len as u64 <= limit).ok_or_else(|| {
         let row = row.map_or("more than 2^64".to_owned(), |row| row.to_string());

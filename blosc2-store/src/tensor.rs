@@ -94,8 +94,8 @@ impl Tensor {
     /// Creates a tensor in memory from items in C order, with the default compression parameters of Python.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; or the metalayer cannot describe
-    ///   the dtype, for example a sub-array, see [`Value::from_dtype`];
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 254
+    ///   dimensions; or the metalayer cannot describe the dtype, for example a sub-array, see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
         Self::from_slice_with(items, shape, CParams::default())
@@ -104,8 +104,9 @@ impl Tensor {
     /// Creates a tensor in memory from items in C order, with the given compression parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; a parameter is out of range; or
-    ///   the metalayer cannot describe the dtype, for example a sub-array, see [`Value::from_dtype`];
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 254
+    ///   dimensions; a parameter is out of range; or the metalayer cannot describe the dtype, for example a sub-array,
+    ///   see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn from_slice_with<T: Element>(
         items: &[T],
@@ -113,6 +114,7 @@ impl Tensor {
         params: impl Borrow<CParams>,
     ) -> Result<Self> {
         let invalid = |detail| Error::new(ErrorKind::InvalidArgument, "create a tensor", detail);
+        check_ndim(shape.len()).map_err(invalid)?;
         if items_in(shape) != Some(items.len() as u64) {
             return Err(invalid(format!(
                 "the shape {shape:?} does not match {} items",
@@ -212,14 +214,20 @@ fn items_in(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1u64, |items, &side| items.checked_mul(side))
 }
 
+/// Checks the number of dimensions. The error describes the fault.
+fn check_ndim(ndim: usize) -> Result<(), String> {
+    match ndim <= MAX_NDIM {
+        true => Ok(()),
+        false => Err(format!("{ndim} dimensions, the maximum is {MAX_NDIM}")),
+    }
+}
+
 /// Returns kind, shape and dtype, or a message that describes the fault.
 fn parse(value: &Value) -> Result<(String, Vec<u64>, Dtype), String> {
     let unlike = || format!("its metalayer `{NAME}` lacks a valid kind, shape or dtype");
     let Some([kind, shape, dtype]) = value.as_list() else { return Err(unlike()) };
     let (Some(kind), Some(shape)) = (kind.as_str(), shape.as_list()) else { return Err(unlike()) };
-    if shape.len() > MAX_NDIM {
-        return Err(format!("it has {} dimensions, the maximum is {MAX_NDIM}", shape.len()));
-    }
+    check_ndim(shape.len()).map_err(|what| format!("it has {what}"))?;
     let shape: Option<Vec<u64>> = shape.iter().map(Value::as_u64).collect();
     let shape = shape.ok_or_else(unlike)?;
     let mut dtype = dtype.to_dtype().map_err(|error| error.to_string())?;

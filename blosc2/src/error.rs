@@ -280,18 +280,6 @@ impl Error {
         error
     }
 
-    /// Creates the error of a change that would exceed one of the [`Limits`](crate::Limits).
-    pub(crate) fn over_limit(
-        doing: impl Into<String>,
-        limit: blosc2_format::Limit,
-        what: &'static str,
-        amount: u64,
-        max: u64,
-    ) -> Self {
-        let limit = Some(limit);
-        Self::from_frame(doing, blosc2_format::Error::Limit { limit, what, amount, max })
-    }
-
     /// Creates an error from the failure of a closure. `detail` states the closure and its error or panic message.
     pub(crate) fn from_closure(
         doing: &str,

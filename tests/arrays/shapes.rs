@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Rng, codecs, repeats, run_python};
-use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, Threads};
+use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Threads};
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
 
@@ -512,4 +512,33 @@ for case in json.load(open("cases.json")):
 print("all are equal")
 "#;
     assert_eq!(run_python(script, folder.path(), &[]).trim(), "all are equal");
+}
+
+/// An array has at most as many chunks as a reader with the same limits allows.
+#[test]
+fn the_number_of_chunks_is_that_of_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let max = Limits::default().chunks;
+    let more = Limits { chunks: max + 1, ..Limits::default() };
+    let builder = |name: &str| NDArray::builder().chunks([1]).blocks([1]).file(path(name));
+    let error = builder("a").zeros::<u8>([max + 1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    let mut array = builder("a").zeros::<u8>([max]).unwrap();
+    assert_eq!(array.resize([max + 1]).unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(array.append(0, &[1u8]).unwrap_err().kind(), ErrorKind::TooLarge);
+    drop(array);
+    assert_eq!(NDArray::open(path("a")).unwrap().shape(), [max]);
+    // With higher limits, more chunks are written and read, also by a copy.
+    let array = builder("b").limits(more).zeros::<u8>([max + 1]).unwrap();
+    assert_eq!(NDArray::open(path("b")).unwrap_err().kind(), ErrorKind::TooLarge);
+    let options = OpenOptions::new().limits(more);
+    let opened = NDArray::from_schunk(options.open(path("b")).unwrap()).unwrap();
+    assert_eq!(opened.shape(), array.shape());
+    opened.save(path("c")).unwrap();
+    assert_eq!(options.open(path("c")).unwrap().nchunks() as u64, max + 1);
+    // A dtype that readers would not know.
+    let long = format!("[('{}', '<i4')]", "x".repeat(1 << 20));
+    let made = NDArray::builder().special(blosc2::Special::Zeros, &[3u64][..], &long, 4);
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::TooLarge);
 }

@@ -6,7 +6,9 @@ mod common;
 mod gaps;
 mod handles;
 mod hostile;
+mod limits;
 mod python_objects;
+
 mod python_stores;
 mod python_table_writes;
 mod python_tables;

@@ -9,6 +9,8 @@ use blosc2_format::file::{self, File};
 use blosc2_format::{Limits, Options};
 use serde::de::DeserializeOwned;
 
+use crate::common::{Rng, repeats};
+
 fn schunk() -> SChunk {
     SChunk::in_memory::<u8>(&CParams::default()).unwrap()
 }
@@ -44,43 +46,141 @@ fn values_are_written_as_python_writes_them() {
     assert_eq!(schunk.vlmeta().get_value::<i8>("m").unwrap(), None);
 }
 
-/// Contents of these lengths: zeros, repeated text, and bytes that cannot be compressed.
-fn contents(len: usize) -> [Vec<u8>; 3] {
-    let text = b"a metalayer of text; ".iter().copied().cycle().take(len).collect();
-    let mut state = 1u32;
-    let mut random = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    [vec![0; len], text, (0..len.min(1 << 20)).map(|_| random()).collect()]
+/// Random bytes of which the first `period` are repeated: the shorter the period, the better they compress.
+fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = Rng(seed).bytes(period.min(len));
+    while bytes.len() < len {
+        let more = bytes.len().min(len - bytes.len());
+        bytes.extend_from_within(..more);
+    }
+    bytes
 }
 
-#[test]
-fn what_was_written_is_read_with_the_default_limits() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.b2frame");
-    let lens = [0, 1, 1 << 20, 45 << 20, 60_000_000];
-    let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
-    let mut written: Vec<(String, Vec<u8>)> = Vec::new();
-    for len in lens {
-        for (number, content) in contents(len).into_iter().enumerate() {
-            let name = format!("{number} of {len}");
+/// Lengths of all magnitudes up to 64 MiB.
+fn lengths() -> impl Strategy<Value = usize> {
+    (0..=26u32).prop_flat_map(|bits| 0..=1usize << bits)
+}
+
+/// A value with values of all kinds in it.
+fn values() -> impl Strategy<Value = Value> {
+    let simple = prop_oneof![
+        Just(Value::None),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| Value::from(if number.is_nan() { 0.5 } else { number })),
+        "[a-z]{0,40}".prop_map(Value::from),
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(Value::Bytes),
+        (any::<i32>(), any::<i32>())
+            .prop_map(|(re, im)| Value::Complex { re: re.into(), im: im.into() }),
+        prop::collection::vec(0..3u64, 0..4).prop_map(|shape| {
+            let len = 4 * shape.iter().product::<u64>() as usize;
+            let dtype = Dtype::parse("[('a', '<u2'), ('b', '<i1', (2,))]").unwrap();
+            ArrayValue::new(dtype, shape, vec![1; len]).unwrap().into()
+        }),
+        prop::collection::vec(any::<u8>(), 0..9).prop_map(|bytes| Value::Ext(7, bytes)),
+    ];
+    simple.prop_recursive(4, 60, 8, |inner| {
+        let items = || prop::collection::vec(inner.clone(), 0..8);
+        prop_oneof![
+            items().prop_map(Value::List),
+            items().prop_map(Value::Tuple),
+            items().prop_map(|values| {
+                Value::Objects { shape: vec![1, values.len() as u64], values }
+            }),
+            prop::collection::vec(any::<i64>(), 0..8)
+                .prop_map(|items| Value::Set(items.into_iter().map(Value::from).collect())),
+            prop::collection::vec(("[a-z]{1,9}", inner.clone()), 0..8)
+                .prop_map(|pairs| pairs.into_iter().collect::<Value>()),
+            inner.prop_map(|value| Value::Reference(Box::new(value))),
+        ]
+    })
+}
+
+/// Puts a value into `levels` other values.
+fn nested(levels: usize, kinds: &[u8]) -> Value {
+    (0..levels).fold(Value::from(1), |value, level| match kinds[level % kinds.len()] % 5 {
+        0 => Value::List(vec![value]),
+        1 => Value::Tuple(vec![value]),
+        2 => Value::from([("key", value)]),
+        3 => Value::Reference(Box::new(value)),
+        _ => Value::Objects { shape: vec![1], values: vec![value] },
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: repeats(600) as u32, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn what_was_written_is_read_with_the_default_limits(
+        layers in prop::collection::vec((lengths(), lengths(), any::<u64>()), 1..4),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2frame");
+        let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
+        let mut written: Vec<(String, Vec<u8>)> = Vec::new();
+        for (number, (len, period, seed)) in layers.into_iter().enumerate() {
+            let content = content(len, period.min(1 << 20) + 1, seed);
+            let name = number.to_string();
             schunk.vlmeta_mut().set(&name, &content).unwrap();
             written.push((name, content));
         }
+        drop(schunk);
+        let schunk = SChunk::open(&path).unwrap();
+        let mut file = File::open(&path, &Limits::default()).unwrap();
+        for (name, content) in &written {
+            prop_assert!(schunk.vlmeta().get(name).unwrap().as_ref() == Some(content), "{name}");
+            prop_assert!(file.vlmetalayer(name).unwrap().as_ref() == Some(content), "{name}");
+        }
+        for (found, expected) in schunk.vlmeta().iter().zip(&written) {
+            prop_assert!(found.unwrap() == *expected, "{}", expected.0);
+        }
+        let (_, report) = file::check_path(&path, &Options::default()).unwrap();
+        prop_assert!(report.is_good() && report.is_complete(), "{report:?}");
     }
-    drop(schunk);
-    let schunk = SChunk::open(&path).unwrap();
-    let mut file = File::open(&path, &Limits::default()).unwrap();
-    for (name, content) in &written {
-        assert!(schunk.vlmeta().get(name).unwrap().as_ref() == Some(content), "{name}");
-        assert!(file.vlmetalayer(name).unwrap().as_ref() == Some(content), "{name}");
+}
+
+proptest! {
+    /// Writers compare the count with the limit of readers.
+    #[test]
+    fn a_value_takes_64_bytes_for_each_value_that_is_counted(value in values()) {
+        let bytes = value.to_msgpack().unwrap();
+        let mut chunks = schunk();
+        chunks.vlmeta_mut().set_value("value", &value).unwrap();
+        chunks.append(&bytes).unwrap();
+        let mut blocks = schunk();
+        blocks.append_blocks(&[&bytes]).unwrap();
+        let read = |max_read| {
+            let open = |schunk: &SChunk| {
+                OpenOptions::new().max_read(max_read).from_cframe(schunk.to_cframe().unwrap())
+            };
+            let (chunks, blocks) = (open(&chunks).unwrap(), open(&blocks).unwrap());
+            let layer = chunks.vlmeta().value("value").map(Option::unwrap);
+            [layer, chunks.value(0), blocks.block_value(0, 0)]
+        };
+        let memory = 64 * value.count();
+        for found in read(memory.max(bytes.len() as u64)) {
+            prop_assert_eq!(found.unwrap(), value.clone());
+        }
+        if memory - 64 >= bytes.len() as u64 {
+            for found in read(memory - 64) {
+                prop_assert_eq!(found.unwrap_err().kind(), ErrorKind::TooLarge);
+            }
+        }
     }
-    for (found, expected) in schunk.vlmeta().iter().zip(&written) {
-        assert!(found.unwrap() == *expected, "{}", expected.0);
+
+    /// The depth is limited. What is written is read, whatever contains the value.
+    #[test]
+    fn nested_values_are_read_or_not_written(
+        levels in 120..135usize,
+        kinds in prop::collection::vec(any::<u8>(), 1..7),
+    ) {
+        let value = nested(levels, &kinds);
+        let mut schunk = schunk();
+        match schunk.vlmeta_mut().set_value("value", &value) {
+            Ok(()) => prop_assert_eq!(schunk.vlmeta().value("value").unwrap(), Some(value)),
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::InvalidArgument),
+        }
     }
-    let (_, report) = file::check_path(&path, &Options::default()).unwrap();
-    assert!(report.is_good() && report.is_complete(), "{report:?}");
 }
 
 #[test]
@@ -90,7 +190,7 @@ fn what_could_not_be_read_is_not_written() {
     let zeros = vec![0u8; 300 << 20];
     let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
     // This layer can be removed; the other ones do not depend on it.
-    schunk.vlmeta_mut().set("random", &contents(1 << 20)[2]).unwrap();
+    schunk.vlmeta_mut().set("random", &content(1 << 20, 1 << 20, 1)).unwrap();
     let mut names = Vec::new();
     let error = loop {
         let name = format!("layer {}", names.len());

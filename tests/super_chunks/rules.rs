@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io, mem, thread};
 
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{CParams, Chunk, ErrorKind, NDArray, OpenOptions, SChunk, Special, compress};
+use blosc2::{CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, Special, compress};
 use tempfile::TempDir;
 
 use crate::common::measure::measure;
@@ -244,6 +244,35 @@ fn limits_of_reading() {
     let copy = schunk.try_clone().unwrap();
     assert_eq!(kind(copy.items::<u8>(..2 << 20)), Some(ErrorKind::TooLarge));
     assert_eq!(kind(copy.decompress_chunk::<u8>(0)), Some(ErrorKind::TooLarge));
+}
+
+/// A super-chunk has at most as many chunks as a reader with the same limits allows.
+#[test]
+fn the_number_of_chunks_is_that_of_readers() {
+    let (_folder, path) = folder();
+    let limits = Limits::default();
+    let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
+    schunk.fill(Special::Zeros, limits.chunks, 1).unwrap();
+    let chunk = compress(&[1u8], &CParams::new()).unwrap();
+    let chunk = Chunk::new(chunk).unwrap();
+    let refused = |changed: blosc2::Result<()>| {
+        let error = changed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+        let exceeded = error.exceeded().unwrap();
+        assert_eq!((exceeded.amount, exceeded.max), (limits.chunks + 1, limits.chunks));
+    };
+    refused(schunk.append(&[1u8]).map(drop));
+    refused(schunk.insert(5, &[1u8]).map(drop));
+    refused(schunk.append_chunk(&chunk).map(drop));
+    refused(schunk.write_items(limits.chunks - 1, &[1u8, 2]));
+    schunk.update(5, &[1u8]).unwrap();
+    drop(schunk);
+    assert_eq!(SChunk::open(&path).unwrap().items::<u8>(4..7).unwrap(), [0, 1, 0]);
+    // With higher limits, more chunks are written and read.
+    let options = OpenOptions::new().limits(Limits { chunks: limits.chunks + 1, ..limits });
+    options.clone().write(true).open(&path).unwrap().append(&[1u8]).unwrap();
+    refused(SChunk::open(&path).map(drop));
+    assert_eq!(options.open(&path).unwrap().nchunks() as u64, limits.chunks + 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use blosc2::{CParams, NDArray, OpenOptions, SChunk};
 use blosc2_format::b2nd::Meta;
 use blosc2_format::chunk::{Params, Special};
 use blosc2_format::frame::{Metalayer, Writer};
-use blosc2_store::TreeStore;
+use blosc2_store::{CTable, ColumnKind, Data, Schema, TreeStore};
 
 use crate::common::*;
 
@@ -18,6 +18,7 @@ fn many_chunks(path: &Path, count: u64) {
     let meta = Meta { shape, chunks: vec![1], blocks: vec![1], dtype, dtype_format: 0 };
     let meta = Metalayer { name: "b2nd".into(), content: meta.to_bytes().unwrap() };
     let mut writer = Writer::new(fs::File::create(path).unwrap(), params, &[meta]).unwrap();
+    writer.set_max_chunks(count);
     writer.fill(Special::Zeros, 4 * count, 4).unwrap();
     writer.finish().unwrap();
 }
@@ -116,6 +117,40 @@ fn messages_about_limits_name_the_option_that_raises_them() {
     for wrong in ["1.5G", "G", "", "99999P"] {
         let line = folder.bad(2, &["cat", "a.b2nd", "--max-memory", wrong]);
         assert!(line.contains("powers of 1024"), "{line}");
+    }
+}
+
+/// The limits apply to everything in a store: also to the columns of a table in a single file.
+#[test]
+fn limits_apply_to_the_columns_of_tables() {
+    let folder = Folder::new();
+    let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(1);
+    let numbers: Vec<i64> = (0..100).collect();
+    let fill = |table: &mut CTable| {
+        table.append([("n", Data::items(&numbers))]).unwrap();
+        table.finish().unwrap();
+    };
+    fill(&mut CTable::create(folder.path("t.b2d"), &schema).unwrap());
+    let mut table = CTable::in_memory(&schema).unwrap();
+    fill(&mut table);
+    folder.write("t.b2e", &table.to_cframe().unwrap());
+    let mut store = TreeStore::create(folder.path("s.b2z")).unwrap();
+    fill(&mut store.create_table("/t", &schema).unwrap());
+    store.finish().unwrap();
+    let files: [(&[&str], &str); 3] =
+        [(&["t.b2d"], ""), (&["t.b2e"], ""), (&["s.b2z", "--key", "/t"], "/t")];
+    for (file, root) in files {
+        // The mask of the rows and the column have 100 chunks each.
+        let info = |max| {
+            let args = [&["info"], file, &["--max-chunks", max]].concat();
+            String::from_utf8(folder.good(&args)).unwrap()
+        };
+        assert!(info("100").contains("columns        n (int64)"), "{}", info("100"));
+        assert!(info("99").contains("raise it with --max-chunks"), "{}", info("99"));
+        let column = format!("{root}/_cols/n");
+        let cat = ["cat", file[0], "--text", "--key", &column];
+        raised_by(&folder, &cat, "--max-chunks", "99", "100");
+        raised_by(&folder, &cat, "--max-memory", "600", "1G");
     }
 }
 

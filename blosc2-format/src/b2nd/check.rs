@@ -495,4 +495,17 @@ mod tests {
             found(&content, Frame { typesize, ..FRAME });
         }
     }
+
+    #[test]
+    fn a_dtype_of_the_maximum_nesting_is_known() {
+        let levels = crate::dtype::MAX_NESTING;
+        let nested =
+            |levels| (0..levels).fold("'<i4'".to_owned(), |it, _| format!("[('f', {it})]"));
+        for (levels, is_known) in [(levels, true), (levels + 1, false)] {
+            let dtype = nested(levels);
+            assert_eq!(Dtype::parse(&dtype).is_ok(), is_known);
+            let found = found(&Meta { dtype: Some(dtype), ..meta() }.to_bytes().unwrap(), FRAME);
+            assert_eq!(found.is_empty(), is_known, "{levels} levels: {found:?}");
+        }
+    }
 }

@@ -8,8 +8,8 @@ use super::header::{ChunkSize, Layout};
 use super::offset::{OFFSET_LEN, Offset};
 use super::offsets::{Neighbors, Offsets, room_for};
 use super::outline::Outline;
-use crate::Error;
 use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
+use crate::{Error, Limit, Limits};
 
 /// The maximum number of chunks: all offsets must fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
@@ -96,8 +96,10 @@ impl Outline {
     ///   - some chunks would have variable-length blocks, and others not;
     ///   - `chunk` is the first chunk, and is longer than the chunk size in the header of the
     ///     frame;
-    ///   - the frame already has the maximum number of chunks;
-    ///   - a part of the index is not [loaded](Self::load).
+    ///   - the frame already has the maximum number of chunks of the format;
+    ///   - a part of the index is not [loaded](Self::load);
+    /// - [`Error::Limit`]: the frame would have more chunks than its readers
+    ///   [allow](Self::set_max_chunks).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -105,12 +107,11 @@ impl Outline {
     ) -> Result<Stores<'a>, Error> {
         let chunk = chunk.into();
         let count = self.nchunks();
-        if number > count || count >= MAX_CHUNKS {
-            let what = format!(
-                "chunk index {number} with {count} chunks: a frame has at most {MAX_CHUNKS} chunks"
-            );
+        if number > count {
+            let what = format!("chunk index {number}: there are only {count} chunks");
             return Err(Error::Argument(what));
         }
+        self.check_count(count + 1)?;
         let header = self.check_chunk(&chunk, count == 0)?;
         let nbytes = header.nbytes;
         let fixed = |size: u32| match number == count {
@@ -316,7 +317,9 @@ impl Outline {
     ///   - an existing chunk does not occur exactly once in `slots` and `dropped` together;
     ///   - `slots` has more chunks than a frame can have;
     ///   - a new chunk is invalid (see [`insert`](Self::insert));
-    ///   - a part of the index is not [loaded](Self::load).
+    ///   - a part of the index is not [loaded](Self::load);
+    /// - [`Error::Limit`]: `slots` has more chunks than the readers of the frame
+    ///   [allow](Self::set_max_chunks).
     pub fn rearrange<'a>(
         &mut self,
         chunksize: u32,
@@ -325,9 +328,7 @@ impl Outline {
     ) -> Result<Stores<'a>, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let (old_count, count) = (self.nchunks(), slots.len() as u64);
-        if count > MAX_CHUNKS {
-            return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
-        }
+        self.check_count(count)?;
         if !chunksize.is_multiple_of(self.header.typesize) {
             let typesize = self.header.typesize;
             return wrong(format!(
@@ -409,15 +410,16 @@ impl Outline {
     /// `SChunk.fill_special`.
     ///
     /// # Errors
-    /// Fails with [`Error::Argument`] if:
-    ///
-    /// - the frame has chunks;
-    /// - `nbytes` or `chunksize` is not a multiple of the typesize;
-    /// - `chunksize` is 0 or too large for a chunk;
-    /// - the frame would have more chunks than a frame can have;
-    /// - `special` is [`Special::Value`];
-    /// - `special` is [`Special::Nan`], and the typesize is not 4 or 8, or is greater than the
-    ///   block size.
+    /// - [`Error::Limit`]: the frame would have more chunks than its readers
+    ///   [allow](Self::set_max_chunks);
+    /// - [`Error::Argument`], if
+    ///   - the frame has chunks;
+    ///   - `nbytes` or `chunksize` is not a multiple of the typesize;
+    ///   - `chunksize` is 0 or too large for a chunk;
+    ///   - the frame would have more chunks than a frame can have;
+    ///   - `special` is [`Special::Value`];
+    ///   - `special` is [`Special::Nan`], and the typesize is not 4 or 8, or is greater than the
+    ///     block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;
@@ -439,9 +441,7 @@ impl Outline {
             return wrong(format!("NaN of {typesize} bytes do not fit in blocks of {blocksize}"));
         }
         let count = nbytes.div_ceil(chunksize.into());
-        if count > MAX_CHUNKS {
-            return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
-        }
+        self.check_count(count)?;
         // Checks that the parameters are valid for a chunk of this size, and determines its block
         // size.
         let sample = chunk::special(&self.params(), special, chunksize as usize, &[])?;
@@ -460,6 +460,15 @@ impl Outline {
             self.header.blocksize = sample.blocksize;
         }
         Ok(())
+    }
+
+    /// Checks that the frame may have `count` chunks.
+    fn check_count(&self, count: u64) -> Result<(), Error> {
+        if count > MAX_CHUNKS {
+            let what = format!("{count} chunks: a frame has at most {MAX_CHUNKS}");
+            return Err(Error::Argument(what));
+        }
+        Limits::allow(Limit::Chunks, "chunks", count, self.max_chunks).map(drop)
     }
 
     /// Returns stored chunks for all special offsets except that of chunk `number`. These chunks

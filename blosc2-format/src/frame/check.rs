@@ -346,9 +346,12 @@ impl<'a> ChunkChecker<'a> {
         if limited(allowed, checker)?.is_none() {
             return Ok(Some(len));
         }
-        self.decoded = self.decoded.saturating_add(header.nbytes.into());
         let mut options = *self.options;
-        options.content &= self.decoded <= limits.total_bytes;
+        // Other chunks are not decoded: a few bytes can state gigabytes of one value.
+        if header.is_compressed() {
+            self.decoded = self.decoded.saturating_add(header.nbytes.into());
+            options.content &= self.decoded <= limits.total_bytes;
+        }
         let bytes = source.read_vec_at(at, len)?;
         if let Some(found) = self.parts.outline.mismatch(number, Offset::At(at), &bytes) {
             checker.found(&rules::CHUNK_CHECKSUM, 0, len, found.0, found.1);

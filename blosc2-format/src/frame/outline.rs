@@ -13,7 +13,7 @@ use super::offsets::Offsets;
 use super::space::Space;
 use super::{rules, section};
 use crate::chunk::{self, Params, Special};
-use crate::{Error, FormatError, ReadAt, limits};
+use crate::{Error, FormatError, Limits, ReadAt, limits};
 
 /// The names of the variable-length metalayers in which Python describes the search indexes of an
 /// array (`NDArray.create_index`), and the results of earlier queries.
@@ -83,6 +83,8 @@ pub struct Outline {
     pub(super) checksums: Option<Checksums>,
     /// Whether the header still has the size that was read. Such a header can end with a gap.
     pub(super) is_header_stored: bool,
+    /// The maximum number of chunks that readers allow.
+    pub(super) max_chunks: u64,
 }
 
 impl Outline {
@@ -97,6 +99,7 @@ impl Outline {
             space: Space::new(),
             checksums: None,
             is_header_stored: false,
+            max_chunks: Limits::default().chunks,
         }
     }
 
@@ -115,6 +118,15 @@ impl Outline {
     /// [`Frame::open`](super::Frame::open)).
     pub fn is_loaded(&self) -> bool {
         self.offsets.is_loaded()
+    }
+
+    /// Sets the maximum number of chunks of the frame. Changes that would add more chunks fail,
+    /// because a reader with this [`Limits::chunks`] could not open the frame.
+    ///
+    /// Default: for a new outline, the default of [`Limits::chunks`]; for an outline that was read,
+    /// the limit with which it was read.
+    pub fn set_max_chunks(&mut self, max: u64) {
+        self.max_chunks = max;
     }
 
     /// Returns whether the frame has [checksums](super::checksum).
@@ -136,6 +148,7 @@ impl Outline {
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
+        new.max_chunks = self.max_chunks;
         new.checksums = self.checksums.as_ref().map(|_| Checksums::default());
         new.metalayers.clone_from(&self.metalayers);
         new.vlmetalayers.clone_from(&self.vlmetalayers);
@@ -431,13 +444,13 @@ impl Outline {
     /// # Errors
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
     /// - [`Error::Limit`]: the content is so compressible that the default of
-    ///   [`Limits::metadata`](crate::Limits::metadata) would not allow to read it;
+    ///   [`Limits::metadata`] would not allow to read it;
     /// - [`Error::Argument`], if
     ///   - the length of `chunk` differs from the size in its header, or `chunk` is lazy;
     ///   - the name or the content is that of [checksums](Self::set_checksums);
     ///   - the metalayer is new, and the trailer already has 16 metalayers;
     ///   - the metalayer is new, and the name is not 1 to 31 bytes long or contains a NUL byte;
-    ///   - the metalayer is new, and the compressed contents have 2 GiB - 4 KiB or more in total.
+    ///   - the compressed contents would have 2 GiB - 4 KiB or more in total.
     pub fn set_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
@@ -453,10 +466,12 @@ impl Outline {
             );
             return Err(Error::Argument(what));
         }
+        let others = || self.vlmetalayers.iter().filter(|each| each.name != name);
+        let others_len = others().map(|each| each.content.len() as u64).sum::<u64>();
+        section::check_total(others_len + chunk.len() as u64)?;
         // The sum is a limit of all readers, because other metalayers can be removed later.
-        let others = self.vlmetalayers.iter().filter(|each| each.name != name);
         let total =
-            others.map(|each| excess(&each.content)).fold(excess(chunk), u64::saturating_add);
+            others().map(|each| excess(&each.content)).fold(excess(chunk), u64::saturating_add);
         if excess(chunk) > 0 && total > limits::DECODED {
             let what = "bytes of metalayers beyond 256 times their compressed size";
             return Err(Error::Limit { limit: None, what, amount: total, max: limits::DECODED });
@@ -538,7 +553,9 @@ impl Outline {
     /// Returns the trailer with its metalayers, for an index chunk of `index_len` bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]: there is not enough memory for the [checksums](Self::set_checksums).
+    /// - [`Error::Io`]: there is not enough memory for the [checksums](Self::set_checksums);
+    /// - [`Error::Argument`]: the compressed contents of the variable-length metalayers and the
+    ///   checksums have 2 GiB - 4 KiB or more in total.
     pub fn trailer(&self, index_len: usize) -> Result<Vec<u8>, Error> {
         let count = usize::try_from(self.nchunks()).unwrap_or(usize::MAX);
         let sums = self.checksums.as_ref().map(|checksums| checksums.to_content(count));
@@ -546,6 +563,7 @@ impl Outline {
         let layer = sums.as_ref().map(|content| (checksums::NAME, &content[..]));
         let mut out = vec![0x94, 1];
         let metalayers: Vec<_> = pairs(&self.vlmetalayers).chain(layer).collect();
+        section::check_total(metalayers.iter().map(|(_, content)| content.len() as u64).sum())?;
         section::write(&mut out, 1, &metalayers);
         if sums.is_some() {
             let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);

@@ -167,6 +167,7 @@ impl Parts {
                 space: Space::unknown(if header.nbytes == 0 { 0 } else { header.cbytes }),
                 checksums: sums,
                 is_header_stored: true,
+                max_chunks: limits.chunks,
                 header,
             },
         }))

@@ -226,9 +226,15 @@ pub(crate) fn check_new<'a>(
         }
         len += content.len() as u64;
     }
+    check_total(len)
+}
+
+/// Checks the total length of the contents of a section.
+pub(crate) fn check_total(len: u64) -> Result<(), Error> {
     // Offsets of contents, and the length of header or trailer, are signed 32-bit numbers.
     if len > i32::MAX as u64 - 4096 {
-        return wrong(format!("{len} bytes of metalayers: expected less than 2 GiB in total"));
+        let what = format!("{len} bytes of metalayers: expected less than 2 GiB in total");
+        return Err(Error::Argument(what));
     }
     Ok(())
 }

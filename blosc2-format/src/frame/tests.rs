@@ -366,3 +366,59 @@ fn chunks_of_one_value_are_refused_or_kept() {
         assert!(ids(&frame).iter().any(|(id, _)| *id == "frame.chunk.nan"), "{typesize}");
     }
 }
+
+/// A frame with more chunks than readers allow is not written.
+#[test]
+fn the_number_of_chunks_is_that_of_readers() {
+    let max = Limits::default().chunks;
+    let is_over = |outcome: Result<(), Error>, max: u64| {
+        let limit = Some(crate::Limit::Chunks);
+        matches!(outcome, Err(Error::Limit { limit: found, amount, max: most, .. })
+            if found == limit && amount == max + 1 && most == max)
+    };
+    let params = Params { typesize: 1, blocksize: None, ..PARAMS };
+    let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
+    assert!(is_over(writer.fill(chunk::Special::Zeros, 40 * (max + 1), 40), max));
+    writer.fill(chunk::Special::Zeros, 40 * max, 40).unwrap();
+    assert!(is_over(writer.push(&[1; 40]), max));
+    let bytes = writer.finish().unwrap().into_inner();
+    assert_eq!(Frame::open(&bytes[..], &Limits::default()).unwrap().nchunks(), max);
+
+    let mut outline = Outline::new(params, Layout::Contiguous);
+    outline.set_max_chunks(2);
+    outline.fill(chunk::Special::Zeros, 80, 40).unwrap();
+    let chunk = chunk::Encoder::new(params).unwrap().encode(&[7; 40]).unwrap();
+    assert!(is_over(outline.insert(1, &chunk).map(drop), 2));
+    let slots = || vec![Slot::Kept(0), Slot::Kept(1), Slot::Zeros];
+    assert!(is_over(outline.rearrange(40, slots(), &[]).map(drop), 2));
+    assert!(is_over(outline.emptied(Layout::Contiguous).insert(0, &chunk).map(drop), 2));
+    outline.set_max_chunks(3);
+    outline.rearrange(40, slots(), &[]).unwrap();
+    // That of an outline that was read is the limit of its reader.
+    let limits = Limits { chunks: max, ..Limits::default() };
+    let mut outline = Outline::read(&bytes, Layout::Contiguous, &limits).unwrap();
+    outline.load(&bytes).unwrap();
+    assert!(is_over(outline.insert(0, &chunk).map(drop), max));
+}
+
+/// Chunks of one value are not decoded, so that they do not count.
+#[test]
+fn a_check_of_very_many_equal_bytes_is_complete() {
+    let params = Params { typesize: 1, blocksize: None, ..PARAMS };
+    let data = chunk::special(&params, chunk::Special::Value, 1 << 30, &[7]).unwrap();
+    let packed = chunk::Encoder::new(params).unwrap().encode(&[1, 2, 3, 4].repeat(1000)).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
+    for _ in 0..3 {
+        writer.push_chunk(&data).unwrap();
+    }
+    writer.push_chunk(&packed).unwrap();
+    let bytes = writer.finish().unwrap().into_inner();
+    let check = |total_bytes| {
+        let limits = Limits { total_bytes, ..Limits::default() };
+        let options = Options { content: true, limits, ..Options::default() };
+        check(&bytes, &options).unwrap()
+    };
+    let report = check(4000);
+    assert!(report.is_good() && report.is_complete(), "{:?}", report.findings);
+    assert!(!check(3999).is_complete());
+}

@@ -70,6 +70,12 @@ impl<W: Write + Seek> Writer<W> {
         self.builder.outline.set_checksums(Some(Vec::new()))
     }
 
+    /// Sets the maximum number of chunks, as [`Outline::set_max_chunks`](super::Outline::set_max_chunks)
+    /// does. The default is that of [`Limits::chunks`](crate::Limits::chunks).
+    pub fn set_max_chunks(&mut self, max: u64) {
+        self.builder.outline.set_max_chunks(max);
+    }
+
     /// Compresses `data` and appends it as a chunk. C: `blosc2_schunk_append_buffer`. Python:
     /// `SChunk.append_data`.
     ///

@@ -23,8 +23,8 @@ const COLUMN: &str = "values";
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// The end of a stream.
 const END: usize = 8;
-/// The length of an array for which no bytes are stored, such as an array of nulls.
-const MAX_EMPTY: usize = 1 << 20;
+/// The maximum length of an array for which no bytes are stored, such as an array of nulls.
+pub(crate) const MAX_EMPTY: usize = 1 << 20;
 
 /// Returns the field of the column of a batch array with items of this type.
 pub(crate) fn column(data_type: &DataType) -> Field {
@@ -37,6 +37,8 @@ pub(crate) fn schema_bytes(field: &Field) -> Result<Vec<u8>, String> {
     let writer = StreamWriter::try_new(Vec::new(), &schema);
     let mut bytes = writer.and_then(StreamWriter::into_inner).map_err(text)?;
     bytes.truncate(bytes.len().saturating_sub(END));
+    // Readers limit the nesting of types.
+    parse_schema(&bytes).map_err(|(_, detail)| detail)?;
     Ok(bytes)
 }
 
@@ -55,14 +57,38 @@ pub(crate) fn block_bytes(field: &Field, array: ArrayRef) -> Result<Vec<u8>, Str
     let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(text)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &schema).map_err(text)?;
     writer.write(&batch).map_err(text)?;
-    writer.into_inner().map_err(text)
+    let bytes = Buffer::from_vec(writer.into_inner().map_err(text)?);
+    check_lengths(bytes.clone()).map_err(|(_, detail)| detail)?;
+    bytes.into_vec().map_err(|_| "a block that is still in use".to_owned())
+}
+
+/// Checks the schema and the lengths in the headers of a new block as [`block_array`] does.
+fn check_lengths(bytes: Buffer) -> Result<(), Fault> {
+    let limit = most_items(bytes.len());
+    let mut messages = Messages { bytes, at: 0 };
+    while let Some((header, _)) = messages.next()? {
+        let message = root_as_message(&header).map_err(invalid)?;
+        if message.header_type() == MessageHeader::Schema {
+            schema_of(&header)?;
+        }
+        let dictionary = message.header_as_dictionary_batch().and_then(|batch| batch.data());
+        if let Some(batch) = message.header_as_record_batch().or(dictionary) {
+            check_nodes(&batch, limit)?;
+        }
+    }
+    Ok(())
+}
+
+/// The maximum number of items of a block of this length.
+fn most_items(nbytes: usize) -> usize {
+    nbytes.saturating_mul(8).max(MAX_EMPTY)
 }
 
 /// Decodes a block. `field` is that of the schema of the batch array, if it has one: blocks of early versions of Python
 /// have none.
 pub(crate) fn block_array(bytes: Vec<u8>, field: Option<&Field>) -> Result<ArrayRef, Fault> {
     let mut messages = Messages { bytes: Buffer::from_vec(bytes), at: 0 };
-    let limit = messages.bytes.len().saturating_mul(8).max(MAX_EMPTY);
+    let limit = most_items(messages.bytes.len());
     let mut schema = field.map(|field| Arc::new(Schema::new(vec![field.clone()])));
     let mut dictionaries = HashMap::new();
     while let Some((header, body)) = messages.next()? {
@@ -236,15 +262,7 @@ fn check(
             "Arrow data with compressed buffers: expected them to be compressed as a chunk";
         return Err((ErrorKind::Unsupported, detail.to_owned()));
     }
-    let within = |len: i64, limit: usize| usize::try_from(len).is_ok_and(|len| len <= limit);
-    let nodes = batch.nodes().into_iter().flatten();
-    let fit = nodes.map(|node| {
-        within(node.length(), limit)
-            && usize::try_from(node.length()).is_ok_and(|len| within(node.null_count(), len))
-    });
-    if !fit.chain([within(batch.length(), limit)]).all(|fits| fits) {
-        return Err(invalid("a batch with more items than its bytes can describe"));
-    }
+    check_nodes(batch, limit)?;
     let mut sizes = Vec::new();
     let mut views = batch.variadicBufferCounts().into_iter().flatten();
     let buffers = batch.buffers().into_iter().flatten();
@@ -265,6 +283,26 @@ fn check(
         }
     }
     Ok(())
+}
+
+fn within(len: i64, limit: usize) -> bool {
+    usize::try_from(len).is_ok_and(|len| len <= limit)
+}
+
+/// Checks the numbers of items in the header of a batch.
+fn check_nodes(batch: &BatchHeader<'_>, limit: usize) -> Result<(), Fault> {
+    let nodes = batch.nodes().into_iter().flatten();
+    let fit = nodes.map(|node| {
+        within(node.length(), limit)
+            && usize::try_from(node.length()).is_ok_and(|len| within(node.null_count(), len))
+    });
+    if fit.chain([within(batch.length(), limit)]).all(|fits| fits) {
+        return Ok(());
+    }
+    let detail = format!(
+        "a batch with more items than its bytes can describe: expected at most {limit} items per block"
+    );
+    Err(invalid(detail))
 }
 
 /// Appends the size of an item of each buffer of an array of this type; 1 if the buffer can have any length.

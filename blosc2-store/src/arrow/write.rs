@@ -5,12 +5,13 @@ use std::borrow::{BorrowMut, Cow};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
+use blosc2::limits::default_max_read;
 use blosc2::{Error, ErrorKind, Result, Value};
 
 use super::items::{Items, items_of, texts_of};
 use super::types::column_kind;
 use super::values::{as_type, values_of};
-use crate::tag::{Fault, MAX_MADE, MAX_MADE_RATIO};
+use crate::tag::Fault;
 use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema, TableAppender};
 
 const MAKE: &str = "create a table from an Arrow schema";
@@ -235,7 +236,7 @@ fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Ce
         ) => {
             // As for reading: a few bytes can represent very many nulls, or be repeated.
             let given = array.get_array_memory_size() as u64;
-            let mut left = given.saturating_mul(MAX_MADE_RATIO).max(MAX_MADE);
+            let mut left = default_max_read(given);
             values_of(field, array, &mut left).map(Cells::Values).map_err(|(kind, detail)| {
                 match kind {
                     ErrorKind::TooLarge => (kind, detail),

@@ -3,16 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use blosc2::{Dtype, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Dtype, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::data::Data;
 use super::encode::{Encoded, Form, WRITE, Words, default_of, encode, failed, row_size};
+use super::json::Fault;
+use super::live::unit_of;
 use super::rows::{Picked, Rows};
-use super::schema::named_column;
-use super::spec::{BATCH_ROWS, ColumnSpec, Grid, Part, Schema, check_names, parts};
+use super::schema::{self, named_column};
+use super::spec::{BATCH_ROWS, ColumnSpec, Grid, MAKE, Part, Schema, check_names, parts};
 use super::{CTable, Leaves, OPEN, json};
+use crate::limits::options_of;
 use crate::tag::{error, room};
 use crate::{EmbedStore, TreeStore};
 
@@ -39,6 +42,8 @@ enum Change {
 pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     let columns = schema.compile(root)?;
     let grid = Grid::of(columns.iter().map(|(column, _)| column), schema.capacity())?;
+    check_rows(schema.capacity(), grid.chunk)
+        .map_err(|detail| Error::new(ErrorKind::TooLarge, MAKE, detail))?;
     let mut all = Vec::new();
     for (column, cparams) in &columns {
         // The options are complete only if they make a valid row.
@@ -57,6 +62,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     let entries: Vec<&Value> = columns.iter().map(|(column, _)| &column.metadata).collect();
     let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
         .map(|(name, value): (&str, Value)| (name.into(), value));
+    check_schema(&entries, &others).map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
     all.push(("/_meta".to_owned(), "b2f", meta(&text_of(&entries, &others))?));
     Ok(all)
 }
@@ -92,6 +98,28 @@ fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
     text
 }
 
+/// Checks that readers can read the mask of valid rows, of which few bytes may be stored. The error describes the fault.
+fn check_rows(rows: u64, chunk: u64) -> Result<(), String> {
+    unit_of(rows, chunk, 0).map(drop).map_err(|_| {
+        format!(
+            "room for {rows} rows in chunks of {chunk} rows: readers accept at most 2^30 rows or 2^20 chunks \
+             (the expected number of rows determines the size of chunks)"
+        )
+    })
+}
+
+/// Checks that readers can read the schema, also when [`CTable::finish`] has added the number of rows.
+fn check_schema(columns: &[&Value], others: &[(Value, Value)]) -> Result<(), Fault> {
+    let mut others = others.to_vec();
+    others.retain(|(key, _)| key.as_str() != Some(NROWS));
+    others.push((NROWS.into(), u64::MAX.into()));
+    match schema::parse(&text_of(columns, &others)) {
+        Ok(_) => Ok(()),
+        Err((ErrorKind::TooLarge, detail)) => Err((ErrorKind::TooLarge, detail)),
+        Err((_, detail)) => Err((ErrorKind::InvalidArgument, detail)),
+    }
+}
+
 impl CTable {
     /// Creates an empty table: in a zip file if the name ends in `.b2z`, otherwise in a new directory. Python:
     /// `CTable(row_type, urlpath=path, mode="w")`.
@@ -105,7 +133,8 @@ impl CTable {
     ///   - an option does not exist for the kind of its column, or has an invalid value;
     ///   - a column cannot store its default or null value;
     ///   - a row of a column takes more than 2<sup>63</sup> - 1 bytes;
-    /// - [`ErrorKind::TooLarge`]: a default or null value takes more than 1 GiB;
+    /// - [`ErrorKind::TooLarge`]: a default or null value takes more than 1 GiB; the expected number of rows is too large;
+    ///   or the schema has more than 16 MiB as JSON, or takes more than 96 MiB of memory;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
         let path = path.as_ref();
@@ -138,8 +167,21 @@ impl CTable {
     /// - [`ErrorKind::Unsupported`]: the columns are references to arrays elsewhere;
     /// - the errors of [`open`](Self::open) and of [`TreeStore::open_rw`](crate::TreeStore::open_rw).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_rw_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens the table in a directory or a zip file for reading and changing, with the limits of
+    /// [`TreeStore::open_with_limits`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open_rw`](Self::open_rw).
+    pub fn open_rw_with_limits(
+        path: impl AsRef<Path>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
         let path = path.as_ref();
-        let store = TreeStore::open_rw(path)?;
+        let store = TreeStore::open_rw_with_limits(path, limits, max_read)?;
         if !Self::is_in(&store, "")? {
             return Err(Error::new(ErrorKind::TypeMismatch, OPEN, "it is not a table").at(path));
         }
@@ -529,7 +571,9 @@ impl CTable {
         let spec = column.into();
         let column = spec.compile(&self.parts.root, name).map_err(invalid)?;
         self.check_new(name)?;
-        check_names(self.columns[..self.stored_len()].iter().chain([&column])).map_err(invalid)?;
+        let columns = self.columns[..self.stored_len()].iter().chain([&column]);
+        check_names(columns.clone()).map_err(invalid)?;
+        self.check_schema(columns)?;
         let live = self.nrows();
         let rows = usize::try_from(live).unwrap_or(usize::MAX);
         let words = Words::Known(&[]);
@@ -636,7 +680,9 @@ impl CTable {
         renamed.stale = old.stale;
         let others = self.columns[..self.stored_len()].iter().enumerate();
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
-        check_names(others.chain([&renamed])).map_err(invalid)?;
+        let columns = others.chain([&renamed]);
+        check_names(columns.clone()).map_err(invalid)?;
+        self.check_schema(columns)?;
         for (end, ending, schunk) in old.stored.get().into_iter().flat_map(|it| it.parts()) {
             self.parts.leaves.put(
                 &format!("{}{}{end}", self.parts.root, renamed.key),
@@ -728,7 +774,7 @@ impl CTable {
         self.check_writable()?;
         let mut schunk = match self.parts.get("/_vlmeta", "b2f")? {
             // A copy, so that a failed change leaves the file as it was.
-            Some(schunk) => OpenOptions::new().write(true).from_cframe(schunk.to_cframe()?)?,
+            Some(schunk) => options_of(&schunk).write(true).from_cframe(schunk.to_cframe()?)?,
             None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
         };
         let changed = change(&mut schunk)?;
@@ -810,6 +856,8 @@ impl CTable {
         while capacity < rows {
             capacity += capacity.clamp(1, MAX_GROWTH);
         }
+        check_rows(capacity, self.live.marks().chunks()[0])
+            .map_err(|detail| Error::new(ErrorKind::TooLarge, WRITE, detail))?;
         for index in 0..self.stored_len() {
             self.stored_mut(index)?.resize(capacity)?;
         }
@@ -890,6 +938,13 @@ impl CTable {
     fn schema_text(&self) -> String {
         let entries = self.columns[..self.stored_len()].iter().map(|column| &column.metadata);
         text_of(&entries.collect::<Vec<_>>(), &self.others)
+    }
+
+    /// Checks that readers can read the schema of these columns.
+    fn check_schema<'a>(&self, columns: impl Iterator<Item = &'a Column>) -> Result<()> {
+        let entries: Vec<&Value> = columns.map(|column| &column.metadata).collect();
+        let checked = check_schema(&entries, &self.others);
+        checked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))
     }
 
     fn write_schema(&mut self) -> Result<()> {

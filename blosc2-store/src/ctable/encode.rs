@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::mem;
 
 use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::limits::default_max_read;
 use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
 use half::f16;
 
@@ -226,6 +227,7 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             };
             for text in texts(column, &cells, &nulls)? {
                 let text = text.as_deref().unwrap_or(fill);
+                check_text(text.len() as u64)?;
                 lengths.push(text.len() as i64);
                 bytes.extend_from_slice(text.as_bytes());
             }
@@ -339,6 +341,15 @@ fn texts<'a>(
         Ok(Some(Cow::Borrowed(text)))
     });
     texts.collect()
+}
+
+/// Checks that readers with default limits can read a string of this length, however well it is compressed.
+fn check_text(len: u64) -> Result<(), Fault> {
+    let max = default_max_read(0);
+    if len <= max {
+        return Ok(());
+    }
+    Err((ErrorKind::TooLarge, format!("a string has {len} bytes, expected at most {max}")))
 }
 
 fn has_limits(column: &Column) -> bool {
@@ -610,5 +621,16 @@ fn check_end(is_zero: bool) -> Result<(), String> {
             Err("a string that ends with NUL, which NumPy does not distinguish from padding".into())
         }
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_that_readers_refuse_are_not_written() {
+        assert_eq!(check_text(1 << 30), Ok(()));
+        assert_eq!(check_text((1 << 30) + 1).unwrap_err().0, ErrorKind::TooLarge);
     }
 }

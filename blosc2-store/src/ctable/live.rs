@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use blosc2::dtype::Kind;
+use blosc2::limits::default_max_read;
 use blosc2::super_chunk::Revision;
 use blosc2::{Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
@@ -14,7 +15,7 @@ use crate::tag::error;
 
 /// Maximum rows of a unit, the part of the mask that is counted and read at once.
 const UNIT: u64 = 1 << 24;
-/// Maximum number of units, if the mask does not have as many stored bytes.
+/// Maximum number of units, if the mask has fewer stored bytes.
 const MAX_UNITS: u64 = 1 << 20;
 /// Maximum bytes of other rows between two wanted ones that are read too, to avoid decompressing a block twice.
 pub(super) const GAP: usize = 8192;
@@ -26,7 +27,7 @@ pub(super) const AT_ONCE: usize = 1 << 24;
 pub(super) struct LiveRows {
     /// The mask of live rows, one item per row.
     marks: NDArray,
-    /// Rows of a unit: a chunk, or a part of a large chunk.
+    /// Rows of a unit; see [`unit_of`].
     unit: u64,
     /// The number of live rows before each unit of the mask, and in total.
     before: Vec<u64>,
@@ -45,13 +46,12 @@ pub(super) struct Span {
 impl LiveRows {
     pub(super) fn new(marks: NDArray) -> Result<Self> {
         check_array(&marks, "|b1", |dtype| dtype.kind() == Some(Kind::Bool))?;
-        let unit = marks.chunks()[0].clamp(1, UNIT);
-        // A few stored bytes can represent very many rows.
-        let (units, stored) = (marks.shape()[0].div_ceil(unit), marks.schunk().cbytes());
-        if units > MAX_UNITS.max(stored) {
-            let detail = format!("its mask of valid rows has {units} chunks in {stored} bytes");
-            return Err(error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail));
-        }
+        let (rows, chunk) = (marks.shape()[0], marks.chunks()[0]);
+        let unit = unit_of(rows, chunk, marks.schunk().cbytes());
+        let unit = unit.map_err(|what| {
+            let detail = format!("its mask of valid rows has {what}");
+            error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail)
+        })?;
         let seen = marks.schunk().revision()?;
         let mut this = Self { marks, unit, before: vec![0], seen };
         this.count(0)?;
@@ -66,7 +66,8 @@ impl LiveRows {
     /// Counts the live rows again, from a unit on.
     fn count(&mut self, first: usize) -> Result<()> {
         self.before.truncate(first + 1);
-        let mut budget = self.budget();
+        let schunk = self.marks.schunk();
+        let mut budget = Budget::of_all(schunk, schunk.cbytes());
         let mut live = self.len();
         for unit in first.. {
             let rows = self.rows(unit);
@@ -86,7 +87,8 @@ impl LiveRows {
 
     /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
-        Budget::of(self.marks.schunk().cbytes())
+        let schunk = self.marks.schunk();
+        Budget::of(schunk, schunk.cbytes())
     }
 
     /// Number of rows that the mask has room for.
@@ -193,7 +195,22 @@ impl LiveRows {
     }
 }
 
-/// Counts the live rows of a range in one chunk, or in two if chunks are larger than units.
+/// The rows of a unit of a mask with chunks of this length, of which `stored` bytes are stored: a chunk, a part of a large
+/// chunk, or several small ones. The error describes a mask that readers refuse.
+pub(super) fn unit_of(rows: u64, chunk: u64, stored: u64) -> Result<u64, String> {
+    let unit = chunk.clamp(1, UNIT);
+    // A few stored bytes can represent very many rows.
+    if rows.div_ceil(unit) <= MAX_UNITS.max(stored) {
+        return Ok(unit);
+    }
+    // The time to read all of it is limited as well.
+    match rows <= default_max_read(stored) {
+        true => Ok(rows.div_ceil(MAX_UNITS).next_multiple_of(unit)),
+        false => Err(format!("{rows} rows in chunks of {chunk} rows, in {stored} bytes")),
+    }
+}
+
+/// Counts the live rows of a range, which is a part of a chunk or several chunks.
 fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> {
     let len = rows.end - rows.start;
     let (first, last) = (rows.start / marks.chunks()[0], (rows.end - 1) / marks.chunks()[0]);
@@ -377,4 +394,41 @@ pub(super) fn check_rows(rows: &Range<u64>, len: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("row {} is marked as valid, but the column has only {len} rows", rows.end - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_chunks_or_several_small_ones() {
+        assert_eq!(unit_of(0, 0, 0), Ok(1));
+        assert_eq!(unit_of(1 << 40, 1 << 20, 0), Ok(1 << 20));
+        assert_eq!(unit_of(1 << 44, 1 << 30, 0), Ok(UNIT));
+        // More chunks than units.
+        assert_eq!(unit_of((1 << 20) + 1, 1, 0), Ok(2));
+        assert_eq!(unit_of(1 << 30, 7, 0), Ok(1029));
+        assert!(unit_of((1 << 30) + 1, 1, 0).is_err());
+        assert!(unit_of((1 << 40) + 1, 1 << 20, 0).is_err());
+        // As many as there are stored bytes.
+        assert_eq!(unit_of((1 << 30) + 1, 1, (1 << 30) + 1), Ok(1));
+    }
+
+    /// Units of several chunks count the same rows.
+    #[test]
+    fn rows_of_small_chunks_are_counted() {
+        let wanted: [bool; 11] = std::array::from_fn(|row| [0, 1, 4, 7, 10].contains(&row));
+        for unit in [1, 2, 3, 4, 11, 20] {
+            let marks =
+                NDArray::builder().chunks([1]).blocks([1]).from_slice(&wanted, &[11]).unwrap();
+            let seen = marks.schunk().revision().unwrap();
+            let mut live = LiveRows { marks, unit, before: vec![0], seen };
+            live.count(0).unwrap();
+            assert_eq!(live.len(), 5);
+            let spans = live.spans(0..5, None).map(Result::unwrap);
+            let places: Vec<u64> =
+                spans.flat_map(|span| span.numbers().collect::<Vec<_>>()).collect();
+            assert_eq!(places, [0, 1, 4, 7, 10], "{unit}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use blosc2::super_chunk::Revision;
-use blosc2::{Element, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 pub use appender::TableAppender;
 pub(crate) use change::new_parts;
@@ -33,6 +33,7 @@ use rows::Ascending;
 pub use rows::Rows;
 pub use spec::{ColumnSpec, Schema};
 
+use crate::limits::options_of;
 use crate::tag::{error, what};
 
 pub(crate) const OPEN: &str = "open a table";
@@ -335,7 +336,7 @@ impl CTable {
                 let items = stored.parts().into_iter().find(|(end, ..)| end.is_empty());
                 let frame = items.map(|(.., schunk)| schunk.to_cframe());
                 let frame = frame.unwrap_or_else(|| Err(no_items(column)))?;
-                NDArray::from_schunk(OpenOptions::new().from_cframe(frame)?)
+                NDArray::from_schunk(options_of(self.live.marks().schunk()).from_cframe(frame)?)
             }
             _ => array(&self.parts, &column.key),
         }
@@ -547,6 +548,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
+    use blosc2::OpenOptions;
     use blosc2::storage::{ReadAt, Storage};
 
     use super::*;

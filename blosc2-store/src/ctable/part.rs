@@ -1,8 +1,10 @@
 //! Parts of a table: opening them, and limits on the memory for reading them.
 
+use blosc2::limits::default_max_read;
 use blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
 
 use super::{Leaves, OPEN, READ};
+use crate::limits::max_read_of;
 use crate::tag::error;
 
 /// Bytes of rows that are read, changed and written at once.
@@ -138,9 +140,14 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// As for arrays: 1 GiB, or 256 times the stored bytes if that is more.
-    pub(super) fn of(stored: u64) -> Self {
-        Self { left: stored.saturating_mul(256).max(1 << 30) }
+    /// As for one read of a super-chunk with the same limits, in which `stored` bytes are stored.
+    pub(super) fn of(schunk: &SChunk, stored: u64) -> Self {
+        Self { left: max_read_of(schunk, stored) }
+    }
+
+    /// For reading all of a part in pieces: a lower limit of one read does not lower the sum.
+    pub(super) fn of_all(schunk: &SChunk, stored: u64) -> Self {
+        Self { left: max_read_of(schunk, stored).max(default_max_read(stored)) }
     }
 
     pub(super) fn take(&mut self, nbytes: u64) -> Result<()> {

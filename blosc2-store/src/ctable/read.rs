@@ -141,7 +141,9 @@ impl Stored {
 
     /// The memory allowance for reading it.
     pub(super) fn budget(&self) -> Budget {
-        Budget::of(self.schunks().iter().map(|schunk| schunk.cbytes()).sum())
+        let schunks = self.schunks();
+        // The parts of a table have the same limits.
+        Budget::of(schunks[0], schunks.iter().map(|schunk| schunk.cbytes()).sum())
     }
 
     /// Reads all live rows, to find out whether they can be read.
@@ -454,7 +456,7 @@ pub(super) fn read_texts(
 
 /// The strings of a dictionary.
 fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
-    let mut budget = Budget::of(array.schunk().cbytes());
+    let mut budget = Budget::of(array.schunk(), array.schunk().cbytes());
     let mut texts = Vec::new();
     for item in array.items() {
         let item = item?;

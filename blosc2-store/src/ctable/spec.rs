@@ -440,7 +440,7 @@ impl Column {
 /// computes expressions faster on columns with the same chunks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grid {
-    chunk: u64,
+    pub(super) chunk: u64,
     block: u64,
 }
 

@@ -13,6 +13,7 @@ use super::read::{Texts, read_texts};
 use super::spec::BATCH_ROWS;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
+use crate::limits::{MAX_BATCH, VALUE_SIZE, check_readable};
 use crate::tag::{error, weight};
 
 impl Stored {
@@ -330,15 +331,34 @@ fn append_batches(
     let last = batches.lengths().iter().enumerate().next_back();
     if let (Some((last, &len)), false, Some(_)) = (last, rest.is_empty(), batch_rows) {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        if let Some(room) = most.checked_sub(len).filter(|room| *room > 0) {
-            let (these, after) = rest.split_at(room.min(rest.len()));
+        if let Some(room) = most.checked_sub(len).filter(|room| *room > 0)
+            && batches.nbytes(last)? < MAX_BATCH
+        {
             let mut items = batches.batch(last)?;
-            items.extend_from_slice(these);
-            batches.set(last, Items::Values(&items))?;
-            rest = after;
+            let held = items.iter().map(weight).sum();
+            let (these, after) = rest.split_at(fitting(rest, room, held));
+            if !these.is_empty() {
+                items.extend_from_slice(these);
+                batches.set(last, Items::Values(&items))?;
+                rest = after;
+            }
         }
     }
-    rest.chunks(most).try_for_each(|batch| batches.append(Items::Values(batch)))
+    while !rest.is_empty() {
+        let (batch, after) = rest.split_at(fitting(rest, most, 0).max(1));
+        batches.append(Items::Values(batch))?;
+        rest = after;
+    }
+    Ok(())
+}
+
+/// The number of the first values that fit in a batch, of which at most `most`. The batch already has `held` bytes.
+fn fitting(values: &[Value], most: usize, mut held: u64) -> usize {
+    let fits = |value: &&Value| {
+        held = held.saturating_add(weight(value));
+        held <= MAX_BATCH
+    };
+    values.iter().take(most).take_while(fits).count()
 }
 
 /// Replaces rows at ascending places.
@@ -377,11 +397,48 @@ fn add_words(
         return Ok(());
     }
     let values: Vec<Value> = added.iter().map(|text| text.as_str().into()).collect();
-    let result = texts.edit(|batches| append_batches(batches, &values, Some(BATCH_ROWS)));
+    let result = texts.edit(|batches| {
+        append_batches(batches, &values, Some(BATCH_ROWS))?;
+        // Readers read all strings of a dictionary at once.
+        let count = batches.lengths().iter().sum::<u64>();
+        let schunk = batches.schunk();
+        let memory = schunk.nbytes().saturating_add(count.saturating_mul(VALUE_SIZE));
+        check_readable(schunk, WRITE, memory, schunk.cbytes())
+    });
     match (&result, decoded.get_mut()) {
         (Ok(()), Some(decoded)) => decoded.extend_from_slice(added),
         // A failed change may be stored nevertheless.
         _ => drop(decoded.take()),
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CTable, ColumnKind, Data, EmbedStore, Object, Schema};
+
+    #[test]
+    fn batches_have_a_maximum_size() {
+        // Each takes the memory of a value, too.
+        let texts = vec![Value::from("x".repeat(MAX_BATCH as usize / 8)); 20];
+        assert_eq!(fitting(&texts, 2048, 0), 7);
+        assert_eq!(fitting(&texts, 3, 0), 3);
+        assert_eq!(fitting(&texts, 2048, MAX_BATCH / 2), 3);
+        assert_eq!(fitting(&texts, 2048, MAX_BATCH), 0);
+
+        let mut table =
+            CTable::in_memory(&Schema::new().column("a", ColumnKind::VlString)).unwrap();
+        let long = Value::from("y".repeat(2 * MAX_BATCH as usize));
+        let all = [&texts[..], &[long.clone(), long], &texts].concat();
+        for part in [&all[..5], &all[5..]] {
+            table.append([("a", Data::values(part))]).unwrap();
+        }
+        let frame = EmbedStore::from_cframe(table.to_cframe().unwrap()).unwrap();
+        let Object::BatchArray(array) = frame.get("/_cols/a").unwrap() else { panic!("batches") };
+        let lengths: Vec<u64> = (0..array.len()).map(|at| array.batch_len(at).unwrap()).collect();
+        // The second call completes the last batch of the first one.
+        assert_eq!(lengths, [7, 7, 6, 1, 1, 7, 7, 6]);
+        assert_eq!(table.values("a", ..).unwrap(), all);
+    }
 }

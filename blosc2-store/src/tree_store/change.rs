@@ -70,7 +70,7 @@ impl TreeStore {
         let path = folder.path().join(name);
         let file = folder.file(name, Access::Change).map_err(failed(CHANGE, &path))?;
         // The store is locked, so that a writer that has not finished is not alive.
-        OpenOptions::new().write(true).recover(true).open_file(file, &path)
+        self.options().write(true).recover(true).open_file(file, &path)
     }
 
     /// Adds a super-chunk with all its metalayers, or replaces the entry with this key. For an array, pass its
@@ -138,6 +138,7 @@ impl TreeStore {
     ) -> Result<String> {
         let name = key::to_name(key, ending);
         self.check_unused([key])?;
+        self.check_groups(key, CHANGE)?;
         let (folder, work) = self.changing()?;
         let path = folder.path().join(&name);
         let io = failed(CHANGE, &path);
@@ -402,7 +403,7 @@ impl TreeStore {
         self.folder_for_changes()?;
         let key = attributes_key(group);
         let mut schunk = match self.leaf(&key)? {
-            Some(schunk) => OpenOptions::new().write(true).from_cframe(schunk.to_cframe()?)?,
+            Some(schunk) => self.options().write(true).from_cframe(schunk.to_cframe()?)?,
             // The chunk size that Python uses for a super-chunk without data.
             None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
         };
@@ -434,6 +435,7 @@ impl TreeStore {
             // Later writes through these handles would be lost.
             self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
         }
+        let options = self.options();
         match &mut self.place {
             Place::Unpacked { folder, work, target, replaced } => {
                 let permissions = match replaced {
@@ -449,7 +451,7 @@ impl TreeStore {
                     }
                     _ => Ok(()),
                 };
-                archive::pack(folder, work, target, permissions, check)?;
+                archive::pack(folder, work, target, permissions, &options, check)?;
                 *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
             }
             Place::Archive(_) | Place::Folder { .. } => return Ok(()),
@@ -476,11 +478,11 @@ impl TreeStore {
         match &self.place {
             Place::Archive(archive) => {
                 let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
-                archive.unpack(folder.path())?;
-                archive::pack(&folder, &work, &target, None, || Ok(()))
+                archive.unpack(folder.path(), &self.options())?;
+                archive::pack(&folder, &work, &target, None, &self.options(), || Ok(()))
             }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
-                archive::pack(folder, &work, &target, None, || Ok(()))
+                archive::pack(folder, &work, &target, None, &self.options(), || Ok(()))
             }
         }
     }
@@ -498,9 +500,10 @@ impl TreeStore {
     /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {
-            Place::Archive(archive) => archive.unpack(copy),
+            Place::Archive(archive) => archive.unpack(copy, &self.options()),
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
-                copy_files(folder, &Folder::open(copy).map_err(failed(COPY, copy))?)
+                let copy = Folder::open(copy).map_err(failed(COPY, copy))?;
+                copy_files(folder, &copy, &self.options())
             }
         })
     }
@@ -564,7 +567,7 @@ pub(super) fn unlink_copies(place: &Place, name: &str) -> Result<()> {
 }
 
 /// Copies the content of a store in a directory, without the search indexes of arrays, into another directory.
-fn copy_files(from: &Folder, to: &Folder) -> Result<()> {
+fn copy_files(from: &Folder, to: &Folder, options: &OpenOptions) -> Result<()> {
     for file in from.files().map_err(failed(COPY, from.path()))? {
         if file.text().is_some_and(|name| key::is_internal(&name)) {
             continue;
@@ -575,7 +578,7 @@ fn copy_files(from: &Folder, to: &Folder) -> Result<()> {
         let source = from.file(&file.name, Access::Read).map_err(&io)?;
         let copy = copy_file(&source, to, &file.name).map_err(&io)?;
         let name = file.name.to_string_lossy();
-        search_indexes::remove(&name, &copy).map_err(|error| error.at(&path))?;
+        search_indexes::remove(&name, &copy, options).map_err(|error| error.at(&path))?;
         copy.sync_all().map_err(io)?;
     }
     Ok(())

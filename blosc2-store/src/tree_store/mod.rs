@@ -19,6 +19,7 @@ use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::{EmbedStore, Entry};
 use crate::folder::{Access, Folder, Kind, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
+use crate::limits::{options, options_of};
 use crate::work::{Claim, Work};
 use place::{Place, Stamp, Writer, path_of_new, put_folder};
 
@@ -27,10 +28,12 @@ const SPARSE_INDEX: &str = "/chunks.b2frame";
 /// The metalayer with the registry of tables and other objects.
 const REGISTRY: &str = "_object_registry";
 
-/// Maximum number of groups of a store that can be opened.
+/// Maximum number of groups of a store.
 const MAX_GROUPS: usize = 1 << 20;
-/// Maximum bytes of embedded frames that are searched for descriptions of tables when a store is opened.
+/// Maximum bytes of embedded frames that are searched for descriptions of tables when a store is opened, in total and for
+/// each stored byte of all embedded frames.
 const MAX_METAS: u64 = 64 << 20;
+const MAX_METAS_RATIO: u64 = 256;
 
 const OPEN: &str = "open a store";
 const MAKE: &str = "make a store";
@@ -154,6 +157,8 @@ pub struct TreeStore {
     pub(crate) embedded: BTreeSet<String>,
     /// The keys of tables and other objects, with their descriptions.
     pub(crate) objects: BTreeMap<String, Value>,
+    /// At least the number of groups, including those of internal keys.
+    groups: usize,
     /// Files that were opened for changing.
     lent: BTreeSet<String>,
     changed: bool,
@@ -167,14 +172,30 @@ impl TreeStore {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::open_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a directory or a zip file for reading, with limits for untrusted input; see [`OpenOptions::limits`] and
+    /// [`OpenOptions::max_read`]. With `None`, `max_read` has its default.
+    ///
+    /// The limits apply to the metadata of the store and to all its entries: arrays, super-chunks, tables with their
+    /// columns, and entries of embedded stores.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_with_limits(
+        path: impl AsRef<Path>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
+        let (path, options) = (path.as_ref(), options(limits, max_read));
         let io = |error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
             let folder = Arc::new(Folder::open(path).map_err(io)?);
-            return Self::in_folder(path, Place::Folder { folder, writer: None });
+            return Self::in_folder(path, Place::Folder { folder, writer: None }, &options);
         }
         let file = open_regular(path).map_err(io)?;
-        Self::in_archive(Arc::new(file), path).map_err(|error| error.at(path))
+        Self::in_archive(Arc::new(file), path, &options).map_err(|error| error.at(path))
     }
 
     /// Returns whether a path is a directory with a file `embed.b2e`, or a zip file. Only such paths can be stores.
@@ -210,14 +231,20 @@ impl TreeStore {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
-        Self::in_archive(Arc::new(source), Path::new(""))
+        Self::open_source_with_limits(source, Limits::default(), None)
     }
 
-    /// Sets the limits for opening and reading entries; see [`OpenOptions::limits`] and [`OpenOptions::max_read`].
-    /// With `None`, `max_read` has its default. The columns of tables have the same limits.
-    pub fn with_limits(mut self, limits: Limits, max_read: Option<u64>) -> Self {
-        self.embed = self.embed.with_limits(limits, max_read);
-        self
+    /// Opens a zip file in a custom storage backend for reading, with the limits of
+    /// [`open_with_limits`](Self::open_with_limits).
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_source_with_limits(
+        source: impl ReadAt + Send + Sync + 'static,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
+        Self::in_archive(Arc::new(source), Path::new(""), &options(limits, max_read))
     }
 
     /// Opens a directory or a zip file for reading and changing.
@@ -229,12 +256,25 @@ impl TreeStore {
     ///   directory is a link or has several names; or the file system does not support locks;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::open_rw_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a directory or a zip file for reading and changing, with the limits of
+    /// [`open_with_limits`](Self::open_with_limits).
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open_rw`](Self::open_rw).
+    pub fn open_rw_with_limits(
+        path: impl AsRef<Path>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
+        let (path, options) = (path.as_ref(), options(limits, max_read));
         let io = |error| Error::of_io(OPEN, error).at(path);
         // If the path is a link, its target is changed.
         let target = fs::canonicalize(path).map_err(io)?;
         if target.is_dir() {
-            return Self::in_folder_for_changes(path, &target, Claim::count);
+            return Self::in_folder_for_changes(path, &target, &options, Claim::count);
         }
         let work = Work::beside(&target)?;
         // From here on no other handle changes it.
@@ -242,8 +282,9 @@ impl TreeStore {
         let file = open_regular(&target).map_err(io)?;
         let archive = Archive::open(Arc::new(file)).map_err(|error| error.at(path))?;
         let folder = Self::unpacked(&work).map_err(io)?;
-        archive.unpack(folder.path()).map_err(|error| error.at(path))?;
-        Self::in_folder(path, Place::Unpacked { folder, work: Arc::new(work), target, replaced })
+        archive.unpack(folder.path(), &options).map_err(|error| error.at(path))?;
+        let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced };
+        Self::in_folder(path, place, &options)
     }
 
     /// The directory for the files of a zip file that is changed.
@@ -256,6 +297,7 @@ impl TreeStore {
     fn in_folder_for_changes(
         path: &Path,
         target: &Path,
+        options: &OpenOptions,
         claimed: impl FnOnce(&mut Claim) -> io::Result<()>,
     ) -> Result<Self> {
         let io = |error| Error::of_io(OPEN, error).at(path);
@@ -264,7 +306,7 @@ impl TreeStore {
         let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
         claimed(&mut claim).map_err(io)?;
         let writer = Some(Arc::new(Writer::new(&folder, claim)));
-        Self::in_folder(path, Place::Folder { folder, writer })
+        Self::in_folder(path, Place::Folder { folder, writer }, options)
     }
 
     /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
@@ -295,16 +337,16 @@ impl TreeStore {
             // If this fails, on a full disk for example, there is no store. Opening it then writes nothing.
             Claim::take(&Folder::open(new).map_err(failed(MAKE, new))?).map(drop)
         })?;
-        Self::in_folder_for_changes(path, &target, |_| Ok(()))
+        Self::in_folder_for_changes(path, &target, &OpenOptions::new(), |_| Ok(()))
     }
 
-    fn in_archive(source: archive::Source, path: &Path) -> Result<Self> {
+    fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
         let archive = Archive::open(source)?;
         if !archive.has(INDEX) {
             let detail = format!("it is a zip file without a member `{INDEX}`, not a store");
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
         }
-        let embed = open_member(&archive, INDEX).and_then(EmbedStore::from_schunk);
+        let embed = open_member(&archive, INDEX, options).and_then(EmbedStore::from_schunk);
         let embed = embed.map_err(|error| error.at(path.join(INDEX)))?;
         let names = archive.names().map(str::to_owned).collect();
         Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
@@ -321,13 +363,13 @@ impl TreeStore {
         Err(Error::new(ErrorKind::InvalidData, OPEN, detail).at(path))
     }
 
-    fn in_folder(path: &Path, place: Place) -> Result<Self> {
+    fn in_folder(path: &Path, place: Place, options: &OpenOptions) -> Result<Self> {
         let folder = Arc::clone(place.folder().expect("an archive is not a folder"));
         Self::check_index(&folder, path)?;
         if place.is_writable() {
             change::unlink_copies(&place, INDEX)?;
         }
-        let embed = open_embed(&folder, place.is_writable(), place.is_durable())?;
+        let embed = open_embed(&folder, place.is_writable(), place.is_durable(), options)?;
         let files = folder.files().map_err(|error| Error::of_io(OPEN, error).at(path))?;
         // Names that are not UTF-8 have no key.
         Self::new(path, place, files.iter().filter_map(|file| file.text()).collect(), embed)
@@ -340,6 +382,7 @@ impl TreeStore {
             embed,
             embedded: BTreeSet::new(),
             objects: BTreeMap::new(),
+            groups: 0,
             lent: BTreeSet::new(),
             changed: false,
             place,
@@ -360,7 +403,7 @@ impl TreeStore {
         let embedded = store.embed.keys().filter(|key| !store.leaves.contains_key(*key));
         store.embedded = embedded.filter(|key| key::is_path(key)).map(str::to_owned).collect();
         store.objects = store.find_objects()?;
-        store.check_groups()?;
+        store.count_groups(None, OPEN)?;
         Ok(store)
     }
 
@@ -379,16 +422,31 @@ impl TreeStore {
         read.is_ok() && start[2..] == *b"b2frame\0"
     }
 
-    /// Checks the number of groups, because a short list of deep keys has very many.
-    fn check_groups(&self) -> Result<()> {
+    /// Counts the groups of all keys and of a new one. Their number is limited, because a short list of deep keys has very
+    /// many.
+    fn count_groups(&mut self, new: Option<&str>, doing: &str) -> Result<()> {
         let objects = self.objects.keys().map(String::as_str);
-        let mut keys: Vec<&str> = self.all_keys().chain(objects).collect();
+        let mut keys: Vec<&str> = self.all_keys().chain(objects).chain(new).collect();
         keys.sort_unstable();
-        if key::groups(keys).nth(MAX_GROUPS).is_none() {
+        let count = key::groups(keys).take(MAX_GROUPS + 1).count();
+        self.groups = count;
+        if count <= MAX_GROUPS {
             return Ok(());
         }
-        let detail = format!("it has more than {MAX_GROUPS} groups");
-        Err(self.error(ErrorKind::TooLarge, OPEN, detail))
+        let detail = format!("more than {MAX_GROUPS} groups");
+        Err(self.error(ErrorKind::TooLarge, doing, detail))
+    }
+
+    /// Checks that the store can be opened when it has a new key.
+    fn check_groups(&mut self, key: &str, doing: &str) -> Result<()> {
+        // The groups above a group exist.
+        let new = key::above(key).take_while(|above| !self.has_below(above)).count();
+        self.groups = self.groups.saturating_add(new);
+        match self.groups <= MAX_GROUPS {
+            true => Ok(()),
+            // Groups that were removed are still in the number.
+            false => self.count_groups(Some(key), doing),
+        }
     }
 
     /// The keys of tables and other objects: those in the registry, and those of older stores without a registry.
@@ -399,24 +457,29 @@ impl TreeStore {
             let listed = listed.filter_map(|(key, is)| Some((key.as_str()?.to_owned(), is)));
             objects.extend(listed.filter(|(key, _)| key::is_path(key)));
         }
-        let mut left = MAX_METAS;
+        let cbytes = self.embed.schunk().cbytes();
+        let most = cbytes.saturating_mul(MAX_METAS_RATIO).max(MAX_METAS);
+        let mut left = most;
         for key in self.all_keys() {
             let Some(root) = key.strip_suffix(META).filter(|root| !root.is_empty()) else {
                 continue;
             };
+            if objects.contains_key(root) {
+                continue;
+            }
             // Frames in the embedded store are copied, and a damaged map can contain one frame any number of times.
             if let (None, Some(Entry::Frame { length, .. })) =
                 (self.leaves.get(key), self.embed.entry(key))
             {
                 left = left.checked_sub(*length).ok_or_else(|| {
                     let detail = format!(
-                        "the embedded entries with keys that end in `{META}` have more than {MAX_METAS} bytes"
+                        "the embedded entries with keys that end in `{META}` have more than {most} bytes"
                     );
                     self.error(ErrorKind::TooLarge, OPEN, detail)
                 })?;
             }
             // Damaged entries are not tables, and do not make the store invalid.
-            if !objects.contains_key(root) && CTable::is_in(self, root).unwrap_or(false) {
+            if CTable::is_in(self, root).unwrap_or(false) {
                 objects.insert(root.to_owned(), Value::from([("kind", "ctable".into())]));
             }
         }
@@ -432,6 +495,11 @@ impl TreeStore {
     /// [`open_source`](Self::open_source).
     pub fn path(&self) -> Option<&Path> {
         Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// Returns the embedded store of the file `embed.b2e`, in which Python can store small entries.
+    pub fn embedded_store(&self) -> &EmbedStore {
+        &self.embed
     }
 
     /// Returns whether the store is a `DictStore`, which has keys but no groups.
@@ -478,9 +546,11 @@ impl TreeStore {
     /// Whether there is a group with this key, other than the root.
     fn is_group(&self, key: &str) -> bool {
         let is_part = self.objects.contains_key(key) || self.object_above(key).is_some();
-        if is_part || !key::is_path(key) {
-            return false;
-        }
+        !is_part && key::is_path(key) && self.has_below(key)
+    }
+
+    /// Whether a key is below this one, which has no slash at its end.
+    fn has_below(&self, key: &str) -> bool {
         let below = format!("{key}/");
         let any = |first: Option<&String>| first.is_some_and(|key| key.starts_with(&below));
         any(self.leaves.range(below.clone()..).map(|(key, _)| key).next())
@@ -595,7 +665,7 @@ impl TreeStore {
 
     /// The super-chunk in a file or member.
     fn file(&self, name: &str) -> Result<SChunk> {
-        let options = self.embed.options.clone();
+        let options = self.options();
         match &self.place {
             Place::Archive(archive) => {
                 let member = archive.member(name).map(ReadOnly::new);
@@ -613,6 +683,11 @@ impl TreeStore {
                 options.open_file(file, &path)
             }
         }
+    }
+
+    /// The options for opening entries, with the limits with which the store was opened.
+    fn options(&self) -> OpenOptions {
+        options_of(self.embed.schunk())
     }
 
     fn has_file(&self, name: &str) -> bool {
@@ -638,17 +713,22 @@ impl TreeStore {
     }
 }
 
-fn open_member(archive: &Archive, name: &str) -> Result<SChunk> {
-    OpenOptions::new().open_storage(ReadOnly::new(archive.member(name)?))
+fn open_member(archive: &Archive, name: &str, options: &OpenOptions) -> Result<SChunk> {
+    options.open_storage(ReadOnly::new(archive.member(name)?))
 }
 
 /// Opens the embedded store of a store in a directory.
-fn open_embed(folder: &Folder, writable: bool, durable: bool) -> Result<EmbedStore> {
+fn open_embed(
+    folder: &Folder,
+    writable: bool,
+    durable: bool,
+    options: &OpenOptions,
+) -> Result<EmbedStore> {
     let path = folder.path().join(INDEX);
     let access = if writable { Access::Change } else { Access::Read };
     let file = folder.file(INDEX, access).map_err(failed(OPEN, &path))?;
     // The store is locked, so that a writer that has not finished is not alive. Entries in files are durable too.
-    let options = OpenOptions::new().write(writable).recover(writable).durable(durable);
+    let options = options.clone().write(writable).recover(writable).durable(durable);
     options.open_file(file, &path).and_then(EmbedStore::from_schunk)
 }
 

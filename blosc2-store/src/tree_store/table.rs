@@ -80,13 +80,14 @@ impl TreeStore {
     /// A copy of the handle for a table, which reads its parts from it.
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
-        let mut embed = match &place {
-            Place::Archive(archive) => EmbedStore::from_schunk(open_member(archive, INDEX)?)?,
+        let embed = match &place {
+            Place::Archive(archive) => {
+                EmbedStore::from_schunk(open_member(archive, INDEX, &self.options())?)?
+            }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
-                open_embed(folder, false, false)?
+                open_embed(folder, false, false, &self.options())?
             }
         };
-        embed.options = self.embed.options.clone();
         let mut copy = Self {
             path: self.path.clone(),
             place,
@@ -94,6 +95,7 @@ impl TreeStore {
             embed,
             embedded: self.embedded.clone(),
             objects: Default::default(),
+            groups: self.groups,
             lent: Default::default(),
             changed: false,
         };

@@ -8,11 +8,12 @@ use arrow_array::builder::{
 use arrow_array::types::Int8Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
-    Int32Array, Int64Array, LargeBinaryArray, NullArray, RecordBatchReader, StringArray,
+    Int32Array, Int64Array, LargeBinaryArray, ListArray, NullArray, RecordBatchReader, StringArray,
     StringViewArray, StructArray, TimestampNanosecondArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
-use blosc2::{ErrorKind, OpenOptions, Value};
+use blosc2::{ErrorKind, OpenOptions, SChunk, Value};
 use blosc2_store::BatchArray;
 
 /// Arrays of all kinds of types, each with nulls, and the values of their items; `None` if they have none.
@@ -179,4 +180,48 @@ fn lengths_are_counted_if_they_are_missing() {
     let batches = BatchArray::from_schunk(OpenOptions::new().from_cframe(bytes).unwrap()).unwrap();
     assert_eq!(batches.nitems().unwrap(), 8);
     assert_eq!(batches.item(7).unwrap(), 3.into());
+}
+
+/// Readers limit the number of items without bytes in a block, and the nesting of types.
+#[test]
+fn what_readers_refuse_is_not_written() {
+    const NULLS: usize = 3 << 20;
+    let nulls: ArrayRef = Arc::new(NullArray::new(NULLS));
+    let open = |array: BatchArray| {
+        BatchArray::from_schunk(
+            SChunk::from_cframe(array.into_schunk().to_cframe().unwrap()).unwrap(),
+        )
+    };
+    let mut array = new(None);
+    array.append_arrow(&nulls).unwrap();
+    let array = open(array).unwrap();
+    assert_eq!(array.items_per_block(), Some(1 << 20));
+    assert_eq!(array.arrow_batch(0).unwrap().len(), NULLS);
+    assert_eq!(array.item(NULLS as u64 - 1).unwrap(), Value::None);
+    let error = new(Some(NULLS as u64)).append_arrow(&nulls).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+
+    let mut is_refused = false;
+    for levels in 1..80 {
+        let nested =
+            (0..levels).fold(Arc::new(Int32Array::from(vec![5])) as ArrayRef, |items, _| {
+                let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+                Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([1]), items, None))
+            });
+        let mut array = new(None);
+        match array.append_arrow(&nested) {
+            Ok(()) => {
+                assert!(!is_refused, "{levels}");
+                assert_eq!(
+                    open(array).unwrap().arrow_batch(0).unwrap().to_data(),
+                    nested.to_data()
+                );
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+                is_refused = true;
+            }
+        }
+    }
+    assert!(is_refused);
 }

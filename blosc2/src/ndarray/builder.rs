@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta, NAME, OLD_NAME};
 use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::ChunkSize;
@@ -24,7 +25,7 @@ use super::shape::meta_of;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
 use crate::closures::BoxError;
-use crate::dtype::Kind;
+use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::element::{Element, bytes_of};
 use crate::gate::Gate;
 use crate::memory::reserve;
@@ -32,7 +33,7 @@ use crate::params::{Purpose, Resolved};
 use crate::progress::Progress;
 #[cfg(feature = "msgpack")]
 use crate::schunk::to_content;
-use crate::schunk::{Memory, Store, files, new_store};
+use crate::schunk::{Content, Memory, Store, files, new_store};
 use crate::{
     CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
 };
@@ -79,7 +80,8 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
-///   536,866,816 bytes, or the array exceeds what the format can store;
+///   536,866,816 bytes, the array exceeds what the format can store, or it has more chunks than the
+///   [limits](Self::limits) allow;
 /// - [`ErrorKind::AlreadyExists`]:
 ///   - [`replace`](Self::replace) is not set, and one of these conditions is true: the file exists; the custom
 ///     storage backend contains data; or the custom directory contains a frame;
@@ -102,11 +104,12 @@ pub struct NDArrayBuilder {
     cparams: Option<CParams>,
     dparams: DParams,
     meta: Vec<(String, Vec<u8>)>,
-    vlmeta: Vec<(String, Vec<u8>)>,
+    vlmeta: Vec<(String, Content)>,
     place: Place,
     replace: bool,
     /// The options with which the new file is opened.
     options: OpenOptions,
+    limits: Option<Limits>,
     max_read: Option<u64>,
     dtype_format: u8,
     progress: Progress,
@@ -272,7 +275,7 @@ impl NDArrayBuilder {
     ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
-        Ok(self.meta(name, to_content(name, value)?))
+        Ok(self.meta(name, to_content(name, value)?.bytes))
     }
 
     /// Adds a variable-length metalayer with the bytes `content`, or replaces the content of the metalayer with this
@@ -280,7 +283,8 @@ impl NDArrayBuilder {
     ///
     /// The content is compressed. Python decodes the content as msgpack; see [`meta`](Self::meta).
     pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
-        self.vlmeta.push((name.to_owned(), content.as_ref().to_vec()));
+        let bytes = content.as_ref().to_vec();
+        self.vlmeta.push((name.to_owned(), Content { bytes, memory: 0 }));
         self
     }
 
@@ -291,8 +295,9 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
     ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
-    pub fn vlmeta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
-        Ok(self.vlmeta(name, to_content(name, value)?))
+    pub fn vlmeta_value<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self> {
+        self.vlmeta.push((name.to_owned(), to_content(name, value)?));
+        Ok(self)
     }
 
     /// Creates the array in a new contiguous file at this path. Python: `urlpath=path`.
@@ -399,6 +404,14 @@ impl NDArrayBuilder {
         self
     }
 
+    /// Sets the limits of the array; see [`OpenOptions::limits`]. If the array has more chunks than the default of
+    /// [`Limits::chunks`](crate::Limits), a higher limit is needed to create the array, and later to open it. By
+    /// default, a copy of an array has the limits of the original.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
     /// Opens the array in the builder's file or directory for reading and writing. If the path does not exist, creates
     /// the array by calling `create`. Python: `mode="a"`.
     ///
@@ -407,7 +420,7 @@ impl NDArrayBuilder {
     /// created, in memory.
     ///
     /// These settings apply to existing and new arrays: compression and decompression parameters,
-    /// [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
+    /// [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover), [`limits`](Self::limits) and
     /// [`max_read`](Self::max_read). Dtype, shapes and metalayers apply only to a new array. If another program may
     /// have created the array, check its dtype, shapes and metalayers.
     ///
@@ -456,6 +469,9 @@ impl NDArrayBuilder {
             // The items and the block shape of the array determine both sizes, as in a new array.
             options =
                 options.cparams(CParams { typesize: None, blocksize: None, ..params.clone() });
+        }
+        if let Some(limits) = self.limits {
+            options = options.limits(limits);
         }
         if let Some(bytes) = self.max_read {
             options = options.max_read(bytes);
@@ -727,13 +743,15 @@ impl NDArrayBuilder {
 
     /// Creates an array on several threads. `data` returns the data of each chunk.
     pub(super) fn by_chunks<'d>(
-        self,
+        mut self,
         shape: &[u64],
         (dtype, typesize): (&str, usize),
         sources: Sources<'_>,
         data: &(dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync),
     ) -> Result<NDArray> {
         let progress = self.progress.clone();
+        let source = sources.arrays.first();
+        self.limits = self.limits.or_else(|| source.map(|array| array.schunk.limits()));
         self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
@@ -871,6 +889,12 @@ impl NDArrayBuilder {
         }
         check_plugins(&params, shape.len(), typesize)?;
         let too_large = |detail: String| error(ErrorKind::TooLarge, detail);
+        if dtype.len() > MAX_TEXT_LEN {
+            let len = dtype.len();
+            return Err(too_large(format!(
+                "a dtype of {len} bytes: readers accept at most {MAX_TEXT_LEN} bytes"
+            )));
+        }
         let mut meta = Meta {
             shape: Vec::with_capacity(shape.len()),
             chunks: stored_sizes(&chunks),
@@ -883,7 +907,9 @@ impl NDArrayBuilder {
                 too_large(format!("an axis of {size} items, expected at most 2^63 - 1"))
             })?);
         }
-        let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
+        // Readers with these limits, usually the default, open the array.
+        let geometry = cut(&meta, typesize, self.limits.unwrap_or_default().chunks);
+        let geometry = geometry.map_err(|error| too_large(error.to_string()))?;
         let block_len = u32::try_from(geometry.block_len())
             .ok()
             .filter(|&len| len <= blosc2_format::chunk::MAX_BLOCKSIZE)
@@ -953,6 +979,7 @@ impl Order {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
             builder;
+        let limits = builder.limits.unwrap_or_default();
         let own =
             Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
         let own = own.to_bytes();
@@ -960,17 +987,18 @@ impl Order {
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
         let mut fill = |store: Box<dyn Store>| -> Result<SChunk> {
-            let mut schunk = SChunk::with_params(params.clone(), store, &metalayers, chunksize)?;
+            let params = params.clone();
+            let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize, limits)?;
             options.start_checksums(&mut schunk)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
             for (name, content) in &vlmeta {
-                schunk.vlmeta_mut().set(name, content)?;
+                schunk.vlmeta_mut().set_content(name, content)?;
             }
             schunk.finish()?;
             Ok(schunk)
         };
-        let opening = options.clone().write(true);
+        let opening = options.clone().limits(limits).write(true);
         let mut schunk = match place {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,

@@ -219,7 +219,9 @@ impl Gathering<'_> {
         let same = !header.variable_blocks && header.block_len() as usize == len;
         // For each call, C prepares the reference of the delta filter and the dictionary again.
         let prepared = chunk.uses_delta() || header.dictionary;
-        let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared;
+        // A chunk of any size can be read block by block.
+        let too_large = || self.schunk.allow_scratch(READ, chunk.nbytes() as u64).is_err();
+        let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared || too_large();
         // Codecs for arrays may take parts of blocks for cells.
         if same && alone && !chunk.needs_shape() {
             for block in blocks() {

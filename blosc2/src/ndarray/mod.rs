@@ -891,7 +891,9 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
         return Err(invalid("it is a super-chunk without the metalayer of an array".to_owned()));
     };
     let meta = Meta::parse(meta).map_err(|error| Error::from_format(OPEN, error))?;
-    let geometry = cut(&meta, schunk.typesize()).map_err(|error| invalid(error.to_string()))?;
+    // The number of chunks is that of the frame, which was opened with its limits.
+    let geometry = cut(&meta, schunk.typesize(), u64::MAX);
+    let geometry = geometry.map_err(|error| invalid(error.to_string()))?;
     let (nchunks, chunksize) = (reading.nchunks(), reading.chunksize());
     if nchunks != geometry.nchunks() {
         let expected = geometry.nchunks();
@@ -911,14 +913,15 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     Ok((geometry, dtype))
 }
 
-/// Returns the geometry of an array. Fails if it has more chunks than a frame can have.
-fn cut(meta: &Meta, typesize: usize) -> std::result::Result<Geometry, blosc2_format::Error> {
+/// Returns the geometry of an array of at most `chunks` chunks.
+fn cut(
+    meta: &Meta,
+    typesize: usize,
+    chunks: u64,
+) -> std::result::Result<Geometry, blosc2_format::Error> {
     let typesize = u32::try_from(typesize).unwrap_or(u32::MAX);
-    Geometry::new(meta, typesize, &Limits { chunks: MAX_CHUNKS, ..Limits::default() })
+    Geometry::new(meta, typesize, &Limits { chunks, ..Limits::default() })
 }
-
-/// The maximum number of chunks whose offsets fit in an index.
-const MAX_CHUNKS: u64 = (i32::MAX as u64 - 32) / 8;
 
 /// Memory that is reused for the next read or write.
 trait Reused {

@@ -334,7 +334,8 @@ impl NDArray {
         self.changing(doing, |change| {
             let Reshape { shape, start, new } = plan(&change)?;
             let old = change.geometry.clone();
-            let geometry = recut(&old, &shape, doing)?;
+            let max_chunks = change.schunk.limits().chunks;
+            let geometry = recut(&old, &shape, max_chunks, doing)?;
             if geometry.shape() == old.shape() {
                 return Ok(());
             }
@@ -494,7 +495,7 @@ impl New<'_> {
 }
 
 /// Returns the geometry of the array with a new shape and the same chunk and block shapes.
-fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
+fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
@@ -510,7 +511,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     }
     let mut meta = meta_of(old);
     meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
-    cut(&meta, old.typesize()).map_err(|error| too_large(&error))
+    cut(&meta, old.typesize(), max_chunks).map_err(|error| too_large(&error))
 }
 
 /// Returns the metalayer of the array with a new shape. The other fields of the metalayer are unchanged.

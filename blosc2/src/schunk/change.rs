@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use blosc2_format::Limit;
 use blosc2_format::b2nd::{Geometry, NAME};
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
+use super::limits::check_readable;
 use super::sharing::version;
 use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta, search_indexes};
@@ -343,10 +343,6 @@ impl SChunk {
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }
-            let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
-            if count > max {
-                return Err(Error::over_limit(doing, Limit::Chunks, "chunks", count, max));
-            }
             // At most 2 GiB.
             let filled = state.outline.fill(special, nbytes, chunksize as u32);
             filled.map_err(|error| Error::from_frame(doing, error))?;
@@ -419,6 +415,8 @@ impl SChunk {
         before: Option<usize>,
         chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<usize> {
+        let chunk = chunk.into();
+        check_readable(doing, &chunk).map_err(|error| self.at(error))?;
         self.change(doing, |state, _| {
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
@@ -448,6 +446,9 @@ impl SChunk {
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
     ) -> Result<()> {
+        let mut chunks_to_check = chunks.iter().map(|(_, chunk)| chunk);
+        let checked = chunks_to_check.try_for_each(|chunk| check_readable(UPDATE, chunk));
+        checked.map_err(|error| self.at(error))?;
         self.change(UPDATE, |state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
             let mut sizes = Vec::with_capacity(chunks.len());
@@ -495,6 +496,11 @@ impl SChunk {
         slots: Vec<Slot<'_>>,
     ) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
+        let checked = slots.iter().try_for_each(|slot| match slot {
+            Slot::New(chunk) => check_readable(doing, chunk),
+            Slot::Kept(_) | Slot::Zeros => Ok(()),
+        });
+        checked.map_err(|error| self.at(error))?;
         self.change(doing, |state, freed| {
             state.survey(u64::MAX, doing)?;
             let mut dropped = vec![true; state.nchunks()];

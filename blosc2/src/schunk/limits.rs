@@ -1,9 +1,9 @@
 //! Memory limits of reads of untrusted input.
 
-use blosc2_format::chunk;
+use blosc2_format::{Limits, chunk};
 
 use super::SChunk;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;
@@ -11,6 +11,48 @@ const PLAUSIBLE: u64 = 1 << 30;
 const SCRATCH: u64 = 64 << 20;
 /// The number of bytes that a read may allocate for each stored byte of a large file.
 const PLAUSIBLE_RATIO: u64 = 256;
+
+/// Returns the default of [`OpenOptions::max_read`] for one read of chunks, if `stored` bytes are stored: 1 GiB, or 256
+/// times the stored bytes if that is more.
+///
+/// Writers of this project use this limit, too. They refuse data that can only be read as a whole, such as a
+/// [value](SChunk::value), if readers with the default limit would refuse the data.
+///
+/// ```
+/// use blosc2::limits::default_max_read;
+///
+/// assert_eq!(default_max_read(100), 1 << 30);
+/// assert_eq!(default_max_read(10 << 20), 2560 << 20);
+/// ```
+///
+/// [`OpenOptions::max_read`]: crate::OpenOptions::max_read
+pub fn default_max_read(stored: u64) -> u64 {
+    stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
+}
+
+/// Returns the working memory for decompressing a block of a chunk, between the codec and the filters.
+pub(super) fn block_memory(header: &chunk::Header) -> u64 {
+    match header.is_compressed() && !header.variable_blocks {
+        true => 4 * u64::from(header.block_len()),
+        false => 0,
+    }
+}
+
+/// Checks that readers with default limits can decompress the blocks of a chunk that is to be stored.
+pub(crate) fn check_readable(doing: &str, chunk: &[u8]) -> Result<()> {
+    // Other faults of the chunk are reported when it is stored.
+    let Ok(header) = chunk::Header::parse(chunk) else { return Ok(()) };
+    let (memory, max) = (block_memory(&header), default_max_read(header.cbytes.into()));
+    if memory <= max {
+        return Ok(());
+    }
+    let (block, stored) = (header.block_len(), header.cbytes);
+    let detail = format!(
+        "its blocks of {block} bytes take {memory} bytes of memory to decompress, but by default a reader allows {max} \
+         bytes for {stored} stored bytes: choose a smaller block size"
+    );
+    Err(Error::new(ErrorKind::TooLarge, doing, detail))
+}
 
 /// The limit of the memory that one read may allocate. The sizes in a super-chunk may come from untrusted input.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +64,17 @@ pub(super) enum MaxRead {
 }
 
 impl SChunk {
+    /// Returns the limits of this handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
+    pub fn limits(&self) -> Limits {
+        self.look().limits
+    }
+
+    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set. Returns `None` if reads
+    /// of this handle have the default limits, or no limit.
+    pub fn max_read(&self) -> Option<u64> {
+        if let MaxRead::Bytes(max) = self.max_read { Some(max) } else { None }
+    }
+
     /// Sets the maximum memory in bytes for the result of one read.
     pub(crate) fn set_max_read(&mut self, bytes: u64) {
         self.max_read = MaxRead::Bytes(bytes);
@@ -41,10 +94,7 @@ impl SChunk {
         match self.max_read {
             MaxRead::Any => u64::MAX,
             MaxRead::Plausible if nbytes <= PLAUSIBLE => PLAUSIBLE,
-            MaxRead::Plausible => {
-                let stored = self.look().store.stored_bytes();
-                stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
-            }
+            MaxRead::Plausible => default_max_read(self.look().store.stored_bytes()),
             MaxRead::Bytes(max) => max,
         }
     }
@@ -86,5 +136,45 @@ impl SChunk {
                 if held <= max(0) { max(0) } else { max(state.store.stored_bytes()) }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schunk::Content;
+    use crate::{CParams, OpenOptions};
+
+    /// The working memory for a block is compared with the stored bytes.
+    #[test]
+    fn blocks_that_readers_refuse_are_not_stored() {
+        let params = CParams::new().blocksize(4096);
+        let mut schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
+        schunk.append(&[[1u8, 2, 3, 4]; 4096].concat()).unwrap();
+        let bytes = schunk.chunk(0).unwrap().into_bytes();
+        let with = |blocksize: u32, cbytes: u32| {
+            let mut bytes = bytes.clone();
+            // The sizes of the data, of a block and of the chunk.
+            bytes[4..8].copy_from_slice(&(1u32 << 30).to_le_bytes());
+            bytes[8..12].copy_from_slice(&blocksize.to_le_bytes());
+            bytes[12..16].copy_from_slice(&cbytes.to_le_bytes());
+            check_readable("store a chunk", &bytes).map_err(|error| error.kind())
+        };
+        assert_eq!(with(1 << 28, 100), Ok(()));
+        assert_eq!(with((1 << 28) + 1, 100), Err(ErrorKind::TooLarge));
+        assert_eq!(with((1 << 28) + 1, (4 << 20) + 1), Ok(()));
+    }
+
+    /// The values of a metalayer take more memory than its content.
+    #[test]
+    fn values_that_readers_refuse_are_not_stored() {
+        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut set = |memory| {
+            let content = Content { bytes: vec![0xc0; 1000], memory };
+            schunk.vlmeta_mut().set_content("values", &content).map_err(|error| error.kind())
+        };
+        assert_eq!(set(1 << 30), Ok(()));
+        assert_eq!(set((1 << 30) + (256 << 10)), Err(ErrorKind::TooLarge));
+        assert_eq!(schunk.vlmeta().get("values").unwrap().unwrap(), [0xc0; 1000]);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
-use blosc2_format::chunk;
 use blosc2_format::frame::{Metalayer, Outline, Stores};
+use blosc2_format::{Limits, chunk};
 
 use super::store::State;
 use super::{Access, SChunk};
@@ -62,6 +62,14 @@ pub struct MetalayersMut<'a> {
     variable: bool,
     reserved: bool,
     cparams: Option<CParams>,
+}
+
+/// The content of a metalayer to be set.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    /// The memory of the values that a reader decodes; 0 if the content is bytes.
+    pub(crate) memory: u64,
 }
 
 impl SChunk {
@@ -242,14 +250,32 @@ impl MetalayersMut<'_> {
     ///   their compressed size by more than 1 GiB;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
-        self.set_bytes(name, content.as_ref())
+        self.set_bytes(name, content.as_ref(), 0)
     }
 
-    fn set_bytes(&mut self, name: &str, content: &[u8]) -> Result<()> {
+    /// Sets the content of a metalayer; see [`set`](Self::set).
+    pub(crate) fn set_content(&mut self, name: &str, content: &Content) -> Result<()> {
+        self.set_bytes(name, &content.bytes, content.memory)
+    }
+
+    /// Sets the content of a metalayer, which a reader decodes to values of `memory` bytes.
+    fn set_bytes(&mut self, name: &str, content: &[u8], memory: u64) -> Result<()> {
         let doing = "set a metalayer";
         self.check(doing, name)?;
         let content = match (self.variable, &self.cparams) {
-            (true, params) => encode(content, params.as_ref())?,
+            (true, params) => {
+                let chunk = encode(content, params.as_ref())?;
+                let max = Limits::default().decoded_metadata(chunk.len() as u64);
+                if memory > max {
+                    let stored = chunk.len();
+                    let detail = format!(
+                        "metalayer `{name}`: its values take {memory} bytes of memory, but by default a reader allows \
+                         {max} bytes for {stored} compressed bytes"
+                    );
+                    return Err(self.schunk.error(ErrorKind::TooLarge, doing, detail));
+                }
+                chunk
+            }
             (false, None) => content.to_vec(),
             (false, Some(_)) => {
                 let detail = "fixed-length metalayers are not compressed and accept no parameters";

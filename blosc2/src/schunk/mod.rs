@@ -46,6 +46,8 @@ use crate::params::Resolved;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
 use limits::MaxRead;
+pub(crate) use limits::check_readable;
+pub use limits::default_max_read;
 use store::State;
 
 pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
@@ -61,6 +63,7 @@ pub use content::{SChunkReader, SChunkWriter};
 pub use info::SChunkInfo;
 pub(crate) use info::write_storage;
 pub use items::Items;
+pub(crate) use metalayers::Content;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
@@ -343,6 +346,7 @@ impl SChunk {
         store: Box<dyn Store>,
         metalayers: &[(String, Vec<u8>)],
         chunksize: ChunkSize,
+        limits: Limits,
     ) -> Result<Self> {
         let doing = "create a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
@@ -352,8 +356,8 @@ impl SChunk {
             outline.add_metalayer(name, content).map_err(failed)?;
         }
         outline.set_chunksize(chunksize).map_err(failed)?;
-        let (version, limits) = (Version::default(), Limits::default());
-        let state = State::new(outline, store, version, true, limits);
+        outline.set_max_chunks(limits.chunks);
+        let state = State::new(outline, store, Version::default(), true, limits);
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
         schunk.encoder = Some(Mutex::new(Encoder::with_shape(params, Some(schunk.shape()?))?));
         Ok(schunk)

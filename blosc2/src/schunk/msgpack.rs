@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::metalayers::{Metalayers, MetalayersMut};
+use super::metalayers::{Content, Metalayers, MetalayersMut};
 use crate::value::{self, Fault, VALUE_SIZE};
 use crate::{Error, ErrorKind, OpenOptions, Result, Value};
 
@@ -96,10 +96,13 @@ impl MetalayersMut<'_> {
     ///
     /// # Errors
     /// Fails with the errors of [`set`](Self::set), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value;
+    /// - [`ErrorKind::TooLarge`]: the metalayer has a variable length, and consists of so many and so compressible values
+    ///   that the default limits would not allow to read them: at 64 bytes for each [value](Value::count), their memory
+    ///   would exceed 256 times the compressed size by more than 1 GiB.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
-        self.set(name, content)
+        self.set_content(name, &content)
     }
 }
 
@@ -119,13 +122,16 @@ impl OpenOptions {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value.
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
-        Ok(self.meta(name, &to_content(name, value)?))
+        Ok(self.meta(name, to_content(name, value)?.bytes))
     }
 }
 
 /// Encodes a value as the content of a metalayer.
-pub(crate) fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Vec<u8>> {
-    let content = Value::of(value).and_then(|value| value.write());
+pub(crate) fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Content> {
+    let content = Value::of(value).and_then(|value| {
+        let memory = VALUE_SIZE.saturating_mul(value.count());
+        Ok(Content { bytes: value.write()?, memory })
+    });
     content.map_err(|fault| {
         let detail = format!("metalayer `{name}`: it would be {fault}");
         Error::new(ErrorKind::InvalidArgument, WRITE, detail)

@@ -845,7 +845,7 @@ impl OpenOptions {
         }
         let chunksize =
             self.chunksize.map_or(ChunkSize::Unknown, |size| ChunkSize::new(size as u32));
-        let mut schunk = SChunk::with_params(resolved, store, &self.meta, chunksize)?;
+        let mut schunk = SChunk::with_params(resolved, store, &self.meta, chunksize, self.limits)?;
         self.start_checksums(&mut schunk)?;
         schunk.set_dparams(self.dparams.clone());
         schunk.encoding = Some(params);

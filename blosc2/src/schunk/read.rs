@@ -8,6 +8,7 @@ use std::slice;
 use blosc2_format::chunk::{Header, MAX_FILTERS};
 use blosc2_format::frame::Offset;
 
+use super::limits::block_memory;
 use super::{Fetched, Reading, SChunk, Worker};
 use crate::closures::{Closures, registered};
 use crate::decoder::Decoder;
@@ -210,13 +211,11 @@ impl SChunk {
         decoder.set_place(index, start);
         let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
             if header.is_compressed() {
-                // Memory for blocks between the codec and the filters. For some chunks, a part of the data takes memory
-                // for all data.
+                // For some chunks, a part of the data takes memory for all data.
                 let whole = ranges
                     .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
-                let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
-                self.allow_scratch(READ, nbytes.max(4 * block))?;
+                self.allow_scratch(READ, nbytes.max(block_memory(header)))?;
             }
             let runs_closures = self.postfilter.is_some()
                 || registered(header.codec(), &header.filters) != Closures::None;

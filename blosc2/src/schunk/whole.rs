@@ -423,7 +423,8 @@ impl SChunk {
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
         let chunksize = reading.state.outline.chunksize();
-        let mut target = Self::with_params(resolved, store, &meta, chunksize)?;
+        let limits = reading.state.limits;
+        let mut target = Self::with_params(resolved, store, &meta, chunksize, limits)?;
         target.max_read = self.max_read;
         if self.has_checksums() {
             OpenOptions::new().checksums(true).start_checksums(&mut target)?;

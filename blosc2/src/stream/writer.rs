@@ -9,6 +9,7 @@ use blosc2_format::frame::Writer;
 use crate::closures::ChunkPlace;
 use crate::encoder::Encoder;
 use crate::params::{MAX_CHUNK_LEN, Purpose};
+use crate::schunk::check_readable;
 use crate::{CParams, Error, ErrorKind, Result};
 
 const DOING: &str = "write a frame";
@@ -137,6 +138,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         let index = usize::try_from(self.frame.nchunks()).ok();
         let place = ChunkPlace { index, ..ChunkPlace::default() };
         self.encoder.compress_to(data, place, &mut self.chunk)?;
+        check_readable(DOING, &self.chunk)?;
         self.frame.push_chunk(&self.chunk).map_err(|error| Error::from_frame(DOING, error))?;
         self.failed = false;
         Ok(())

@@ -219,6 +219,34 @@ impl Value {
         })
     }
 
+    /// Returns the number of values that decoding creates: this value and all values inside it, including those that
+    /// describe a set or an array. A read allows 64 bytes of memory for each of them; see
+    /// [`OpenOptions::max_read`](crate::OpenOptions::max_read).
+    ///
+    /// ```
+    /// use blosc2::Value;
+    ///
+    /// assert_eq!(Value::from(5).count(), 1);
+    /// assert_eq!(Value::from([("a", Value::from_iter([1, 2, 3]))]).count(), 6);
+    /// ```
+    pub fn count(&self) -> u64 {
+        let of_all = |items: &[Self]| items.iter().map(Self::count).sum::<u64>();
+        1 + match self {
+            Self::List(items) => of_all(items),
+            // The mark of a tuple, and the list in a set.
+            Self::Tuple(items) | Self::Set(items) => 1 + of_all(items),
+            Self::Map(pairs) => pairs.iter().map(|(key, item)| key.count() + item.count()).sum(),
+            Self::Reference(value) => value.count(),
+            // Maps with a shape, and a dtype and data or a list of values.
+            Self::Array(array) => {
+                let dtype = array::dtype_value(array.dtype()).map_or(1, |dtype| dtype.count());
+                6 + array.shape().len() as u64 + dtype
+            }
+            Self::Objects { shape, values } => 5 + shape.len() as u64 + of_all(values),
+            _ => 0,
+        }
+    }
+
     /// Converts the value to any deserializable type.
     ///
     /// Some kinds of values have no counterpart in Rust. They are deserialized as follows:

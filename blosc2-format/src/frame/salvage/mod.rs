@@ -362,7 +362,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let Some(index) = self.choose(chunks)? else { return Ok(None) };
         let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
-        let metadata = self.limits.metadata_of(self.size);
+        let metadata = self.limits.decoded_metadata(self.size);
         Limits::allow(Limit::Metadata, "bytes in memory for the chunks", held, metadata)?;
         let mut pieces = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut outcome = Ok(());

@@ -1,0 +1,76 @@
+//! Limits of memory: of objects inside other objects, and of data that is written, because its readers have limits.
+
+use blosc2::limits::default_max_read;
+use blosc2::{ErrorKind, Limits, OpenOptions, Result, SChunk};
+
+use crate::tag::error;
+
+/// The options for opening a frame with limits. With `None`, `max_read` has its default.
+pub(crate) fn options(limits: Limits, max_read: Option<u64>) -> OpenOptions {
+    let options = OpenOptions::new().limits(limits);
+    match max_read {
+        None => options,
+        Some(max) => options.max_read(max),
+    }
+}
+
+/// The options for opening a frame inside a super-chunk or beside it, which has the same limits.
+pub(crate) fn options_of(schunk: &SChunk) -> OpenOptions {
+    options(schunk.limits(), schunk.max_read())
+}
+
+/// The maximum memory of data that is read at once from a super-chunk, if `stored` bytes are stored.
+pub(crate) fn max_read_of(schunk: &SChunk, stored: u64) -> u64 {
+    schunk.max_read().unwrap_or_else(|| default_max_read(stored))
+}
+
+/// The maximum bytes of memory of the rows of a batch, unless a single row takes more. Far below the limit of readers;
+/// small in unit tests, which write more.
+pub(crate) const MAX_BATCH: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+
+/// The memory in bytes that a reader counts for each value; see [`Value::count`](blosc2::Value::count).
+pub(crate) const VALUE_SIZE: u64 = 64;
+
+/// The maximum memory that a reader counts for values that are stored in `nbytes` bytes. `count` returns their number.
+pub(crate) fn memory_of(nbytes: u64, count: impl FnOnce() -> u64) -> u64 {
+    // Each value takes at least one byte, so that the values in a few bytes need not be counted.
+    let most = nbytes.saturating_mul(VALUE_SIZE);
+    if most <= default_max_read(0) {
+        return most;
+    }
+    count().saturating_mul(VALUE_SIZE).max(nbytes)
+}
+
+/// Checks data that readers can only read as a whole: whether readers with default limits allow its `memory` bytes of
+/// memory for its `stored` bytes.
+pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: u64) -> Result<()> {
+    let max = default_max_read(stored);
+    if memory <= max {
+        return Ok(());
+    }
+    let detail = format!(
+        "it takes {memory} bytes of memory to read, but by default a reader allows {max} bytes for {stored} stored bytes"
+    );
+    Err(error(schunk, ErrorKind::TooLarge, doing, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_refused_as_readers_refuse_it() {
+        let schunk = OpenOptions::new().in_memory().unwrap();
+        let check = |memory, stored| {
+            check_readable(&schunk, "write", memory, stored).map_err(|error| error.kind())
+        };
+        assert_eq!(check(1 << 30, 0), Ok(()));
+        assert_eq!(check((1 << 30) + 1, 100), Err(ErrorKind::TooLarge));
+        assert_eq!(check((1 << 30) + 256, (4 << 20) + 1), Ok(()));
+        assert_eq!(check((1 << 30) + 257, (4 << 20) + 1), Err(ErrorKind::TooLarge));
+        // The values in a few bytes are not counted.
+        assert_eq!(memory_of(1 << 24, || unreachable!()), 1 << 30);
+        assert_eq!(memory_of((1 << 24) + 1, || 5), (1 << 24) + 1);
+        assert_eq!(memory_of((1 << 24) + 1, || 1 << 20), 64 << 20);
+    }
+}
