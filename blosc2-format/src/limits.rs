@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use crate::Dtype;
-
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
+
+/// The nesting depth of brackets of a dtype with the maximum nesting.
+pub(crate) const DTYPE_BRACKETS: usize = 98;
 
 /// The number of bytes of metadata that a read may decode for a file of any size.
 pub(crate) const DECODED: u64 = 1 << 30;
@@ -92,7 +93,7 @@ impl Default for Limits {
             dimensions: MAX_NDIM,
             chunks: 1 << 24,
             metalayers: 8192,
-            nesting: Dtype::MAX_BRACKETS,
+            nesting: DTYPE_BRACKETS,
         }
     }
 }

@@ -26,6 +26,8 @@ use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, Tree
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// An object is created once for each opened file, and a box would be part of the API.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Object {

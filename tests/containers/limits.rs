@@ -327,7 +327,7 @@ fn set_keys(path: &Path, keys: &[String]) {
     schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
 }
 
-/// Random bytes of which the first `period` are repeated: the shorter the period, the better they compress.
+/// Repetitions of `period` random bytes: the shorter the period, the better they compress.
 fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
     let mut bytes = Rng(seed).bytes(period.min(len));
     while bytes.len() < len {

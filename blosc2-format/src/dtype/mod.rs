@@ -36,6 +36,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use crate::Error;
+use crate::limits::DTYPE_BRACKETS;
 pub(crate) use literal::{Result as LiteralResult, Unlike, Value, tuple};
 use scalar::Scalar;
 pub use swap::SwapPlan;
@@ -216,6 +217,9 @@ impl Field {
         &self.dtype
     }
 }
+
+// The default limit reads each dtype.
+const _: () = assert!(Dtype::MAX_BRACKETS == DTYPE_BRACKETS);
 
 impl Dtype {
     /// The maximum nesting depth of brackets: at most three per structure, and two in the innermost

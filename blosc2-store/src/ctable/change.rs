@@ -98,7 +98,7 @@ fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
     text
 }
 
-/// Checks that readers can read the mask of valid rows, of which few bytes may be stored. The error describes the fault.
+/// Checks that readers can read the mask of valid rows, which may be stored in few bytes. The error describes the fault.
 fn check_rows(rows: u64, chunk: u64) -> Result<(), String> {
     unit_of(rows, chunk, 0).map(drop).map_err(|_| {
         format!(

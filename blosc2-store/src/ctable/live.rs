@@ -195,8 +195,8 @@ impl LiveRows {
     }
 }
 
-/// The rows of a unit of a mask with chunks of this length, of which `stored` bytes are stored: a chunk, a part of a large
-/// chunk, or several small ones. The error describes a mask that readers refuse.
+/// The rows of a unit of a mask with chunks of this length: a chunk, a part of a large chunk, or several small ones.
+/// `stored` is the size of the stored mask in bytes. The error describes a mask that readers refuse.
 pub(super) fn unit_of(rows: u64, chunk: u64, stored: u64) -> Result<u64, String> {
     let unit = chunk.clamp(1, UNIT);
     // A few stored bytes can represent very many rows.

@@ -352,7 +352,7 @@ fn append_batches(
     Ok(())
 }
 
-/// The number of the first values that fit in a batch, of which at most `most`. The batch already has `held` bytes.
+/// The number of the first values that fit in a batch, at most `most`. The batch already has `held` bytes.
 fn fitting(values: &[Value], most: usize, mut held: u64) -> usize {
     let fits = |value: &&Value| {
         held = held.saturating_add(weight(value));
