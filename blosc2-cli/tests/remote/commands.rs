@@ -53,12 +53,14 @@ pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The rows of the table: an argument, and whether it can be the URL of a file and of a directory.
-fn table() -> Vec<(&'static str, [&'static str; 2])> {
-    let text = include_str!("../../README.md").split("\n## URLs\n").nth(1).unwrap();
-    let rows = text.split("\n## ").next().unwrap().lines().filter_map(|line| {
+fn table() -> Vec<[String; 3]> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = fs::read_to_string(path).unwrap();
+    let section = readme.split("\n## URLs\n").nth(1).unwrap();
+    let rows = section.split("\n## ").next().unwrap().lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.trim_end_matches(" |").split(" | ");
         let argument = cells.next()?.trim_end_matches('`');
-        Some((argument, [cells.next()?, cells.next()?]))
+        Some([argument.to_owned(), cells.next()?.to_owned(), cells.next()?.to_owned()])
     });
     rows.collect()
 }
@@ -102,9 +104,10 @@ pub(crate) fn run_table(folder: &Path, url: &dyn Fn(&str) -> String) {
     let written = tempfile::tempdir().unwrap();
     let rows = table();
     assert_eq!(rows.len(), 22);
-    for (argument, allowed) in rows {
-        let (args, file, directory) = example(argument);
-        for (name, allowed) in [file, &format!("{directory}/")].into_iter().zip(allowed) {
+    for [argument, file_allowed, directory_allowed] in rows {
+        let (args, file, directory) = example(&argument);
+        for (name, allowed) in [(file, file_allowed), (&format!("{directory}/"), directory_allowed)]
+        {
             let out = |place: &str, end: &str| {
                 written.path().join(format!("{place}{end}")).to_str().unwrap().to_owned()
             };
