@@ -58,7 +58,7 @@ impl Nginx {
         let at = folder.path().display();
         fs::create_dir(folder.path().join("files")).unwrap();
         let config = format!(
-            "daemon off; worker_processes 2; pid {at}/pid; error_log {at}/errors;\n\
+            "daemon off; master_process off; pid {at}/pid; error_log {at}/errors;\n\
              events {{}}\n\
              http {{\n\
              log_format short '$request_method $status $body_bytes_sent';\n\
@@ -70,10 +70,10 @@ impl Nginx {
         );
         let path = folder.path().join("nginx.conf");
         fs::write(&path, config).unwrap();
-        // Workers of another user could not read the folder.
+        // One process: workers would continue to run after the end of their master.
         let mut command = Command::new("nginx");
         command.arg("-e").arg(folder.path().join("errors")).arg("-c").arg(path);
-        command.args(["-g", "user root;"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process(command.spawn().expect("nginx runs: install Debian's package nginx"));
         wait_for(port);
         Self { _process: process, folder, port }
