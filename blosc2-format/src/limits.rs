@@ -5,8 +5,11 @@ use std::fmt;
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
-/// The nesting depth of brackets of a dtype with the maximum nesting.
-pub(crate) const DTYPE_BRACKETS: usize = 98;
+/// The maximum nesting depth of structures and sub-arrays in a dtype.
+pub const MAX_NESTING: usize = 32;
+/// The maximum nesting depth of brackets in the text of a dtype: at most three per structure, and two
+/// in the innermost one.
+pub(crate) const MAX_BRACKETS: usize = 3 * MAX_NESTING + 2;
 
 /// The number of bytes of metadata that a read may decode for a file of any size.
 pub(crate) const DECODED: u64 = 1 << 30;
@@ -47,7 +50,8 @@ pub struct Limits {
     /// - Opening a frame uses at most 12 `n` + 40 MiB, and allocates at most 16 `n` + 64 MiB in
     ///   total.
     /// - Decoding more metadata than opening does uses at most 256 `n` + 1 GiB: the content of a
-    ///   variable-length metalayer, and the complete index of a check.
+    ///   variable-length metalayer, the complete index of a check, and the list of chunks that
+    ///   [`salvage`](crate::frame::salvage) returns.
     ///
     /// These limits allow all metadata that the writers of this project accept. A writer refuses the
     /// content of a variable-length metalayer that would exceed the second limit. Metadata of other
@@ -66,6 +70,9 @@ pub struct Limits {
     ///
     /// Some hundred bytes can encode that number of chunks of zeros. A program that processes all
     /// chunks can then take minutes.
+    ///
+    /// A writer refuses more chunks than this default; see
+    /// [`Outline::set_max_chunks`](crate::frame::Outline::set_max_chunks).
     pub chunks: u64,
     /// The maximum number of fixed-length metalayers of a frame, and also the maximum number of
     /// variable-length metalayers. Default: 8192.
@@ -93,7 +100,7 @@ impl Default for Limits {
             dimensions: MAX_NDIM,
             chunks: 1 << 24,
             metalayers: 8192,
-            nesting: DTYPE_BRACKETS,
+            nesting: MAX_BRACKETS,
         }
     }
 }

@@ -26,10 +26,9 @@ use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, Tree
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// An object is created once for each opened file, and a box would be part of the API.
-#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "there is one for each opened container")]
 pub enum Object {
     /// An n-dimensional array.
     NDArray(NDArray),

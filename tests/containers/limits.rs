@@ -327,7 +327,7 @@ fn set_keys(path: &Path, keys: &[String]) {
     schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
 }
 
-/// Repetitions of `period` random bytes: the shorter the period, the better they compress.
+/// Random bytes, which repeat after `period` bytes: the shorter the period, the better they compress.
 fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
     let mut bytes = Rng(seed).bytes(period.min(len));
     while bytes.len() < len {

@@ -8,7 +8,6 @@ mod handles;
 mod hostile;
 mod limits;
 mod python_objects;
-
 mod python_stores;
 mod python_table_writes;
 mod python_tables;

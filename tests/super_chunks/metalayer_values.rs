@@ -46,7 +46,7 @@ fn values_are_written_as_python_writes_them() {
     assert_eq!(schunk.vlmeta().get_value::<i8>("m").unwrap(), None);
 }
 
-/// Repetitions of `period` random bytes: the shorter the period, the better they compress.
+/// Random bytes, which repeat after `period` bytes: the shorter the period, the better they compress.
 fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
     let mut bytes = Rng(seed).bytes(period.min(len));
     while bytes.len() < len {

@@ -36,18 +36,18 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use crate::Error;
-use crate::limits::DTYPE_BRACKETS;
+use crate::limits::MAX_BRACKETS;
 pub(crate) use literal::{Result as LiteralResult, Unlike, Value, tuple};
 use scalar::Scalar;
 pub use swap::SwapPlan;
+
+pub use crate::limits::MAX_NESTING;
 
 /// The maximum size of an item, in bytes: 2^31 - 1, the limit of NumPy.
 pub const MAX_SIZE: usize = i32::MAX as usize;
 /// The maximum number of dimensions of a sub-array: the limit of NumPy 2 (NumPy 1 has a limit of
 /// 32).
 pub const MAX_SUBARRAY_NDIM: usize = 64;
-/// The maximum nesting depth of structures and sub-arrays.
-pub const MAX_NESTING: usize = 32;
 /// The maximum length of the text of a dtype, in bytes: enough for tens of thousands of fields.
 pub const MAX_TEXT_LEN: usize = 1 << 20;
 
@@ -218,13 +218,9 @@ impl Field {
     }
 }
 
-// The default limit reads each dtype.
-const _: () = assert!(Dtype::MAX_BRACKETS == DTYPE_BRACKETS);
-
 impl Dtype {
-    /// The maximum nesting depth of brackets: at most three per structure, and two in the innermost
-    /// one.
-    pub(crate) const MAX_BRACKETS: usize = 3 * MAX_NESTING + 2;
+    /// The maximum nesting depth of brackets.
+    pub(crate) const MAX_BRACKETS: usize = MAX_BRACKETS;
 
     /// Creates a scalar of `size` bytes in native byte order. A date or duration has no unit.
     ///

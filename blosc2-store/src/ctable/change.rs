@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::data::Data;
-use super::encode::{Encoded, Form, WRITE, Words, default_of, encode, failed, row_size};
+use super::encode::{Encoded, Form, Words, default_of, encode, failed, row_size};
 use super::json::Fault;
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
 use super::schema::{self, named_column};
 use super::spec::{BATCH_ROWS, ColumnSpec, Grid, MAKE, Part, Schema, check_names, parts};
-use super::{CTable, Leaves, OPEN, json};
+use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::limits::options_of;
 use crate::tag::{error, room};
 use crate::{EmbedStore, TreeStore};
@@ -98,12 +98,13 @@ fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
     text
 }
 
-/// Checks that readers can read the mask of valid rows, which may be stored in few bytes. The error describes the fault.
+/// Checks that readers can read the mask of valid rows, which can be stored in a few bytes. The error describes
+/// the fault.
 fn check_rows(rows: u64, chunk: u64) -> Result<(), String> {
     unit_of(rows, chunk, 0).map(drop).map_err(|_| {
         format!(
-            "room for {rows} rows in chunks of {chunk} rows: readers accept at most 2^30 rows or 2^20 chunks \
-             (the expected number of rows determines the size of chunks)"
+            "room for {rows} rows in chunks of {chunk} rows: readers accept at most 2^20 chunks; the expected number \
+             of rows determines the size of a chunk when the table is created"
         )
     })
 }
@@ -264,8 +265,14 @@ impl CTable {
     ///   - a value violates an option of its column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
     ///     range;
     ///   - a cell is null, but its column is not nullable;
-    /// - [`ErrorKind::TooLarge`]: the cells of a column, including null rows and defaults, take more than 1 GiB of memory
-    ///   and more than 256 times the memory of the given cells;
+    /// - [`ErrorKind::TooLarge`], in one of these cases:
+    ///   - the cells of a column, including null rows and defaults, take more than 1 GiB of memory and more than 256 times
+    ///     the memory of the given cells;
+    ///   - the default limits would not allow to read the cells: a string of a `Utf8` column would have more than 1 GiB;
+    ///     or a cell of a column in batches, or all strings of a dictionary, would need more than 1 GiB of memory and more
+    ///     than 256 times the stored bytes;
+    ///   - the rows would have more than 2<sup>20</sup> chunks, because the [expected number of
+    ///     rows](Schema::expected_rows) was far too small;
     /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
     /// - [`ErrorKind::Unsupported`]: a column has an unknown kind, or is serialized with Arrow;
@@ -481,6 +488,9 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or the length of a mask is not the number of rows of the
     ///   table;
+    /// - [`ErrorKind::TooLarge`]: the default limits would not allow to count the rows when the table is opened: chunks
+    ///   with more than 2<sup>30</sup> rows, and more rows than 256 times the stored bytes of the mask of valid rows, would
+    ///   have deleted rows. [`compact`](Self::compact) removes deleted rows;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
         self.check_writable()?;

@@ -9,13 +9,12 @@ use blosc2::limits::default_max_read;
 use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
 use half::f16;
 
+use super::WRITE;
 use super::column::{Column, ColumnKind, Nulls};
 use super::data::{Cells, Data};
 use super::read::scalar;
 use crate::ItemType;
 use crate::tag::{Fault, made, room, weight, what};
-
-pub(super) const WRITE: &str = "write to a table";
 
 /// Rows of a column in the form in which they are stored.
 #[derive(Debug)]

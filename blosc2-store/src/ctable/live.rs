@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use blosc2::dtype::Kind;
-use blosc2::limits::default_max_read;
 use blosc2::super_chunk::Revision;
-use blosc2::{Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
+use blosc2::{Advice, Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
 use super::part::{Budget, check_array, replace, row_bytes, row_items};
 use super::rows::Ascending;
-use super::{OPEN, READ};
+use super::{OPEN, READ, WRITE};
+use crate::limits::check_readable;
 use crate::tag::error;
 
 /// Maximum rows of a unit, the part of the mask that is counted and read at once.
@@ -136,12 +136,18 @@ impl LiveRows {
     /// Marks rows at ascending places, which are live, as dead.
     pub(super) fn remove(&mut self, places: &[u64]) -> Result<()> {
         let Some(first) = places.first() else { return Ok(()) };
-        self.marks.transaction(|marks| replace(marks, places, &vec![0; places.len()]))?;
         let (first, unit) = ((first / self.unit) as usize, self.unit);
-        for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
-        {
+        let mut live = self.before.clone();
+        for (before, start) in live.iter_mut().zip((0..).step_by(unit as usize)).skip(first) {
             *before -= places.partition_point(|place| *place < start) as u64;
         }
+        let counted = counted(&live, unit, self.capacity());
+        self.marks.transaction(|marks| {
+            replace(marks, places, &vec![0; places.len()])?;
+            // A reader counts the rows when it opens the table. Compaction removes the deleted rows.
+            check_readable(marks.schunk(), WRITE, counted, marks.schunk().cbytes())
+        })?;
+        self.before = live;
         Ok(())
     }
 
@@ -195,22 +201,29 @@ impl LiveRows {
     }
 }
 
-/// The rows of a unit of a mask with chunks of this length: a chunk, a part of a large chunk, or several small ones.
-/// `stored` is the size of the stored mask in bytes. The error describes a mask that readers refuse.
+/// The rows of all units with both live and dead rows, whose marks are read to count them. `before` are the numbers of
+/// live rows before each unit, and in total.
+fn counted(before: &[u64], unit: u64, rows: u64) -> u64 {
+    let starts = (0..rows).step_by(usize::try_from(unit).unwrap_or(usize::MAX));
+    let units = starts.zip(before.windows(2)).map(|(start, live)| {
+        let len = unit.min(rows - start);
+        if (1..len).contains(&(live[1] - live[0])) { len } else { 0 }
+    });
+    units.sum()
+}
+
+/// The rows of a unit of a mask with chunks of this length, stored in `stored` bytes: a chunk, or a part of a large chunk.
+/// The error describes a mask that readers refuse.
 pub(super) fn unit_of(rows: u64, chunk: u64, stored: u64) -> Result<u64, String> {
     let unit = chunk.clamp(1, UNIT);
-    // A few stored bytes can represent very many rows.
-    if rows.div_ceil(unit) <= MAX_UNITS.max(stored) {
-        return Ok(unit);
-    }
-    // The time to read all of it is limited as well.
-    match rows <= default_max_read(stored) {
-        true => Ok(rows.div_ceil(MAX_UNITS).next_multiple_of(unit)),
+    // A few stored bytes can represent very many chunks.
+    match rows.div_ceil(unit) <= MAX_UNITS.max(stored) {
+        true => Ok(unit),
         false => Err(format!("{rows} rows in chunks of {chunk} rows, in {stored} bytes")),
     }
 }
 
-/// Counts the live rows of a range, which is a part of a chunk or several chunks.
+/// Counts the live rows of a range in one chunk, or in two if chunks are larger than units.
 fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> {
     let len = rows.end - rows.start;
     let (first, last) = (rows.start / marks.chunks()[0], (rows.end - 1) / marks.chunks()[0]);
@@ -221,7 +234,13 @@ fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> 
         Some(Special::Value) => return Ok(if marks.item([rows.start])? { len } else { 0 }),
         _ => {}
     }
-    budget.take(len)?;
+    budget.take(len).map_err(|_| {
+        let detail = format!(
+            "counting the rows of its mask of valid rows takes too much memory: {}",
+            Advice::RaiseMaxRead
+        );
+        error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail)
+    })?;
     let marks = marks.read::<bool>([rows])?;
     Ok(marks.into_iter().filter(|&mark| mark).count() as u64)
 }
@@ -401,34 +420,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_chunks_or_several_small_ones() {
+    fn rows_of_mixed_units_are_counted() {
+        // All live, none, some, and one of a shorter unit.
+        assert_eq!(counted(&[0, 10, 10, 14, 15], 10, 33), 13);
+        assert_eq!(counted(&[0, 10, 10, 10, 13], 10, 33), 0);
+        assert_eq!(counted(&[0], 10, 0), 0);
+    }
+
+    #[test]
+    fn units_are_chunks_or_parts_of_large_ones() {
         assert_eq!(unit_of(0, 0, 0), Ok(1));
         assert_eq!(unit_of(1 << 40, 1 << 20, 0), Ok(1 << 20));
         assert_eq!(unit_of(1 << 44, 1 << 30, 0), Ok(UNIT));
-        // More chunks than units.
-        assert_eq!(unit_of((1 << 20) + 1, 1, 0), Ok(2));
-        assert_eq!(unit_of(1 << 30, 7, 0), Ok(1029));
-        assert!(unit_of((1 << 30) + 1, 1, 0).is_err());
-        assert!(unit_of((1 << 40) + 1, 1 << 20, 0).is_err());
+        assert_eq!(unit_of(1 << 20, 1, 0), Ok(1));
+        assert!(unit_of((1 << 20) + 1, 1, 0).is_err());
+        assert!(unit_of((1 << 44) + 1, 1 << 30, 0).is_err());
         // As many as there are stored bytes.
-        assert_eq!(unit_of((1 << 30) + 1, 1, (1 << 30) + 1), Ok(1));
-    }
-
-    /// Units of several chunks count the same rows.
-    #[test]
-    fn rows_of_small_chunks_are_counted() {
-        let wanted: [bool; 11] = std::array::from_fn(|row| [0, 1, 4, 7, 10].contains(&row));
-        for unit in [1, 2, 3, 4, 11, 20] {
-            let marks =
-                NDArray::builder().chunks([1]).blocks([1]).from_slice(&wanted, &[11]).unwrap();
-            let seen = marks.schunk().revision().unwrap();
-            let mut live = LiveRows { marks, unit, before: vec![0], seen };
-            live.count(0).unwrap();
-            assert_eq!(live.len(), 5);
-            let spans = live.spans(0..5, None).map(Result::unwrap);
-            let places: Vec<u64> =
-                spans.flat_map(|span| span.numbers().collect::<Vec<_>>()).collect();
-            assert_eq!(places, [0, 1, 4, 7, 10], "{unit}");
-        }
+        assert_eq!(unit_of((1 << 20) + 1, 1, (1 << 20) + 1), Ok(1));
     }
 }

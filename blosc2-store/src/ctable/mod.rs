@@ -38,6 +38,7 @@ use crate::tag::{error, what};
 
 pub(crate) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
+const WRITE: &str = "write to a table";
 
 /// Rows that are read at once when rows are searched.
 const FIND_ROWS: usize = 1 << 20;

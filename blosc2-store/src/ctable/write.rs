@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use blosc2::dtype::ByteOrder;
 use blosc2::{Dtype, ErrorKind, NDArray, Result, Value};
 
+use super::WRITE;
 use super::column::{Content, Stored};
-use super::encode::{Encoded, Form, WRITE};
+use super::encode::{Encoded, Form};
 use super::live::{AT_ONCE, LiveRows, Span};
 use super::part::{replace, row_bytes};
 use super::read::{Texts, read_texts};

@@ -142,8 +142,11 @@ pub use whole::SaveOptions;
 ///   - the frame would have more chunks than the format allows (2^28 - 5);
 ///   - the data ends with an incomplete item, and a filter needs complete items (delta, trunc_prec, int_trunc);
 ///   - the filter is delta, and the chunk has variable-length blocks;
-/// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and the metadata of the frame now exceeds the
-///   [`limits`](OpenOptions::limits);
+/// - [`ErrorKind::TooLarge`], in these cases:
+///   - there would be more chunks than the [`limits`](OpenOptions::limits) allow;
+///   - the default of [`max_read`](OpenOptions::max_read) would not allow to decompress a block: four times the block size
+///     exceeds 1 GiB and 256 times the compressed size of the chunk;
+///   - another handle has changed the frame, and the metadata of the frame now exceeds the limits;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names; or
 ///   the file was opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;

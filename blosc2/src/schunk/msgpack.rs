@@ -97,9 +97,9 @@ impl MetalayersMut<'_> {
     /// # Errors
     /// Fails with the errors of [`set`](Self::set), and with
     /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value;
-    /// - [`ErrorKind::TooLarge`]: the metalayer has a variable length, and the default limits would not allow reading it: at
-    ///   64 bytes for each [value](Value::count), the memory of the values would exceed 256 times the compressed size by
-    ///   more than 1 GiB.
+    /// - [`ErrorKind::TooLarge`]: the default limits would not allow to read the values in a variable-length metalayer:
+    ///   at 64 bytes for each [value](Value::count), their memory would exceed 256 times the compressed size by more than
+    ///   1 GiB.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
         self.set_content(name, &content)

@@ -350,6 +350,9 @@ impl OpenOptions {
     /// default limit for a new super-chunk in memory, in a custom storage backend or in a [custom
     /// directory](crate::storage::FolderMut).
     ///
+    /// [`default_max_read`](crate::limits::default_max_read) returns the first limit. Writers of this project refuse data
+    /// that these default limits would not allow to read.
+    ///
     /// A buffer that the caller provides does not count. An iterator applies the limit to each of its reads. If
     /// decompression needs more than 64 MiB of working memory, the limit also applies to the working memory.
     pub fn max_read(mut self, bytes: u64) -> Self {
@@ -361,6 +364,8 @@ impl OpenOptions {
     ///
     /// By default, opening a frame allocates at most 64 MiB plus 16 times the stored bytes. If opening exceeds a limit,
     /// [`Error::exceeded`] returns the limit.
+    ///
+    /// [`Limits::chunks`] also applies to changes: a handle does not add more chunks than it could open.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

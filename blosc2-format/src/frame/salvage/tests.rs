@@ -394,6 +394,18 @@ fn the_entries_of_many_indexes_are_limited() {
     assert_eq!((found.chunks.len(), found.is_complete), (1 << 20, false));
 }
 
+/// Opening the frame takes no memory for these chunks, but saving them does.
+#[test]
+fn as_many_special_chunks_as_can_be_written_are_found() {
+    const COUNT: u64 = 1 << 21;
+    let params = Params { codec: 1, typesize: 4, ..Params::default() };
+    let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
+    writer.fill(Special::Zeros, 40 * COUNT, 40).unwrap();
+    let bytes = writer.finish().unwrap().into_inner();
+    let found = salvage(&bytes[..bytes.len() - 1], &Limits::default()).unwrap();
+    assert_eq!((found.chunks.len() as u64, found.is_complete), (COUNT, true));
+}
+
 fn folder() -> Memory {
     let params = Params { codec: 1, typesize: 4, ..Params::default() };
     let layers = [layer("one", b"first")];
