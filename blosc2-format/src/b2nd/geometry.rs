@@ -371,16 +371,18 @@ impl Geometry {
         }
         // If a block and the box contain the last axes completely, these axes are copied as one
         // range.
-        let (mut sides, mut run, mut in_chunk) = (&sides[..], self.typesize as u64, 0);
-        while let [Side { axis, part, chunk, block, in_box, .. }, outer @ ..] = sides
+        let (mut sides, mut run, mut in_chunk, mut at) = (&sides[..], self.typesize as u64, 0, 0);
+        while let [Side { axis, part, chunk, first, block, in_box, .. }, outer @ ..] = sides
             && let len = part.end - part.start
             && (len, run) == (axis.block, *in_box)
+            && (part.start - chunk.start).is_multiple_of(axis.block)
             && outer.first().is_none_or(|outer| outer.in_box == run * len)
         {
             in_chunk += (part.start - chunk.start) / axis.block * block;
+            at += (part.start - first) * in_box;
             (sides, run) = (outer, run * len);
         }
-        each_run(sides, run, in_chunk, 0, &mut visit);
+        each_run(sides, run, in_chunk, at, &mut visit);
         Ok(())
     }
 }
