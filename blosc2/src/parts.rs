@@ -183,7 +183,10 @@ mod tests {
         }
         assert_eq!(parts(&CParams::new().typesize(4), &items), alone, "the default");
         let params = params.codec(Codec::Lz4);
-        assert_eq!(parts(&params.clone().dictionary(true), &items), 0, "a dictionary");
+        // An installed library cannot build dictionaries of LZ4.
+        if !installed::IN_USE {
+            assert_eq!(parts(&params.clone().dictionary(true), &items), 0, "a dictionary");
+        }
     }
 
     #[test]
