@@ -139,7 +139,8 @@ impl SChunk {
     }
 }
 
-#[cfg(test)]
+// With the default codec.
+#[cfg(all(test, feature = "zstd"))]
 mod tests {
     use super::*;
     use crate::schunk::Content;
