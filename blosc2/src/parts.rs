@@ -181,7 +181,9 @@ mod tests {
                 assert_eq!(with(&[Filter::Delta, Filter::Shuffle]), 0, "{codec}, {split:?}");
             }
         }
-        assert_eq!(parts(&CParams::new().typesize(4), &items), alone, "the default");
+        if Codec::Zstd.is_available() {
+            assert_eq!(parts(&CParams::new().typesize(4), &items), alone, "the default");
+        }
         let params = params.codec(Codec::Lz4);
         // Zstandard builds dictionaries, and an installed library cannot build those of LZ4.
         if !installed::IN_USE && Codec::Zstd.is_available() {
