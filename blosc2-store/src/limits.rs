@@ -41,10 +41,10 @@ pub(crate) fn memory_of(nbytes: u64, count: impl FnOnce() -> u64) -> u64 {
     count().saturating_mul(VALUE_SIZE).max(nbytes)
 }
 
-/// Checks data that readers can only read as a whole: whether readers with default limits allow its `memory` bytes of
-/// memory for its `stored` bytes.
+/// Checks data that readers can only read as a whole: whether readers with default limits, or with the limit of this
+/// handle, allow its `memory` bytes of memory for its `stored` bytes.
 pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: u64) -> Result<()> {
-    let max = default_max_read(stored);
+    let max = default_max_read(stored).max(schunk.max_read().unwrap_or(0));
     if memory <= max {
         return Ok(());
     }
@@ -68,6 +68,9 @@ mod tests {
         assert_eq!(check((1 << 30) + 1, 100), Err(ErrorKind::TooLarge));
         assert_eq!(check((1 << 30) + 256, (4 << 20) + 1), Ok(()));
         assert_eq!(check((1 << 30) + 257, (4 << 20) + 1), Err(ErrorKind::TooLarge));
+        let schunk = OpenOptions::new().max_read(2 << 30).in_memory().unwrap();
+        check_readable(&schunk, "write", 2 << 30, 0).unwrap();
+        check_readable(&schunk, "write", (2 << 30) + 1, 0).unwrap_err();
         // The values in a few bytes are not counted.
         assert_eq!(memory_of(1 << 24, || unreachable!()), 1 << 30);
         assert_eq!(memory_of((1 << 24) + 1, || 5), (1 << 24) + 1);

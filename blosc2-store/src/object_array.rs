@@ -184,7 +184,7 @@ impl ObjectArray {
     /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let encoded = Encoded::of(value)?;
-        self.put(self.len(), &encoded, |schunk| schunk.append(&encoded.bytes).map(drop))
+        self.put(&encoded, |schunk| Ok(schunk.append(&encoded.bytes)? - 1))
     }
 
     /// Inserts a value before `index`, or appends it if `index` is the number of values. Python: `insert`.
@@ -194,7 +194,7 @@ impl ObjectArray {
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
         let encoded = Encoded::of(value)?;
-        self.put(index, &encoded, |schunk| schunk.insert(index, &encoded.bytes).map(drop))
+        self.put(&encoded, |schunk| schunk.insert(index, &encoded.bytes).map(|_| index))
     }
 
     /// Replaces a value. Python: `array[index] = value`.
@@ -260,18 +260,17 @@ impl ObjectArray {
         })
     }
 
-    /// Stores a value as the chunk `index` with `work`.
+    /// Stores a value with `work`, which returns the index of its chunk.
     fn put(
         &mut self,
-        index: usize,
         encoded: &Encoded,
-        work: impl FnOnce(&mut SChunk) -> Result<()>,
+        work: impl FnOnce(&mut SChunk) -> Result<usize>,
     ) -> Result<()> {
         if encoded.is_small() {
-            return work(&mut self.schunk);
+            return work(&mut self.schunk).map(drop);
         }
         self.schunk.transaction(|schunk| {
-            work(schunk)?;
+            let index = work(schunk)?;
             encoded.check(schunk, index)
         })
     }
@@ -420,8 +419,8 @@ mod tests {
         let bytes = Value::Bytes(vec![7; 4000]).to_msgpack().unwrap();
         let mut put = |memory| {
             let encoded = Encoded { bytes: bytes.clone(), memory };
-            let append = |schunk: &mut SChunk| schunk.append(&encoded.bytes).map(drop);
-            array.put(1, &encoded, append).map_err(|error| error.kind())
+            let append = |schunk: &mut SChunk| Ok(schunk.append(&encoded.bytes)? - 1);
+            array.put(&encoded, append).map_err(|error| error.kind())
         };
         assert_eq!(put((1 << 30) + 1), Err(ErrorKind::TooLarge));
         assert_eq!(put(1 << 30), Ok(()));

@@ -85,6 +85,7 @@ impl TreeStore {
     ///   - the key is below a symbolic link;
     ///   - the key is the key of a group, or is below the key of an entry (a [`DictStore`](Self::is_dict) allows such
     ///     keys);
+    /// - [`ErrorKind::TooLarge`]: the store would have more than 2<sup>20</sup> groups;
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -470,6 +471,8 @@ impl TreeStore {
     /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
     ///   encrypted; or the store is a directory, and a file name is not UTF-8;
     /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
+    /// - [`ErrorKind::TooLarge`]: an array exceeds the limits with which the store was opened, so that it cannot be
+    ///   searched for indexes; or the list of the members would have more than 256 MiB;
     /// - [`ErrorKind::Io`]: the zip file cannot be written.
     pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -497,6 +500,8 @@ impl TreeStore {
     /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
     ///   encrypted;
     /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
+    /// - [`ErrorKind::TooLarge`]: an array exceeds the limits with which the store was opened, so that it cannot be
+    ///   searched for indexes;
     /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {

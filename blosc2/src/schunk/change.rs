@@ -416,7 +416,7 @@ impl SChunk {
         chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<usize> {
         let chunk = chunk.into();
-        check_readable(doing, &chunk).map_err(|error| self.at(error))?;
+        check_readable(doing, &chunk, self.max_read()).map_err(|error| self.at(error))?;
         self.change(doing, |state, _| {
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
@@ -446,9 +446,9 @@ impl SChunk {
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
     ) -> Result<()> {
-        let mut chunks_to_check = chunks.iter().map(|(_, chunk)| chunk);
-        let checked = chunks_to_check.try_for_each(|chunk| check_readable(UPDATE, chunk));
-        checked.map_err(|error| self.at(error))?;
+        let check =
+            |(_, chunk): &(_, Cow<'_, [u8]>)| check_readable(UPDATE, chunk, self.max_read());
+        chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
         self.change(UPDATE, |state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
             let mut sizes = Vec::with_capacity(chunks.len());
@@ -497,7 +497,7 @@ impl SChunk {
     ) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         let checked = slots.iter().try_for_each(|slot| match slot {
-            Slot::New(chunk) => check_readable(doing, chunk),
+            Slot::New(chunk) => check_readable(doing, chunk, self.max_read()),
             Slot::Kept(_) | Slot::Zeros => Ok(()),
         });
         checked.map_err(|error| self.at(error))?;

@@ -16,7 +16,8 @@ const PLAUSIBLE_RATIO: u64 = 256;
 /// times the stored bytes if that is more.
 ///
 /// Writers of this project use this limit, too. They refuse data that can only be read as a whole, such as a
-/// [value](SChunk::value), if readers with the default limit would refuse the data.
+/// [value](SChunk::value), if readers with the default limit would refuse the data. A handle with a higher `max_read`
+/// writes what it can read.
 ///
 /// ```
 /// use blosc2::limits::default_max_read;
@@ -38,11 +39,13 @@ pub(super) fn block_memory(header: &chunk::Header) -> u64 {
     }
 }
 
-/// Checks that readers with default limits can decompress the blocks of a chunk that is to be stored.
-pub(crate) fn check_readable(doing: &str, chunk: &[u8]) -> Result<()> {
+/// Checks that readers with default limits, or with this limit, can decompress the blocks of a chunk that is to be
+/// stored.
+pub(crate) fn check_readable(doing: &str, chunk: &[u8], max_read: Option<u64>) -> Result<()> {
     // Other faults of the chunk are reported when it is stored.
     let Ok(header) = chunk::Header::parse(chunk) else { return Ok(()) };
-    let (memory, max) = (block_memory(&header), default_max_read(header.cbytes.into()));
+    let memory = block_memory(&header);
+    let max = default_max_read(header.cbytes.into()).max(max_read.unwrap_or(0));
     if memory <= max {
         return Ok(());
     }
@@ -139,43 +142,30 @@ impl SChunk {
     }
 }
 
-// With the default codec.
-#[cfg(all(test, feature = "zstd"))]
+#[cfg(test)]
 mod tests {
+    use blosc2_format::chunk::{Encoder, Params};
+
     use super::*;
-    use crate::schunk::Content;
-    use crate::{CParams, OpenOptions};
 
     /// The working memory for a block is compared with the stored bytes.
     #[test]
     fn blocks_that_readers_refuse_are_not_stored() {
-        let params = CParams::new().blocksize(4096);
-        let mut schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
-        schunk.append(&[[1u8, 2, 3, 4]; 4096].concat()).unwrap();
-        let bytes = schunk.chunk(0).unwrap().into_bytes();
-        let with = |blocksize: u32, cbytes: u32| {
+        let params = Params { blocksize: Some(4096), ..Params::default() };
+        let bytes = Encoder::new(params).unwrap().encode(&b"abcd".repeat(4096)).unwrap();
+        let with = |blocksize: u32, cbytes: u32, max_read| {
             let mut bytes = bytes.clone();
             // The sizes of the data, of a block and of the chunk.
             bytes[4..8].copy_from_slice(&(1u32 << 30).to_le_bytes());
             bytes[8..12].copy_from_slice(&blocksize.to_le_bytes());
             bytes[12..16].copy_from_slice(&cbytes.to_le_bytes());
-            check_readable("store a chunk", &bytes).map_err(|error| error.kind())
+            check_readable("store a chunk", &bytes, max_read).map_err(|error| error.kind())
         };
-        assert_eq!(with(1 << 28, 100), Ok(()));
-        assert_eq!(with((1 << 28) + 1, 100), Err(ErrorKind::TooLarge));
-        assert_eq!(with((1 << 28) + 1, (4 << 20) + 1), Ok(()));
-    }
-
-    /// The values of a metalayer take more memory than its content.
-    #[test]
-    fn values_that_readers_refuse_are_not_stored() {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
-        let mut set = |memory| {
-            let content = Content { bytes: vec![0xc0; 1000], memory };
-            schunk.vlmeta_mut().set_content("values", &content).map_err(|error| error.kind())
-        };
-        assert_eq!(set(1 << 30), Ok(()));
-        assert_eq!(set((1 << 30) + (256 << 10)), Err(ErrorKind::TooLarge));
-        assert_eq!(schunk.vlmeta().get("values").unwrap().unwrap(), [0xc0; 1000]);
+        assert_eq!(with(1 << 28, 100, None), Ok(()));
+        assert_eq!(with(1 << 28, 100, Some(5)), Ok(()));
+        assert_eq!(with((1 << 28) + 1, 100, None), Err(ErrorKind::TooLarge));
+        assert_eq!(with((1 << 28) + 1, 100, Some((1 << 30) + 3)), Err(ErrorKind::TooLarge));
+        assert_eq!(with((1 << 28) + 1, 100, Some((1 << 30) + 4)), Ok(()));
+        assert_eq!(with((1 << 28) + 1, (4 << 20) + 1, None), Ok(()));
     }
 }

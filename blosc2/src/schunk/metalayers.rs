@@ -266,6 +266,7 @@ impl MetalayersMut<'_> {
             (true, params) => {
                 let chunk = encode(content, params.as_ref())?;
                 let max = Limits::default().decoded_metadata(chunk.len() as u64);
+                let max = max.max(self.schunk.max_read().unwrap_or(0));
                 if memory > max {
                     let stored = chunk.len();
                     let detail = format!(

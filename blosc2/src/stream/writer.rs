@@ -138,7 +138,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         let index = usize::try_from(self.frame.nchunks()).ok();
         let place = ChunkPlace { index, ..ChunkPlace::default() };
         self.encoder.compress_to(data, place, &mut self.chunk)?;
-        check_readable(DOING, &self.chunk)?;
+        check_readable(DOING, &self.chunk, None)?;
         self.frame.push_chunk(&self.chunk).map_err(|error| Error::from_frame(DOING, error))?;
         self.failed = false;
         Ok(())

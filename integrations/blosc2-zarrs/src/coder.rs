@@ -4,17 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blosc2::limits::default_max_read;
 use blosc2::{CParams, Check, Chunk, ChunkRef, Compressor, DParams, Decompressor};
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, MIN_HEADER_LEN};
 use zarrs::array::codec::api::{
     ArrayBytesRaw, BytesRepresentation, CodecError, InvalidBytesLengthError,
 };
 use zarrs::plugin::PluginCreateError;
-
-/// The size of the data of a chunk of variable-length items is unknown. It may have this number of bytes, and this
-/// number for each byte of the chunk.
-const UNSIZED: u64 = 64 << 20;
-const RATIO: u64 = 1024;
 
 /// Encodes and decodes chunks with the same parameters, on any number of threads at the same time.
 #[derive(Debug)]
@@ -115,7 +111,7 @@ pub(crate) fn check_len(
     match *decoded {
         BytesRepresentation::FixedSize(len) if found != len => {}
         BytesRepresentation::BoundedSize(len) if found > len => {}
-        BytesRepresentation::UnboundedSize if found > UNSIZED + RATIO * cbytes as u64 => {
+        BytesRepresentation::UnboundedSize if found > default_max_read(cbytes as u64) => {
             let detail = format!(
                 "cannot decode a chunk of items of variable length: \
                 it declares {nbytes} bytes of data in {cbytes} bytes"
