@@ -3,18 +3,31 @@
 use blosc2_format::chunk::Header;
 
 use crate::chunk::{ChunkBytes, layout};
+use crate::parts::Parts;
 use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, installed, params};
+
+/// Properties of a chunk that C can decompress. They hold for all chunks with the same header, except for the compressed
+/// size.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    header: Header,
+    /// Whether decompression needs the shape of an array, or the typesize of a super-chunk.
+    pub(crate) needs_array: bool,
+    /// The number of bytes of an item if shuffle is the only filter, and 1 without filters. `None` if the chunk can only
+    /// be decompressed in a context of C.
+    pub(crate) shuffle_width: Option<usize>,
+}
 
 impl ChunkRef<'_> {
     /// Checks that C can decompress the chunk: the codec and filters are available, and C decompresses their output
     /// correctly. `typesize` is the typesize of the super-chunk that C reads, if there is one.
     ///
-    /// `accepted` is the header of the last chunk that was accepted with the same typesize. The chunks of a super-chunk
-    /// usually differ only in their compressed sizes, so that most checks are needed once.
+    /// `accepted` is the last chunk that was accepted with the same typesize. The chunks of a super-chunk usually differ
+    /// only in their compressed sizes, so that most checks are needed once.
     pub(crate) fn check_decodable(
         &self,
         typesize: Option<usize>,
-        accepted: &mut Option<Header>,
+        accepted: &mut Option<Accepted>,
         doing: &str,
     ) -> Result<()> {
         let header = self.header();
@@ -22,12 +35,16 @@ impl ChunkRef<'_> {
             return Ok(());
         }
         let is_accepted = accepted.as_mut().is_some_and(|accepted| {
-            accepted.cbytes = header.cbytes;
-            accepted == header
+            accepted.header.cbytes = header.cbytes;
+            accepted.header == *header
         });
         if !is_accepted {
             let holds_for_others = self.check_pipeline(typesize, doing)?;
-            *accepted = holds_for_others.then(|| header.clone());
+            *accepted = holds_for_others.then(|| Accepted {
+                header: header.clone(),
+                needs_array: self.needs_shape() || self.needs_typesize(),
+                shuffle_width: Parts::chunk(self).and_then(|chunk| chunk.shuffle_width()),
+            });
         }
         // Ensures that there are no more blocks than bytes of the chunk.
         // A `usize` of 32 bits could overflow.

@@ -11,10 +11,11 @@ use crate::array_shape::ArrayShape;
 use crate::chunk::layout;
 use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
+use crate::decodable::Accepted;
 use crate::error::DECOMPRESS as DOING;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Pieces, Target};
-use crate::parts::Parts;
+use crate::parts::{Parts, SMALL};
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 
 /// Decompresses chunks, one at a time, with the same parameters.
@@ -23,8 +24,8 @@ pub(crate) struct Decoder {
     threads: Threads,
     /// The context, and the properties of its last chunk that an installed library uses for the next chunk.
     context: Option<(Context, Kept)>,
-    /// The header of the last chunk that was checked.
-    accepted: Option<Header>,
+    /// The last chunk that was checked.
+    accepted: Option<Accepted>,
     /// The postfilter. C runs it, except if `postfilters_here` returns true.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
@@ -89,6 +90,11 @@ impl Decoder {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_context(&self) -> bool {
+        self.context.is_some()
+    }
+
     /// Returns the number of parts of blocks that were decompressed alone.
     #[cfg(test)]
     pub(crate) fn part_count(&self) -> usize {
@@ -122,12 +128,30 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, 0, target);
         }
+        let mut target = target;
+        if self.is_small(chunk) {
+            self.check(chunk)?;
+            if let Some(width) = self.accepted.as_ref().and_then(|accepted| accepted.shuffle_width)
+                && self.parts.small(chunk, width, &mut target)
+            {
+                // SAFETY: the target is filled.
+                return Ok(unsafe { target.assume_init() });
+            }
+        }
         // Delta is undone in place on integers, which requires alignment.
         if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
             return Ok(target.write(self.run(chunk, data.as_target())?));
         }
         self.run(chunk, target)
+    }
+
+    /// Returns whether preparing a context of C takes longer than decompressing the chunk.
+    fn is_small(&self, chunk: &ChunkRef<'_>) -> bool {
+        let has_one_block = || chunk.header().block_len() as usize == chunk.nbytes();
+        chunk.nbytes() <= SMALL
+            && self.postfilter.is_none()
+            && (self.threads.count() == 1 || has_one_block())
     }
 
     /// Decompresses the blocks for which `wanted` is true. `target` has to be as long as the data of the chunk. Each
@@ -563,6 +587,9 @@ impl Decoder {
     fn check(&mut self, chunk: &ChunkRef<'_>) -> Result<()> {
         let typesize = self.shape.as_ref().map(|shape| shape.typesize());
         chunk.check_decodable(typesize, &mut self.accepted, DOING)?;
+        if self.accepted.as_ref().is_some_and(|accepted| !accepted.needs_array) {
+            return Ok(());
+        }
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
         let detail = if chunk.needs_shape() && !is_array {
             "it needs the shape of its array; open it as an array"

@@ -1,12 +1,18 @@
-//! Decompression of parts of blocks: the streams of a block are decompressed only as far as necessary.
+//! Decompression of parts of blocks and of small chunks.
 //!
-//! `blosc2-format` locates the streams, undoes the filters, and decompresses BloscLZ. The other codecs are those of C.
+//! The streams of a block are decompressed only as far as necessary. A small chunk is decompressed without a context of C:
+//! preparing a context takes longer than decompressing 4 KiB.
+//!
+//! `blosc2-format` locates the streams, undoes the filters of parts, and decompresses parts of BloscLZ streams. The rest
+//! is C: the codecs, and shuffle for whole blocks.
 
+use std::mem;
 use std::ops::Range;
 
-use blosc2_format::chunk::{PartialBlock, PartialChunk, PartialDecoder};
-use blosc2_sys::codecs;
+use blosc2_format::chunk::{PartialBlock, PartialChunk, PartialDecoder, Stream, each_stream};
+use blosc2_sys::{self as sys, codecs};
 
+use crate::memory::Target;
 use crate::{ChunkRef, installed};
 
 /// A part of a block is decompressed alone if its items and pieces cost at most this fraction of the block.
@@ -19,10 +25,15 @@ const PIECE: usize = 32;
 /// The maximum size in bytes of a block whose memory is kept for the next block.
 const KEPT: usize = 64 << 20;
 
-/// Decompresses parts of blocks, one block at a time.
+/// The maximum size in bytes of the data of a small chunk.
+pub(crate) const SMALL: usize = 64 << 10;
+
+/// Decompresses parts of blocks, one block at a time, and small chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     decoder: PartialDecoder,
+    /// A block of a small chunk, before shuffle is undone.
+    block: Vec<u8>,
     #[cfg(feature = "zstd")]
     zstd: zstd::Context,
     /// The number of decompressed parts.
@@ -65,6 +76,45 @@ impl Parts {
         self.decoder.decode_with(chunk, block, part, codec).ok()
     }
 
+    /// Decompresses a small chunk to `target`, which has the length of its data. The chunk has passed
+    /// [`PartialChunk::new`], and `width` is its [shuffle width](PartialChunk::shuffle_width). Returns whether the
+    /// streams were valid, and the target is filled.
+    pub(crate) fn small(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        width: usize,
+        target: &mut Target<'_>,
+    ) -> bool {
+        let header = chunk.header();
+        let Some(bytes) = chunk.as_bytes().get(..header.cbytes as usize) else { return false };
+        let (nbytes, most, to) = (target.len(), header.block_len() as usize, target.as_mut_ptr());
+        if self.block.len() < most {
+            self.block.resize(most, 0);
+        }
+        (0..nbytes).step_by(most).enumerate().all(|(index, start)| {
+            let len = most.min(nbytes - start);
+            let mut rest = &mut self.block[..len];
+            let is_valid = each_stream(header, bytes, (index, len), |stream, size| {
+                let (out, after) = mem::take(&mut rest).split_at_mut(size);
+                rest = after;
+                match stream {
+                    Stream::Run(byte) => out.fill(byte),
+                    Stream::Stored(stored) => out.copy_from_slice(stored),
+                    Stream::Compressed(stream) => match header.codec_format {
+                        0 => return blosclz(stream, out),
+                        1 => return lz4(stream, size, out),
+                        #[cfg(feature = "zstd")]
+                        4 => return self.zstd.decompress(stream, out),
+                        _ => return false,
+                    },
+                }
+                true
+            });
+            // SAFETY: the target has the bytes from `start` to `start + len`.
+            is_valid && unsafe { unshuffle(width, &self.block[..len], to.add(start)) }
+        })
+    }
+
     /// Frees the memory of a large block.
     pub(crate) fn trim(&mut self, len: usize) {
         if len > KEPT {
@@ -80,6 +130,7 @@ impl Parts {
 
 /// Decompresses the first `needed` bytes of an LZ4 stream. Returns whether this was possible.
 fn lz4(stream: &[u8], needed: usize, out: &mut [u8]) -> bool {
+    let is_whole = needed == out.len();
     let out = &mut out[..needed];
     // LZ4 accepts matches at the distance 0, which keep what was in the memory: the data of another chunk.
     out.fill(0);
@@ -88,8 +139,41 @@ fn lz4(stream: &[u8], needed: usize, out: &mut [u8]) -> bool {
     };
     let (from, to) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
     // SAFETY: the lengths are those of the slices. LZ4 checks that all bytes that it reads are inside the stream or the
-    // written output, and stops at the end of the output (lz4.c, LZ4_decompress_generic with partial_decode).
-    let written = unsafe { codecs::LZ4_decompress_safe_partial(from, to, stream_len, len, len) };
+    // written output, and stops at the end of the output (lz4.c, LZ4_decompress_generic).
+    let written = unsafe {
+        match is_whole {
+            true => codecs::LZ4_decompress_safe(from, to, stream_len, len),
+            false => codecs::LZ4_decompress_safe_partial(from, to, stream_len, len, len),
+        }
+    };
+    written == len
+}
+
+/// Undoes shuffle for items of `width` bytes. Returns whether this was possible.
+///
+/// # Safety
+/// - `to` has as many writable bytes as `block`.
+unsafe fn unshuffle(width: usize, block: &[u8], to: *mut u8) -> bool {
+    if width == 1 {
+        // SAFETY: the caller's promise.
+        unsafe { to.copy_from_nonoverlapping(block.as_ptr(), block.len()) };
+        return true;
+    }
+    let (Ok(width), Ok(len)) = (width.try_into(), block.len().try_into()) else { return false };
+    // SAFETY: the caller's promise. C writes as many bytes as it reads, and refuses other widths (shuffle.c,
+    // blosc2_unshuffle).
+    unsafe { sys::blosc2_unshuffle(width, len, block.as_ptr().cast(), to.cast()) == len }
+}
+
+/// Decompresses a BloscLZ stream. Returns whether this was possible.
+fn blosclz(stream: &[u8], out: &mut [u8]) -> bool {
+    let (Ok(stream_len), Ok(len)) = (stream.len().try_into(), out.len().try_into()) else {
+        return false;
+    };
+    let (from, to) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
+    // SAFETY: the lengths are those of the slices. BloscLZ checks that all bytes that it reads are inside the stream or
+    // the written output, and stops at the end of the output (blosclz.c, blosclz_decompress).
+    let written = unsafe { codecs::blosclz_decompress(from, stream_len, to, len) };
     written == len
 }
 
@@ -188,6 +272,39 @@ mod tests {
         // Zstandard builds dictionaries, and an installed library cannot build those of LZ4.
         if !installed::IN_USE && Codec::Zstd.is_available() {
             assert_eq!(parts(&params.clone().dictionary(true), &items), 0, "a dictionary");
+        }
+    }
+
+    /// Blocks with a rest of an item, a shorter last block, and blocks that are not split.
+    #[test]
+    fn small_chunks_need_no_context() {
+        let data: Vec<u8> =
+            (0..10_007u32).flat_map(|at| [(at / 16) as u8, (at % 5) as u8]).collect();
+        for codec in [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zstd, Codec::Zlib] {
+            if !codec.is_available() {
+                continue;
+            }
+            for split in [SplitMode::Always, SplitMode::Never] {
+                for typesize in [1, 2, 3, 4, 8, 17, 255] {
+                    for filter in [None, Some(Filter::Shuffle), Some(Filter::Bitshuffle)] {
+                        let params = CParams::new().codec(codec).split(split).typesize(typesize);
+                        let params = params.filters(filter.as_slice()).blocksize(typesize * 1000);
+                        for len in [typesize, 5000, data.len()] {
+                            let bytes = compress(&data[..len], &params).unwrap();
+                            let chunk = ChunkRef::new(&bytes).unwrap();
+                            let mut decoder = Decoder::new(&DParams::new()).unwrap();
+                            let mut found = vec![0; len];
+                            decoder.decompress(&chunk, Target::of(&mut found)).unwrap();
+                            assert!(found == data[..len], "{params:?}, {len} bytes");
+                            let has_context = decoder.has_context();
+                            let is_simple =
+                                codec != Codec::Zlib && filter != Some(Filter::Bitshuffle);
+                            let expected = !chunk.is_stored() && (installed::IN_USE || !is_simple);
+                            assert_eq!(has_context, expected, "{params:?}, {len} bytes");
+                        }
+                    }
+                }
+            }
         }
     }
 

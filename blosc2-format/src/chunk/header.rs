@@ -340,11 +340,13 @@ impl Header {
 
     /// Returns whether the writer processed the data with the filters and the codec. Returns
     /// `false` for uncompressed data and for special chunks.
+    #[inline]
     pub fn is_compressed(&self) -> bool {
         !self.memcpyed && self.special.is_none()
     }
 
     /// Returns the size of this header, in bytes: 16 or 32.
+    #[inline]
     pub fn header_len(&self) -> usize {
         if self.extended { EXTENDED_HEADER_LEN } else { MIN_HEADER_LEN }
     }
@@ -362,6 +364,7 @@ impl Header {
     }
 
     /// Returns the number of blocks.
+    #[inline]
     pub fn nblocks(&self) -> u32 {
         if self.variable_blocks {
             self.blocksize
@@ -372,6 +375,7 @@ impl Header {
 
     /// Returns the size of a block, in bytes: the smaller of `blocksize` and `nbytes`. The last
     /// block can be shorter. If `variable_blocks` is set, the result has no meaning.
+    #[inline]
     pub fn block_len(&self) -> u32 {
         self.blocksize.min(self.nbytes)
     }

@@ -48,3 +48,4 @@ pub use part::{PartialBlock, PartialChunk, PartialDecoder};
 pub(crate) use plan::Plan;
 pub(crate) use rules::{First, RULES};
 pub use special::special;
+pub use streams::{Stream, each_stream};

@@ -56,6 +56,12 @@ impl<'a> PartialChunk<'a> {
     pub fn codec_format(&self) -> u8 {
         self.chunk.header().codec_format
     }
+
+    /// Returns the number of bytes of an item if shuffle is the only filter that must be undone, 1 if
+    /// there is no such filter, and `None` for other filters.
+    pub fn shuffle_width(&self) -> Option<usize> {
+        self.order.shuffle_width()
+    }
 }
 
 /// Decodes parts of blocks, and reuses its buffers for the next block.

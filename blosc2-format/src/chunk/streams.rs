@@ -1,11 +1,11 @@
 //! The streams of a block as stored, before decompression.
 
-use super::Chunk;
 use super::rules::{self, Findings, First};
+use super::{Chunk, Header};
 
 /// A stored stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream<'a> {
+pub enum Stream<'a> {
     /// One repeated byte.
     Run(u8),
     /// The uncompressed bytes.
@@ -35,14 +35,14 @@ impl Chunk<'_> {
             let data = bytes.get(at.checked_add(4)?..)?;
             let stream =
                 if data.len() == size { Stream::Stored(data) } else { Stream::Compressed(data) };
-            each(self.plausible(at, stream, size, findings)?);
+            each(plausible(header, at, stream, size, findings)?);
             return Some(range.end);
         }
         let streams = self.streams(block);
         let len = size / streams;
         for _ in 0..streams {
             let stream = read(bytes, &mut at, len, findings)?;
-            each(self.plausible(at, stream, len, findings)?);
+            each(plausible(header, at, stream, len, findings)?);
         }
         Some(at)
     }
@@ -59,37 +59,67 @@ impl Chunk<'_> {
             .all(|block| self.walk(block, &mut First::default(), &mut each).is_some());
         needs_codec || !whole
     }
+}
 
-    /// Returns the stream if the codec can decode it to `len` bytes. This check prevents the
-    /// allocation of memory for invalid streams.
-    fn plausible<'a>(
-        &self,
-        end: usize,
-        stream: Stream<'a>,
-        len: usize,
-        findings: &mut impl Findings,
-    ) -> Option<Stream<'a>> {
-        let Stream::Compressed(data) = stream else {
-            return Some(stream);
-        };
-        let csize = data.len() as u64;
-        let most = match self.header().codec_format {
-            // A length grows by at most 255 per byte.
-            0 | 1 => 256 * csize + 64,
-            // A match of 258 bytes takes at least two bits.
-            3 => 1032 * csize + 64,
-            // A block of 128 KiB has a header of 3 bytes.
-            4 => (csize / 3 + 1) << 17,
-            _ => u64::MAX,
-        };
-        if len as u64 <= most || self.header().instrumented {
-            return Some(stream);
-        }
-        let start = end.saturating_sub(data.len()) as u64;
-        let expected = format_args!("a stream that can hold {len} bytes");
-        findings.found(&rules::RATIO, start, csize, expected, format_args!("{csize} bytes"));
-        None
+/// Calls `each` with each stream of a block of `len` bytes, and with the decoded size of the stream. `block` is the index
+/// of the block. The chunk must have passed [`PartialChunk::new`](super::PartialChunk::new).
+///
+/// Returns `false` if a stream violates a rule, or `each` returns `false`; [`PartialDecoder`](super::PartialDecoder)
+/// describes the error. Checks nothing else.
+pub fn each_stream<'a>(
+    header: &Header,
+    bytes: &'a [u8],
+    (block, len): (usize, usize),
+    mut each: impl FnMut(Stream<'a>, usize) -> bool,
+) -> bool {
+    let entry = header.header_len() + 4 * block;
+    let start = bytes.get(entry..).and_then(|start| start.first_chunk::<4>());
+    let Some(Ok(mut at)) = start.map(|start| usize::try_from(i32::from_le_bytes(*start))) else {
+        return false;
+    };
+    let is_split = header.split && len == header.block_len() as usize;
+    let streams = if is_split { usize::from(header.typesize) } else { 1 };
+    let size = len / streams;
+    let mut findings = First::default();
+    at > entry
+        && size * streams == len
+        && (0..streams).all(|_| {
+            let stream = read(bytes, &mut at, size, &mut findings);
+            let stream =
+                stream.and_then(|stream| plausible(header, at, stream, size, &mut findings));
+            stream.is_some_and(|stream| each(stream, size))
+        })
+}
+
+/// Returns the stream if the codec can decode it to `len` bytes. This check prevents the allocation of memory for invalid
+/// streams.
+fn plausible<'a>(
+    header: &Header,
+    end: usize,
+    stream: Stream<'a>,
+    len: usize,
+    findings: &mut impl Findings,
+) -> Option<Stream<'a>> {
+    let Stream::Compressed(data) = stream else {
+        return Some(stream);
+    };
+    let csize = data.len() as u64;
+    let most = match header.codec_format {
+        // A length grows by at most 255 per byte.
+        0 | 1 => 256 * csize + 64,
+        // A match of 258 bytes takes at least two bits.
+        3 => 1032 * csize + 64,
+        // A block of 128 KiB has a header of 3 bytes.
+        4 => (csize / 3 + 1) << 17,
+        _ => u64::MAX,
+    };
+    if len as u64 <= most || header.instrumented {
+        return Some(stream);
     }
+    let start = end.saturating_sub(data.len()) as u64;
+    let expected = format_args!("a stream that can hold {len} bytes");
+    findings.found(&rules::RATIO, start, csize, expected, format_args!("{csize} bytes"));
+    None
 }
 
 /// Reads the stream at `at` and advances `at` past it. The stream decodes to `len` bytes.

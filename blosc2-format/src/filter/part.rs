@@ -103,6 +103,12 @@ impl Needed {
 }
 
 impl Order {
+    /// Returns the number of bytes of an item if only shuffle is to be undone, 1 if the bytes are not moved, and `None`
+    /// otherwise.
+    pub(crate) fn shuffle_width(&self) -> Option<usize> {
+        matches!(self.kind, Kind::Same | Kind::Shuffle).then_some(self.rows)
+    }
+
     /// Returns the bytes of a filtered block of `len` bytes that `part` of the block needs.
     pub(crate) fn needed(&self, len: usize, part: Range<usize>) -> Needed {
         let row = len / self.rows;
