@@ -215,7 +215,7 @@ impl SChunk {
     /// Reads the items at these indices. The indices may be in any order and may repeat. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed at most once.
+    /// Each block is decompressed at most once, and only in part if few of its items are needed.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -299,19 +299,37 @@ impl SChunk {
                         return Ok(());
                     }
                     self.allow_scratch(READ, len as u64)?;
-                    let mut loaded = 0..0;
-                    for &(at, slot) in these {
-                        let at = (at - chunk.start) as usize;
-                        if !(loaded.start <= at && at + size <= loaded.end) {
-                            // The blocks of the item, within the part of the chunk that was read.
-                            let from = (at / len * len).max(span.start);
-                            let to = (at + size).next_multiple_of(len).min(span.end);
-                            loaded = from..to;
-                            resize(&mut block, loaded.len(), READ)?;
-                            decoder.range(compressed, from, Target::of(&mut block))?;
+                    // Otherwise, decompressing a block needs the neighbouring blocks, which may not have been read.
+                    let has_whole_items = len.is_multiple_of(compressed.typesize());
+                    let mut rest = these;
+                    while let Some(&(first, slot)) = rest.first() {
+                        let at = (first - chunk.start) as usize;
+                        let start = at / len * len;
+                        let end = compressed.nbytes().min(start + len);
+                        let in_block =
+                            |at: u64| has_whole_items && (at - chunk.start) as usize + size <= end;
+                        let group;
+                        (group, rest) =
+                            rest.split_at(rest.partition_point(|&(at, _)| in_block(at)).max(1));
+                        if !in_block(first) {
+                            // An item in several blocks.
+                            let target = &mut target[slot * size..(slot + 1) * size];
+                            decoder.range(compressed, at, Target::of(target))?;
+                            continue;
                         }
-                        let item = &block[at - loaded.start..][..size];
-                        target[slot * size..(slot + 1) * size].copy_from_slice(item);
+                        let part = |at: u64| {
+                            let at = (at - chunk.start) as usize - start;
+                            at..at + size
+                        };
+                        resize(&mut block, end - start, READ)?;
+                        let each = |piece: &mut dyn FnMut(_)| {
+                            group.iter().for_each(|&(at, _)| piece(part(at)));
+                        };
+                        decoder.pieces(compressed, start, each, &mut block)?;
+                        for &(at, slot) in group {
+                            target[slot * size..(slot + 1) * size]
+                                .copy_from_slice(&block[part(at)]);
+                        }
                     }
                     Ok(())
                 },
