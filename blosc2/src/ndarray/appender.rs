@@ -37,6 +37,8 @@ const DOING: &str = "append to an array";
 /// An appender of [`NDArray::appender`] borrows the array. An appender of [`NDArray::into_appender`] owns the array,
 /// and can therefore be a field of a struct.
 ///
+/// The methods, and [`NDArray::appender`], fail with the [errors of changes](NDArray#errors-of-changes).
+///
 /// ```
 /// use blosc2::{Appender, NDArray};
 ///
@@ -71,22 +73,12 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
 
 impl NDArray {
     /// Creates an [`Appender`] for an axis. The appender borrows the array.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with
-    ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
     }
 
     /// Creates an [`Appender`] for an axis. The appender owns the array; [`Appender::finish`] returns the array.
-    ///
-    /// # Errors
     /// After an error, the array is dropped.
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with
-    ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)
     }
@@ -122,9 +114,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// After an error, this method drops the collected items, and also the array if the appender owns it. To handle an
     /// error without this loss, call [`flush`](Self::flush) first: after an error of `flush`, the appender still
     /// contains the items, and [`into_inner`](Self::into_inner) returns the array without them.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn finish(mut self) -> Result<A> {
         let flushed = self.flush();
         // The drop does not write the items again.
@@ -140,9 +129,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     }
 
     /// Writes the collected items, and syncs all changes of the array to disk; see [`NDArray::sync`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         self.array_mut().sync()
@@ -158,9 +144,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// axis (for axis 0, the number of items in a row).
     ///
     /// After an error, no item of `items` is appended or collected, and the call can be repeated.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     #[doc(alias("push", "extend"))]
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
         let bytes = self.array().stored_bytes(items, DOING)?;
@@ -169,9 +152,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
 
     /// Appends the bytes of items of any dtype, in the byte order of the array. The length of `bytes` must be a
     /// multiple of the size in bytes of the items at one index of the axis.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`].
     pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
         self.look_at_shape();
@@ -244,9 +224,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     }
 
     /// Writes the collected items. After an error, the items stay collected, and the call can be repeated.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn flush(&mut self) -> Result<()> {
         if self.filled == 0 {
             return Ok(());

@@ -64,7 +64,8 @@ pub(super) const MAKE: &str = "create an array";
 /// ```
 ///
 /// # Errors of creation
-/// The methods that create an array fail with these errors:
+/// The methods that create an array fail with these errors. Methods with another array as source also fail with the
+/// [errors of reads](NDArray#errors-of-reads). The section `# Errors` of a method contains only additional errors.
 /// - [`ErrorKind::InvalidArgument`]:
 ///   - the number of items does not match the shape;
 ///   - the shape has more than 16 axes or a negative size;
@@ -289,11 +290,7 @@ impl NDArrayBuilder {
     }
 
     /// Adds a variable-length metalayer with a value, or replaces the value of the metalayer with this name. Needs the
-    /// feature `msgpack`. For an example, see [`meta_value`](Self::meta_value).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
-    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
+    /// feature `msgpack`. For an example and the errors, see [`meta_value`](Self::meta_value).
     #[cfg(feature = "msgpack")]
     pub fn vlmeta_value<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self> {
         self.vlmeta.push((name.to_owned(), to_content(name, value)?));
@@ -493,9 +490,6 @@ impl NDArrayBuilder {
     }
 
     /// Creates an array from items in C order. Python: `asarray`. C: `b2nd_from_cbuffer`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_slice<T: Element>(self, items: &[T], shape: impl PerAxis) -> Result<NDArray> {
         self.from_bytes(&bytes_of(items), shape, &T::dtype().to_string(), size_of::<T>())
     }
@@ -504,9 +498,6 @@ impl NDArrayBuilder {
     ///
     /// `dtype` is the dtype in the notation of [`dtype_format`](Self::dtype_format), and `typesize` is the size of an
     /// item in bytes. This method does not check that `typesize` is the size of `dtype`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_bytes(
         self,
         bytes: &[u8],
@@ -536,7 +527,7 @@ impl NDArrayBuilder {
     /// axis. Then these chunks are compressed and written.
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: the iterator returns fewer or more items than the shape has.
     #[doc(alias = "fromiter")]
     pub fn from_iter<T: Element>(
@@ -586,9 +577,6 @@ impl NDArrayBuilder {
 
     /// Creates an array of zeros. The items are stored as special chunks without data. C: `b2nd_zeros`. Python:
     /// `zeros`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "b2nd_zeros")]
     pub fn zeros<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
@@ -596,9 +584,6 @@ impl NDArrayBuilder {
 
     /// Creates an array of uninitialized items, which read as zeros. The items are stored as special chunks without
     /// data. C: `b2nd_uninit`. Python: `uninit`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias("b2nd_uninit", "empty"))]
     pub fn uninit<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
@@ -608,7 +593,7 @@ impl NDArrayBuilder {
     /// platforms, each chunk stores NaN once. `T` is `f32` or `f64`. C: `b2nd_nans`. Python: `nans`.
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `T` is not `f32` or `f64`.
     #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
@@ -621,7 +606,7 @@ impl NDArrayBuilder {
     /// chunk stores NaN once, as a repeated value.
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`]; or `special` is [`Special::Nan`], and the
     ///   dtype is not a floating-point dtype of 4 or 8 bytes.
     pub fn special(
@@ -667,9 +652,6 @@ impl NDArrayBuilder {
 
     /// Creates an array in which all items are equal to `item`. Each chunk stores the item once. C: `b2nd_full`.
     /// Python: `full`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "b2nd_full")]
     pub fn full<T: Element>(self, item: T, shape: impl PerAxis) -> Result<NDArray> {
         let items = [item];
@@ -678,9 +660,6 @@ impl NDArrayBuilder {
 
     /// Creates an array of any dtype in which all items are equal. `item` contains the bytes of one item; the length of
     /// `item` is the typesize. Each chunk stores the item once.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn full_bytes(self, item: &[u8], shape: impl PerAxis, dtype: &str) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let mut cparams = self.cparams_for(dtype);
@@ -722,7 +701,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::Callback`]: `fill` returned an error; [`Error::get_ref`](crate::Error::get_ref) returns it.
     pub fn from_chunk_fn<E: Into<BoxError>>(
         self,

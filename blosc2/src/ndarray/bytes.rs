@@ -71,47 +71,28 @@ pub struct NDArrayBytes<'a> {
 
 impl NDArrayBytes<'_> {
     /// Reads the bytes of the selected items, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
         self.view.array.read_region_bytes(&self.view.slice(selection)?.region)
     }
 
     /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer must be the size of
     /// the selected items in bytes.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
         self.view.array.read_region_bytes_into(&self.view.slice(selection)?.region, bytes)
     }
 
     /// Reads the bytes of all items, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_all(&self) -> Result<Vec<u8>> {
         self.view.array.read_region_bytes(&self.view.region)
     }
 
     /// Reads the bytes of the items at a list of points; see [`NDArray::read_points`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a point has more integers than the array
-    ///   has axes, or a different number of integers than the first point.
     pub fn read_points(&self, points: &[impl PerAxis]) -> Result<Vec<u8>> {
         let NDArrayView { array, region } = &self.view;
         array.read_indices_bytes(&array.points(points, region, READ)?)
     }
 
     /// Reads the bytes of the items for which the mask is `true`; see [`NDArray::read_mask`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
-    ///   items.
     pub fn read_mask(&self, mask: &[bool]) -> Result<Vec<u8>> {
         let NDArrayView { array, region } = &self.view;
         array.read_indices_bytes(&array.chosen(mask, region, READ)?)
@@ -121,8 +102,8 @@ impl NDArrayBytes<'_> {
 /// A mutable view of the items of an array as uncompressed bytes, in the byte order of the dtype.
 /// [`NDArray::bytes_mut`] returns this view.
 ///
-/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. The methods fail
-/// with the [errors of changes](NDArray#errors-of-changes), except
+/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. In [`fill`](Self::fill),
+/// the length of the item must be the typesize. The methods fail with the [errors of changes](NDArray#errors-of-changes), except
 /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
@@ -141,58 +122,33 @@ pub struct NDArrayBytesMut<'a> {
 
 impl NDArrayBytesMut<'_> {
     /// Replaces the selected items by the items in `bytes`, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn write(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         self.array.write_region(&region, bytes)
     }
 
     /// Replaces each selected item by the same item. `item` contains the bytes of this item.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of `item` is not the typesize.
     pub fn fill(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         self.array.fill_region(&region, item)
     }
 
     /// Replaces the items at a list of points by the items in `bytes`; see [`NDArray::write_points`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a point has more integers than the array
-    ///   has axes, or a different number of integers than the first point.
     pub fn write_points(&mut self, points: &[impl PerAxis], bytes: &[u8]) -> Result<()> {
         self.array.write_points_bytes(points, bytes)
     }
 
     /// Replaces the items for which the mask is `true` by the items in `bytes`, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
-    ///   items of the array, or the number of items in `bytes` is not the number of `true` values.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
         self.array.write_mask_bytes(mask, bytes)
     }
 
     /// Appends the bytes of items at the end of an axis; see [`NDArray::append`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`NDArray::append`], except
-    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn append(&mut self, axis: usize, bytes: &[u8]) -> Result<()> {
         self.array.put_in(APPEND, axis, None, bytes)
     }
 
     /// Inserts the bytes of items before the index `at` of an axis; see [`NDArray::insert`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`NDArray::insert`], except
-    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn insert(&mut self, axis: usize, at: impl AxisIndex, bytes: &[u8]) -> Result<()> {
         self.array.put_in(INSERT, axis, Some(at.to_i128()), bytes)
     }

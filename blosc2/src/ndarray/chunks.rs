@@ -56,12 +56,7 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): an index or a bound of the selection is outside the
-    ///   array;
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument):
-    ///   - the selection has more axes than the array;
-    ///   - a range ends before it starts, or a step is 0;
-    ///   - a boolean mask does not have the length of its axis.
+    /// Fails with the [errors of selections](NDArray#errors-of-selections).
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
@@ -73,7 +68,8 @@ impl NDArray {
     }
 }
 
-/// A chunk of an array. [`NDArray::iter_chunks`] and [`NDArray::chunk`] return chunks.
+/// A chunk of an array. [`NDArray::iter_chunks`] and [`NDArray::chunk`] return chunks. The methods that read items fail
+/// with the [errors of reads](NDArray#errors-of-reads).
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -114,27 +110,17 @@ impl<'a> ArrayChunk<'a> {
         &self.ranges
     }
 
-    /// Returns the contents of the header of the chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::chunk_info`](crate::SChunk::chunk_info).
+    /// Returns the contents of the header of the chunk; see [`SChunk::chunk_info`](crate::SChunk::chunk_info).
     pub fn info(&self) -> Result<ChunkInfo> {
         self.array.schunk.chunk_info(self.index)
     }
 
     /// Reads the items of the chunk, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
     }
 
     /// Reads the items of any dtype as uncompressed bytes, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), except
-    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }
@@ -153,7 +139,8 @@ impl<'a> ArrayChunk<'a> {
     }
 }
 
-/// A block of a chunk. [`ArrayChunk::blocks`] returns blocks.
+/// A block of a chunk. [`ArrayChunk::blocks`] returns blocks. The methods that read items fail with the [errors of
+/// reads](NDArray#errors-of-reads).
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -191,18 +178,11 @@ impl ArrayBlock<'_> {
     }
 
     /// Reads the items of the block, in C order. Other blocks of the chunk are not decompressed.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
     }
 
     /// Reads the items of any dtype as uncompressed bytes, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), except
-    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }

@@ -30,9 +30,6 @@ impl NDArrayBuilder {
     /// assert_eq!(volume.item::<u16>(&[3, 4, 5])?, 345);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "fromfunction")]
     pub fn from_fn<T: Element, const N: usize>(
         self,
@@ -44,9 +41,6 @@ impl NDArrayBuilder {
 
     /// Creates an array by calling a function with the index of each item. The number of dimensions is known only at
     /// run time; for a constant number of dimensions, use [`from_fn`](Self::from_fn).
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_fn_dyn<T: Element>(
         self,
         shape: impl PerAxis,
@@ -99,7 +93,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `step` is 0; or `start`, `end`, `step` or the number of items is not finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
@@ -124,7 +118,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `start` or `end` is not finite.
     pub fn linspace<T: Arithmetic>(self, start: T, end: T, len: u64) -> Result<NDArray> {
         if !start.is_number() || !end.is_number() {
@@ -135,9 +129,6 @@ impl NDArrayBuilder {
     }
 
     /// Creates a two-dimensional array with ones on the main diagonal and zeros elsewhere. NumPy and Python: `eye`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn eye<T: Number>(self, rows: u64, columns: u64) -> Result<NDArray> {
         self.from_fn(&[rows, columns], |[row, column]| T::from_uint((row == column).into()))
     }
@@ -161,10 +152,6 @@ impl NDArrayBuilder {
     /// - the chunk uses no user-defined codecs and filters, because they may depend on the index of the chunk.
     ///
     /// All other chunks are recompressed. Recompression with a lossy codec or filter can reduce the precision again.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
-    /// reads](NDArray#errors-of-reads) of `source`.
     #[doc(alias = "b2nd_copy")]
     pub fn copy<'a>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
@@ -198,8 +185,7 @@ impl NDArrayBuilder {
     /// To compute items from several arrays, or without creating an array, use [`LazyExpr`](crate::compute::LazyExpr).
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
-    /// reads](NDArray#errors-of-reads) of `source`, and with:
+    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`;
     /// - [`ErrorKind::Callback`]: the function panicked.
     pub fn map<'a, A: Element, B: Element>(
@@ -227,8 +213,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
-    /// reads](NDArray#errors-of-reads) of `source`, and with:
+    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::TypeMismatch`]: the items of the source are not integers of up to 64 bits, `f32`, `f64` or
     ///   `bool`.
     #[doc(alias = "astype")]
@@ -289,8 +274,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
-    /// reads](NDArray#errors-of-reads) of the sources, and with:
+    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis does not exist, or the shapes do not match;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate"))]
@@ -308,13 +292,8 @@ impl NDArrayBuilder {
     /// All chunks are recompressed. Metalayers are not copied.
     ///
     /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
-    /// reads](NDArray#errors-of-reads) of the sources, and with:
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - there are no sources, or their shapes differ;
-    ///   - `axis` is greater than the number of dimensions of the sources;
-    ///   - the sources already have 16 axes;
-    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
+    /// Fails with the errors of [`concatenate`](Self::concatenate), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the sources already have 16 axes.
     pub fn stack<'a>(
         self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,

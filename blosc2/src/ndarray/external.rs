@@ -52,9 +52,6 @@ impl NDArray {
     /// assert_eq!(part, ndarray::array![[9, 7, 5], [14, 12, 10]].into_dyn());
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
         self.view().read_array(selection)
     }
@@ -63,10 +60,6 @@ impl NDArray {
     /// can have any memory layout. Needs the feature `ndarray`.
     ///
     /// After an error, the view may be partly written.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -77,10 +70,6 @@ impl NDArray {
 
     /// Replaces the selected items by the items of a view of the crate `ndarray`. The view must have the shape of the
     /// selection, and can have any memory layout. Needs the feature `ndarray`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn write_view<T: Element, D: Dimension>(
         &mut self,
         selection: impl Into<Selection>,
@@ -116,9 +105,6 @@ impl NDArray {
 
 impl NDArrayView<'_> {
     /// Reads the selected items to a new array of the crate `ndarray`; see [`NDArray::read_array`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
         let region = self.slice(selection)?.region;
         let items = self.array.read_region::<T>(&region)?;
@@ -129,10 +115,6 @@ impl NDArrayView<'_> {
     }
 
     /// Reads the selected items into a view of the crate `ndarray`; see [`NDArray::read_to_view`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not the shape of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -167,9 +149,6 @@ impl NDArrayBuilder {
     /// assert_eq!(transposed.read_all::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_view<'a, T: Element, D: Dimension>(
         self,
         items: impl Into<ArrayView<'a, T, D>>,

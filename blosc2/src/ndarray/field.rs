@@ -48,9 +48,7 @@ impl<'a> NDArrayView<'a> {
     /// Returns a view of one field of the items; see [`NDArray::field`].
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
-    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known ([`NDArray::dtype`]
-    ///   returns `None`).
+    /// Fails with the errors of [`NDArray::field`].
     pub fn field(&self, name: &str) -> Result<NDArrayField<'a>> {
         let array = self.array;
         let Some(dtype) = array.dtype().filter(|dtype| dtype.size() == array.typesize()) else {
@@ -87,9 +85,7 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
-    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known ([`NDArray::dtype`]
-    ///   returns `None`).
+    /// Fails with the errors of [`NDArray::field`].
     pub fn field_mut(&mut self, name: &str) -> Result<NDArrayFieldMut<'_>> {
         let NDArrayField { offset, dtype, .. } = self.field(name)?;
         Ok(NDArrayFieldMut { array: self, offset, dtype })
@@ -107,6 +103,9 @@ const FIELD: &str = "select a field";
 
 /// A lazy view of one field of an array of structures. No items are read until a method such as [`read`](Self::read) is
 /// called. [`NDArray::field`] and [`NDArrayView::field`] return this view.
+///
+/// The methods that read items fail with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared
+/// with the dtype of the field.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -135,6 +134,9 @@ pub struct NDArrayField<'a> {
 }
 
 /// A mutable view that writes one field of an array of structures. [`NDArray::field_mut`] returns this view.
+///
+/// The methods that write fail with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with
+/// the dtype of the field.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -165,8 +167,7 @@ impl NDArrayFieldMut<'_> {
     /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
-    /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
+    /// Fails with the errors of [`NDArray::field`].
     pub fn field(self, name: &str) -> Result<Self> {
         let Self { array, offset, dtype } = self;
         let NDArrayField { offset, dtype, .. } =
@@ -182,10 +183,6 @@ impl NDArrayFieldMut<'_> {
     /// Writes the field of each selected item, in C order. The other fields of these items are unchanged.
     ///
     /// Each chunk with selected items is decompressed and recompressed once.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with the dtype of
-    /// the field.
     pub fn write<T: Element>(
         &mut self,
         selection: impl Into<Selection>,
@@ -211,10 +208,6 @@ impl NDArrayFieldMut<'_> {
     }
 
     /// Writes the same value to the field of all selected items.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with the dtype of
-    /// the field.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         let items = [item];
@@ -239,8 +232,7 @@ impl<'a> NDArrayField<'a> {
     /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field with this name; the error message lists all fields;
-    /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
+    /// Fails with the errors of [`NDArray::field`].
     pub fn field(&self, name: &str) -> Result<Self> {
         let Some(fields) = self.dtype.fields() else {
             let detail = format!("the items are {}, expected structures", self.dtype);
@@ -269,23 +261,13 @@ impl<'a> NDArrayField<'a> {
     /// Returns a view of this field of the selected items. No items are read.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the selection has more axes than the view;
-    ///   - a range ends before it starts, or a step is 0;
-    ///   - a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added, the selection
-    ///   does not contain exactly one index.
+    /// Fails with the [errors of selections](NDArray#errors-of-selections).
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })
     }
 
     /// Reads the field of the selected items, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
-    /// field.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>()?;
         let (array, selected) = (self.view.array, self.slice(selection)?);
@@ -295,20 +277,12 @@ impl<'a> NDArrayField<'a> {
     }
 
     /// Reads the field of all items, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
-    /// field.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
 
     /// Reads the field of the selected items into a buffer of the caller, in C order. The length of the buffer must be
     /// the number of selected items. After an error, the buffer may be partly written.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with the dtype of the
-    /// field.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -326,9 +300,6 @@ impl<'a> NDArrayField<'a> {
     }
 
     /// Reads the field of the selected items as uncompressed bytes, in the byte order of the field.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), except [`ErrorKind::TypeMismatch`].
     pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
         let selected = self.slice(selection)?;
         let len = selected.len()?;

@@ -101,27 +101,39 @@ const NUMPY_FORMAT: u8 = 0;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # Errors of reads
-/// The methods that read items fail with the following errors. A [user closure](OpenOptions#user-closures) in this list
-/// is a closure or trait implementation that the program passes to this crate, such as a postfilter, a user-defined
-/// codec or the closure of [`NDArrayBuilder::map`].
-/// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
+/// # Errors
+/// Each method fails with the errors of one of the following lists. The section `# Errors` of a method contains only
+/// additional errors. A method with the name of a method of [`SChunk`], such as [`save`](Self::save), fails with the
+/// errors of that method. A [user closure](OpenOptions#user-closures) in these lists is a closure or trait implementation
+/// that the program passes to this crate, such as a postfilter, a user-defined codec or the closure of
+/// [`NDArrayBuilder::map`].
+///
+/// # Errors of opening
+/// The methods that open an array fail with the errors of [`OpenOptions::open`], and with:
+/// - [`ErrorKind::InvalidData`]: the frame contains no array;
+/// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk) rejects, such
+///   as a lazy expression.
+///
+/// # Errors of selections
+/// - [`ErrorKind::OutOfBounds`]: an index, a point or a bound of the selection is outside the array or view;
 /// - [`ErrorKind::InvalidArgument`]:
-///   - the selection has more axes than the array;
+///   - the selection or a point has more axes than the array or view;
 ///   - a range ends before it starts, or a step is 0;
-///   - a boolean mask does not have the length of its axis;
-///   - an index does not have one integer for each axis;
-///   - the length of the caller's buffer is not the number of selected items;
+///   - a boolean mask does not have the length of its axis, or the number of items of the array or view;
+///   - an index does not have one integer for each axis, or a point has another number of integers than the first point;
+/// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection
+///   does not contain exactly one index.
+///
+/// # Errors of reads
+/// The methods that read items fail with the [errors of selections](#errors-of-selections), and with:
+/// - [`ErrorKind::InvalidArgument`]: the length or the shape of the caller's buffer is not that of the selected items;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from the dtype of the array. If the array
 ///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
 /// - [`ErrorKind::InvalidData`]:
 ///   - a chunk is corrupted;
 ///   - the file was replaced by an array with another chunk shape, block shape or typesize;
 ///   - an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::Unsupported`]:
-///   - a chunk was compressed with a codec or filter that this build does not have;
-///   - on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection does not contain
-///     exactly one index;
+/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
 /// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
 ///   the result does not fit in the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
@@ -138,40 +150,26 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read.
 ///
 /// # Errors of changes
-/// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
+/// The methods that change items or the shape fail with the [errors of reads](#errors-of-reads), because a change reads
+/// the chunks that it covers partly, and with the following errors. After an error the array is unchanged.
 /// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with [`OpenOptions::append`], which does not
 ///   allow changes of an array;
-/// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]:
-///   - the selection has more axes than the array;
-///   - a range ends before it starts, or a step is 0;
-///   - a boolean mask does not have the length of its axis;
-///   - an index does not have one integer for each axis;
-///   - the number of items does not match the selection or the axis;
+///   - the number or the shape of the items does not match the selection or the axis;
+///   - the axis does not exist, or a shape has a negative size or another number of dimensions than the array;
+///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created;
 ///   - items are appended or inserted on one axis, but another handle or process has changed the size of another axis;
 ///   - the file contains other data after the frame;
-/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from the dtype of the array. If the array
-///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
-/// - [`ErrorKind::InvalidData`]:
-///   - a chunk that the change has to read is corrupted;
-///   - the file was replaced by an array with another chunk shape, block shape or typesize;
-///   - an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]:
 ///   - this build does not have a codec or filter of the array;
 ///   - a prefilter or a postfilter is set, and the change covers only a part of a chunk;
 ///   - the method changes the shape, and C-Blosc2 older than 2.7 wrote the metalayer `b2nd`, which stores the shapes
 ///     and the dtype;
-/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store; or the temporary
-///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
-/// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
+/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
-///   writing;
-/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking it; or another access to the file
-///   is running a [user closure](Self#errors-of-reads), and the change could deadlock;
-/// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner, failed or panicked; or a custom
-///   storage backend panicked;
-/// - [`ErrorKind::Io`]: the file or storage cannot be read or written.
+/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking it;
+/// - [`ErrorKind::Callback`]: a prefilter or a user-defined tuner failed or panicked;
+/// - [`ErrorKind::Io`]: the file or storage cannot be written.
 #[derive(Debug)]
 #[doc(alias = "b2nd_array_t")]
 pub struct NDArray {
@@ -191,19 +189,6 @@ impl NDArray {
     /// `blosc2.open`.
     ///
     /// To open an array with options, such as locking, use [`open_with`](Self::open_with).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no file at `path`;
-    /// - [`ErrorKind::Io`]: the file cannot be read;
-    /// - [`ErrorKind::InvalidData`]: the file is not a [frame](crate#terms), is truncated or corrupted, or contains no
-    ///   array;
-    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects,
-    ///   such as a lazy expression;
-    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
-    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
-    ///   writing;
-    /// - [`ErrorKind::Busy`]: another handle or process replaces the file repeatedly; or a change of the file is
-    ///   running a [user closure](Self#errors-of-reads), and this call could deadlock.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
@@ -214,22 +199,6 @@ impl NDArray {
     ///
     /// If a process has died during a change of the file, this method fails with [`ErrorKind::Unfinished`]; see [crash
     /// recovery](crate::OpenOptions#crash-recovery).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no file at `path`;
-    /// - [`ErrorKind::Io`]: the file cannot be read or written;
-    /// - [`ErrorKind::InvalidData`]: the file is not a [frame](crate#terms), is truncated or corrupted, or contains no
-    ///   array;
-    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects,
-    ///   such as a lazy expression;
-    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
-    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
-    ///   writing;
-    /// - [`ErrorKind::Busy`]:
-    ///   - another handle of this program has the file open for writing;
-    ///   - another handle or process replaces the file repeatedly;
-    ///   - a read or a change of the file is running a [user closure](Self#errors-of-reads), and this call could
-    ///     deadlock.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
@@ -253,9 +222,7 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`OpenOptions::open`], and with:
-    /// - [`ErrorKind::InvalidData`]: the file contains no array;
-    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`from_schunk`](Self::from_schunk) rejects;
+    /// Besides the [errors of opening](Self#errors-of-opening):
     /// - [`ErrorKind::InvalidArgument`]: the options would create a super-chunk, because [`OpenOptions::create`],
     ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set. To create an array, use
     ///   [`builder`](Self::builder).
@@ -272,12 +239,6 @@ impl NDArray {
     /// opened for reading. C: `blosc2_schunk_open_udio`, then `b2nd_from_schunk`.
     ///
     /// To create a new array in a custom storage backend, use [`NDArrayBuilder::storage`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`OpenOptions::open_storage`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame contains no array;
-    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
-    ///   rejects.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
@@ -289,12 +250,6 @@ impl NDArray {
     /// file for each chunk.
     ///
     /// To create a new array in a custom directory, use [`NDArrayBuilder::folder`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`OpenOptions::open_folder`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame contains no array;
-    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
-    ///   rejects.
     pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -307,13 +262,6 @@ impl NDArray {
     ///
     /// If the bytes are in shared or borrowed memory, open a super-chunk with [`OpenOptions::from_owner`] or
     /// [`OpenOptions::with_borrowed`], and pass the super-chunk to [`from_schunk`](Self::from_schunk).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or contain no array;
-    /// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk)
-    ///   rejects, such as a lazy expression;
-    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
-    /// - [`ErrorKind::Unfinished`]: the last change of the frame is incomplete: its writer was interrupted.
     #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
@@ -381,9 +329,6 @@ impl NDArray {
     }
 
     /// Creates an in-memory array from items in C order, with automatic chunk and block shapes. Python: `asarray`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [creation](NDArrayBuilder#errors-of-creation).
     #[doc(alias("asarray", "b2nd_from_cbuffer"))]
     pub fn from_slice<T: Element>(items: &[T], shape: impl PerAxis) -> Result<Self> {
         Self::builder().from_slice(items, shape)
@@ -539,9 +484,6 @@ impl NDArray {
 
     /// Sets the compression parameters of new chunks. [`CParams::threads`] is the maximum number of threads of one
     /// write: the write distributes its chunks among these threads.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::set_cparams`].
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         self.writers.clear();
         self.schunk.set_cparams(params)
@@ -554,9 +496,6 @@ impl NDArray {
     ///
     /// While a prefilter is set, each change must cover complete chunks. A change of a part of a chunk fails with
     /// [`ErrorKind::Unsupported`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::set_prefilter`].
     pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -635,9 +574,6 @@ impl NDArray {
     ///
     /// Without [`OpenOptions::locking`], this method does not lock the file, and only calls `work`. For an example, see
     /// [`open_with`](Self::open_with).
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::locked`].
     #[doc(alias = "holding_lock")]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         SChunk::kept_for(
@@ -672,9 +608,6 @@ impl NDArray {
     /// assert_eq!(array.shape(), [5, 6]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::transaction`].
     pub fn transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let result = panic::catch_unwind(AssertUnwindSafe(|| {
             SChunk::transaction_for(
@@ -694,42 +627,27 @@ impl NDArray {
 
     /// Syncs all changes to disk. By default, the methods that change the array return before the change is synced to
     /// disk; see [`OpenOptions::durable`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::sync`].
     pub fn sync(&mut self) -> Result<()> {
         self.schunk.sync()
     }
 
     /// Moves chunks of a contiguous frame so that there are no gaps (unused bytes of replaced or deleted chunks); see
     /// [`SChunk::compact`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::compact`].
     pub fn compact(&mut self) -> Result<()> {
         self.schunk.compact()
     }
 
     /// Saves the array to a contiguous file or a directory with options; see [`SChunk::save_with`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::save_with`].
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         self.schunk.save_with(path, options)
     }
 
     /// Saves the array to a custom storage backend with options; see [`SChunk::save_in`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::save_in`].
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         self.schunk.save_in(storage, options)
     }
 
     /// Saves the array to a [custom directory](crate::storage::FolderMut) with options; see [`SChunk::save_in_folder`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::save_in_folder`].
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -741,9 +659,6 @@ impl NDArray {
     /// `save`.
     ///
     /// The file appears at `path` only when it is complete.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::save`].
     #[doc(alias = "b2nd_save")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
@@ -751,9 +666,6 @@ impl NDArray {
 
     /// Serializes the array to the bytes of a contiguous [frame](crate#terms). C: `b2nd_to_cframe`. Python:
     /// `to_cframe`.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`SChunk::to_cframe`].
     #[doc(alias("to_bytes", "b2nd_to_cframe"))]
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         self.schunk.to_cframe()
@@ -773,9 +685,6 @@ impl NDArray {
     /// - `refresh`;
     /// - all methods that change the array, and [`transaction`](Self::transaction);
     /// - with locking, [`locked`](Self::locked).
-    ///
-    /// # Errors
-    /// Fails with the errors of [`open`](Self::open).
     #[doc(alias = "b2nd_refresh")]
     pub fn refresh(&mut self) -> Result<bool> {
         let changed = self.schunk.refresh()?;

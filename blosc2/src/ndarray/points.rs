@@ -34,11 +34,6 @@ impl NDArray {
     /// assert_eq!(array.read_points::<i32>(&[[9, 9], [0, 3], [-1, -1]])?, [99, 3, 99]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
-    ///   integers than the first point.
     #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.view().read_points(points)
@@ -47,11 +42,6 @@ impl NDArray {
     /// Reads the items at a list of points into a buffer of the caller; see [`read_points`](Self::read_points). The
     /// length of the buffer must be the number of items that the points select. After an error, the buffer may be
     /// partly written.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
-    ///   integers than the first point.
     pub fn read_points_into<T: Element>(
         &self,
         points: &[impl PerAxis],
@@ -70,10 +60,6 @@ impl NDArray {
 
     /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
     /// array, in C order. NumPy: `array[mask]`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         self.view().read_mask(mask)
     }
@@ -83,11 +69,6 @@ impl NDArray {
     ///
     /// If a point has fewer integers than the array has axes, the point selects all items on the remaining axes; see
     /// [`read_points`](Self::read_points).
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
-    ///   integers than the first point.
     pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_points_bytes(points, &bytes)
@@ -105,11 +86,6 @@ impl NDArray {
 
     /// Replaces the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
     /// array, in C order. NumPy: `array[mask] = items`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the array, or the length
-    ///   of `items` is not the number of `true` values.
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_mask_bytes(mask, &bytes)
@@ -246,20 +222,11 @@ impl NDArrayView<'_> {
     /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the view has axes, or a different number of
-    ///   integers than the first point.
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
     /// Reads the items of the view for which a boolean mask is `true`; see [`NDArray::read_mask`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the view.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
     }

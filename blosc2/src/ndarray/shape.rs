@@ -39,13 +39,6 @@ impl NDArray {
     /// assert_eq!(array.read_all::<u8>()?, [1, 3, 0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the number of dimensions differs;
-    ///   - a size is negative;
-    ///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -76,11 +69,7 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - `shape` or `start` has another number of dimensions than the array;
-    ///   - an integer in `shape` or `start` is negative;
-    ///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created;
+    /// Besides the [errors of changes](NDArray#errors-of-changes):
     /// - [`ErrorKind::OutOfBounds`]: on an axis, `start` is greater than the old size or the new size.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
@@ -108,11 +97,6 @@ impl NDArray {
     ///
     /// If the last chunks on the axis are not full, they are recompressed. For many small appends, use an
     /// [`appender`](Self::appender), which compresses each chunk once.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or the chunk size on the axis is 0, as in empty
-    ///   arrays that Python created.
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, APPEND)?;
@@ -144,12 +128,9 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), with the [errors of
-    /// reads](NDArray#errors-of-reads) of `source`, and with:
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the axis does not exist, or the shapes do not match;
-    ///   - the other array is in the same file;
-    ///   - the chunk size of this array on the axis is 0;
+    /// Besides the [errors of changes](NDArray#errors-of-changes), and the [errors of reads](NDArray#errors-of-reads) of
+    /// `source`:
+    /// - [`ErrorKind::InvalidArgument`]: the shapes do not match, or the other array is in the same file;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
@@ -205,12 +186,6 @@ impl NDArray {
     /// assert_eq!(array.read_all::<i32>()?, [1, 8, 2, 3, 9, 4]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the axis does not exist; or the chunk size on the axis is 0, as in empty
-    ///   arrays that Python created;
-    /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis.
     #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(
         &mut self,
@@ -242,12 +217,8 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the axis does not exist;
-    ///   - the selection is not an index or a range with step 1;
-    ///   - the range ends before it starts;
-    /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis.
+    /// Besides the [errors of changes](NDArray#errors-of-changes):
+    /// - [`ErrorKind::InvalidArgument`]: the selection is not an index or a range with step 1.
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {
         let (doing, range) = ("delete from an array", range.into());

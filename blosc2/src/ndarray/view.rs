@@ -20,9 +20,6 @@ impl NDArray {
     ///
     /// The selection can be one range for each axis; [`Selection`] lists the other possibilities. With the feature
     /// `ndarray`, the result of `s![...]` is a selection too.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     #[doc(alias(
         "get_slice",
         "b2nd_get_slice_cbuffer",
@@ -36,9 +33,6 @@ impl NDArray {
 
     /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer must be the number of
     /// selected items. After an error, the buffer may be partly written.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -48,9 +42,6 @@ impl NDArray {
     }
 
     /// Reads all items, in C order. C: `b2nd_to_cbuffer`. Python: `array[:]`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     #[doc(alias = "b2nd_to_cbuffer")]
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
@@ -58,9 +49,6 @@ impl NDArray {
 
     /// Reads the item at an index, which has one integer for each axis: `array.item::<f32>([3, -1])`. Negative integers
     /// count from the end of the axis.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn item<T: Element>(&self, index: impl PerAxis) -> Result<T> {
         let region = self.region_of_item(&index, READ)?;
         self.read_region(&region).map(|items| items[0])
@@ -269,6 +257,8 @@ impl NDArray {
 /// assert_eq!(columns.slice(1..)?.read::<i32>((.., 0))?, [2, 3]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
+///
+/// The methods that read items fail with the [errors of reads](NDArray#errors-of-reads).
 #[derive(Debug, Clone)]
 pub struct NDArrayView<'a> {
     pub(super) array: &'a NDArray,
@@ -304,13 +294,7 @@ impl<'a> NDArrayView<'a> {
     /// Returns a view of the selected items of this view. No items are read.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]:
-    ///   - the selection has more axes than the view;
-    ///   - a range ends before it starts, or a step is 0;
-    ///   - a boolean mask does not have the length of its axis;
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
-    ///   not contain exactly one index.
+    /// Fails with the [errors of selections](NDArray#errors-of-selections).
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
@@ -385,21 +369,11 @@ impl<'a> NDArrayView<'a> {
 
     /// Reads the selected items of the view, in C order; see [`NDArray::read`]. Indices of the selection refer to the
     /// view.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
-    ///   not contain exactly one index.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
 
     /// Reads the selected items of the view into a buffer of the caller; see [`NDArray::read_into`].
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](Self::expand_dims) added, the selection does
-    ///   not contain exactly one index.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -409,9 +383,6 @@ impl<'a> NDArrayView<'a> {
     }
 
     /// Reads all items of the view, in C order.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read_region(&self.region)
     }

@@ -19,9 +19,6 @@ impl NDArray {
     /// The chunks with selected items are recompressed; [`CParams::threads`](crate::CParams::threads) sets the number
     /// of threads. The write is atomic: after an error, no item has changed. If a list selects the same item several
     /// times, the last value is stored.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     #[doc(alias(
         "set_slice",
         "b2nd_set_slice_cbuffer",
@@ -39,9 +36,6 @@ impl NDArray {
     }
 
     /// Replaces each selected item by `item`. Python: `array[...] = item`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
@@ -61,9 +55,6 @@ impl NDArray {
 
     /// Replaces the item at an index, which has one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative
     /// integers count from the end of the axis.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn set<T: Element>(&mut self, index: impl PerAxis, item: T) -> Result<()> {
         let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
