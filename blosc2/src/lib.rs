@@ -123,7 +123,7 @@ pub mod array {
 
     pub use crate::ndarray::{
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, NDArrayBytes,
-        NDArrayBytesMut, NDArrayField, NDArrayFieldMut, Number, PerAxis, Rows,
+        NDArrayBytesMut, NDArrayFieldMut, Number, PerAxis, Rows,
     };
 }
 

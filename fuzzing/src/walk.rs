@@ -129,7 +129,7 @@ pub(crate) fn walk_array(array: &NDArray) {
     if let Some(dtype) = array.dtype() {
         for field in dtype.fields().into_iter().flatten().take(MANY) {
             if let Ok(field) = array.field(field.name()) {
-                drop(field.read_bytes(vec![AxisSelection::ALL; 0]));
+                drop(field.bytes().read_all());
             }
         }
     }

@@ -66,7 +66,26 @@ fn check(array: &NDArray, what: &str) {
                 field.read_into(&selection, &mut into).unwrap();
                 assert_eq!(into, expected, "{what}");
                 let view = array.view().slice(&selection).unwrap();
-                assert_eq!(field.slice(&selection).unwrap().shape(), view.shape(), "{what}");
+                let selected = field.slice(&selection).unwrap();
+                assert_eq!(selected.shape(), view.shape(), "{what}");
+                let copy = NDArray::builder().copy(selected.clone()).unwrap();
+                assert_eq!(copy.read_all::<$type>().unwrap(), expected, "{what}, copied");
+                let mask: Vec<bool> = (0..expected.len()).map(|at| at % 3 == 0).collect();
+                let third: Vec<$type> = expected.iter().copied().step_by(3).collect();
+                assert_eq!(selected.read_mask::<$type>(&mask).unwrap(), third, "{what}, masked");
+                let mut turned = selected.clone().transpose();
+                if turned.ndim() > 0 {
+                    let twice = [turned.clone(), turned.clone()];
+                    let mut joined = NDArray::builder().concatenate(twice, 0).unwrap();
+                    joined.append_array(0, turned.clone()).unwrap();
+                    turned = turned.expand_dims(0).unwrap();
+                    let once = turned.read_all::<$type>().unwrap();
+                    assert_eq!(
+                        joined.read_all::<$type>().unwrap(),
+                        once.repeat(3),
+                        "{what}, joined"
+                    );
+                }
             }};
         }
         same!(array.field("flag").unwrap(), bool, |row| row.flag);
@@ -75,7 +94,7 @@ fn check(array: &NDArray, what: &str) {
         same!(array.field("inner").unwrap().field("high").unwrap(), i32, |row| row.inner.high);
         same!(array.field("grid").unwrap(), [[u16; 3]; 2], |row| row.grid);
         same!(array.field("code").unwrap(), FixedBytes<3>, |row| row.code);
-        let bytes = array.field("code").unwrap().read_bytes(&selection).unwrap();
+        let bytes = array.field("code").unwrap().bytes().read(&selection).unwrap();
         assert_eq!(bytes, rows.iter().flat_map(|row| row.code.0).collect::<Vec<u8>>(), "{what}");
     }
 }

@@ -4,44 +4,41 @@ use std::ops::Range;
 
 use blosc2_format::b2nd::Geometry;
 
-use super::NDArray;
 use super::gather::{self, READ};
 use super::places::{ItemPart, Sink};
 use super::plan::{Items, Plan};
 use super::region::Region;
 use super::view::NDArrayView;
+use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::{Error, ErrorKind, Result, Threads};
 
-impl NDArray {
-    /// Returns the text of the dtype. Without a dtype, returns the dtype of raw bytes with the typesize, as in C.
-    pub(super) fn dtype_text(&self) -> String {
-        self.dtype_str().map_or_else(|| format!("|S{}", self.typesize()), str::to_owned)
-    }
-
-    /// Whether the items of another array have the same dtype.
-    fn has_items_of(&self, other: &Self) -> bool {
-        let formats = self.dtype_format() == other.dtype_format();
-        let is_same = || {
-            let dtypes = self.dtype().zip(other.dtype());
-            dtypes.is_some_and(|(dtype, other)| dtype.is_equivalent(other))
-        };
-        self.typesize() == other.typesize()
-            && (formats && self.dtype_text() == other.dtype_text() || is_same())
-    }
-}
-
 impl NDArrayView<'_> {
-    /// Whether the view is the entire array with unchanged axes.
+    /// Whether the view contains all items of the array, or a field of them, with unchanged axes.
     pub(super) fn is_whole(&self) -> bool {
         self.region == Region::whole(self.array.shape())
     }
 
-    /// Checks that the view can be joined on an axis to an array, or to a part of an array, with this shape.
+    /// Whether the view is the entire array with unchanged axes.
+    pub(super) fn is_array(&self) -> bool {
+        self.field.is_none() && self.is_whole()
+    }
+
+    /// Returns the stored text of the dtype, and the number of its notation. Without a dtype, returns the dtype of raw bytes
+    /// with the typesize, as in C.
+    pub(super) fn dtype_text(&self) -> (String, u8) {
+        match (&self.field, self.array.dtype_str()) {
+            (Some(field), _) => (field.dtype.to_string(), NUMPY_FORMAT),
+            (None, Some(text)) => (text.to_owned(), self.array.dtype_format()),
+            (None, None) => (format!("|S{}", self.array.typesize()), NUMPY_FORMAT),
+        }
+    }
+
+    /// Checks that this view can be joined on an axis to another view, or to a part of it, with this shape.
     pub(super) fn check_joins(
         &self,
-        (array, shape): (&NDArray, &[u64]),
+        (other, shape): (&NDArrayView<'_>, &[u64]),
         axis: usize,
         doing: &str,
     ) -> Result<()> {
@@ -52,9 +49,12 @@ impl NDArrayView<'_> {
                 format!("the shapes {shape:?} and {found:?} do not match along axis {axis}");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
-        if !array.has_items_of(self.array) {
-            let (dtype, other) = (array.dtype_text(), self.array.dtype_text());
-            let detail = format!("the dtypes {dtype} and {other} differ");
+        let (texts, dtypes) =
+            ((other.dtype_text(), self.dtype_text()), other.dtype().zip(self.dtype()));
+        let are_same =
+            texts.0 == texts.1 || dtypes.is_some_and(|(one, two)| one.is_equivalent(two));
+        if other.part().len != self.part().len || !are_same {
+            let detail = format!("the dtypes {} and {} differ", texts.0.0, texts.1.0);
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
         Ok(())
@@ -70,10 +70,12 @@ impl NDArrayView<'_> {
         bytes: &mut [u8],
         doing: &str,
     ) -> Result<()> {
-        self.planned(reading, ranges, doing, |plan| {
-            let part = self.array.whole_items();
-            let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
-            self.gather_alone((reading, &Fetched::default()), sink)
+        self.planned(reading, ranges, doing, |plan| match self.part() {
+            ItemPart { len: 0, .. } => Ok(()),
+            part => {
+                let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
+                self.gather_alone((reading, &Fetched::default()), sink)
+            }
         })
     }
 
@@ -128,19 +130,17 @@ impl NDArrayView<'_> {
         plan.chunks().filter_map(|chunk| readers.wanted(reading, &chunk))
     }
 
-    /// Reads a box of the view on this thread. Writes the items, or this part of each item, to `bytes` in C order.
+    /// Reads a box of the view on this thread. Writes the items to `bytes` in C order.
     ///
     /// `fetched` contains the compressed blocks of a box that includes this box. They were fetched in the same read.
     pub(super) fn read_tile(
         &self,
         from: (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
-        part: Option<ItemPart>,
         bytes: &mut [u8],
     ) -> Result<()> {
         self.planned(from.0, ranges, READ, |plan| {
-            let part = part.unwrap_or_else(|| self.array.whole_items());
-            self.gather_alone(from, Sink::new(plan, part, bytes, false))
+            self.gather_alone(from, Sink::new(plan, self.part(), bytes, false))
         })
     }
 
@@ -208,7 +208,7 @@ impl NDArrayView<'_> {
         if array.schunk.is_filtered() || (chunks, blocks) != (other.chunks(), other.blocks()) {
             return Ok(None);
         }
-        if !self.region.is_box() {
+        if self.field.is_some() || !self.region.is_box() {
             return Ok(None);
         }
         self.planned(reading, ranges, READ, |plan| {

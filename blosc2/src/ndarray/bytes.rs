@@ -72,30 +72,30 @@ pub struct NDArrayBytes<'a> {
 impl NDArrayBytes<'_> {
     /// Reads the bytes of the selected items, in C order.
     pub fn read(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
-        self.view.array.read_region_bytes(&self.view.slice(selection)?.region)
+        self.view.slice(selection)?.read_bytes()
     }
 
     /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer must be the size of
     /// the selected items in bytes.
     pub fn read_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
-        self.view.array.read_region_bytes_into(&self.view.slice(selection)?.region, bytes)
+        self.view.slice(selection)?.read_bytes_into(bytes)
     }
 
     /// Reads the bytes of all items, in C order.
     pub fn read_all(&self) -> Result<Vec<u8>> {
-        self.view.array.read_region_bytes(&self.view.region)
+        self.view.read_bytes()
     }
 
     /// Reads the bytes of the items at a list of points; see [`NDArray::read_points`].
     pub fn read_points(&self, points: &[impl PerAxis]) -> Result<Vec<u8>> {
-        let NDArrayView { array, region } = &self.view;
-        array.read_indices_bytes(&array.points(points, region, READ)?)
+        let NDArrayView { array, region, .. } = &self.view;
+        self.view.read_indices_bytes(&array.points(points, region, READ)?)
     }
 
     /// Reads the bytes of the items for which the mask is `true`; see [`NDArray::read_mask`].
     pub fn read_mask(&self, mask: &[bool]) -> Result<Vec<u8>> {
-        let NDArrayView { array, region } = &self.view;
-        array.read_indices_bytes(&array.chosen(mask, region, READ)?)
+        let NDArrayView { array, region, .. } = &self.view;
+        self.view.read_indices_bytes(&array.chosen(mask, region, READ)?)
     }
 }
 
@@ -123,14 +123,14 @@ pub struct NDArrayBytesMut<'a> {
 impl NDArrayBytesMut<'_> {
     /// Replaces the selected items by the items in `bytes`, in C order.
     pub fn write(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
-        let region = self.array.select(&selection.into(), WRITE)?;
-        self.array.write_region(&region, bytes)
+        let region = self.array.select(&selection.into(), WRITE)?.region;
+        self.array.write_region(&region, self.array.whole_items(), bytes)
     }
 
     /// Replaces each selected item by the same item. `item` contains the bytes of this item.
     pub fn fill(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
-        let region = self.array.select(&selection.into(), WRITE)?;
-        self.array.fill_region(&region, item)
+        let region = self.array.select(&selection.into(), WRITE)?.region;
+        self.array.fill_region(&region, self.array.whole_items(), item)
     }
 
     /// Replaces the items at a list of points by the items in `bytes`; see [`NDArray::write_points`].

@@ -59,7 +59,7 @@ impl NDArray {
     /// Fails with the [errors of selections](NDArray#errors-of-selections).
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
-        let region = self.select(&selection.into(), READ)?;
+        let region = self.select(&selection.into(), READ)?.region;
         Ok(Plan::of_region(&self.geometry, &region).chunk_numbers().collect())
     }
 

@@ -157,13 +157,13 @@ impl NDArrayBuilder {
         let view = source.into();
         let as_is = !self.has_cparams();
         let (array, shape) = (view.array, view.shape());
-        let (dtype, typesize) = (array.dtype_text(), array.typesize());
-        let mut builder = self.cut_like(array, &view)?.dtype_format(array.dtype_format());
-        if view.is_whole() {
+        let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
+        let mut builder = self.cut_like(&view)?.dtype_format(format);
+        if view.is_array() {
             builder = builder.compressed_as(array);
         }
         let reading = array.schunk.reading()?;
-        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
+        let sources = Sources { arrays: &[array], vlmeta: view.is_array() };
         builder.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
             let ranges = team.geometry.chunk_box(number as u64);
             if as_is && let Some(chunk) = view.whole_chunk(&reading, &ranges, team.geometry)? {
@@ -194,8 +194,8 @@ impl NDArrayBuilder {
         item: impl Fn(A) -> B + Sync,
     ) -> Result<NDArray> {
         let view = source.into();
-        let builder = self.cut_like(view.array, &view)?;
-        LazyExpr::of(&view).map(item).store(builder, view.is_whole())
+        let builder = self.cut_like(&view)?;
+        LazyExpr::of(&view).map(item).store(builder, view.is_array())
     }
 
     /// Creates a copy of an array or a view, with each number converted to `T` by the rules of the operator `as`; see
@@ -221,18 +221,21 @@ impl NDArrayBuilder {
         let view = source.into();
         let (array, shape) = (view.array, view.shape());
         let wrong = || {
-            let dtype = array.dtype_str().unwrap_or("of unknown dtype");
+            let dtype = match view.dtype() {
+                Some(dtype) => dtype.to_string(),
+                None => array.dtype_str().unwrap_or("of unknown dtype").to_owned(),
+            };
             let detail = format!("the items are {dtype}, expected integers, f32, f64 or bool");
             view.error(ErrorKind::TypeMismatch, MAKE, detail)
         };
-        let dtype = array.dtype().filter(|dtype| dtype.size() == array.typesize());
+        let dtype = view.dtype().filter(|dtype| dtype.size() == view.part().len);
         let dtype = dtype.ok_or_else(wrong)?;
         let number = number_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
-        let builder = self.cut_like(array, &view)?;
+        let builder = self.cut_like(&view)?;
         let reading = array.schunk.reading()?;
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
-        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
+        let sources = Sources { arrays: &[array], vlmeta: view.is_array() };
         builder.by_boxes(&shape, (&name, size), sources, &|ranges, bytes| {
             let mut from = Vec::new();
             resize(&mut from, bytes.len() / size * dtype.size(), MAKE)?;
@@ -316,21 +319,21 @@ impl NDArrayBuilder {
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
-            view.check_joins((first.array, &first.shape()), axis, MAKE)?;
+            view.check_joins((first, &first.shape()), axis, MAKE)?;
             starts.push(end);
             end = end.saturating_add(view.shape()[axis]);
         }
         shape[axis] = end;
         let as_is = !self.has_cparams();
-        if first.is_whole() {
+        if first.is_array() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
             // The chunks of an array without items may have size 0 on the axis.
             if first.array.chunks()[axis] > 0 {
                 self = self.cut_as(first.array);
             }
         }
-        self = self.dtype_format(first.array.dtype_format());
-        let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());
+        let ((dtype, format), typesize) = (first.dtype_text(), first.part().len);
+        self = self.dtype_format(format);
         // An array that occurs several times is read once.
         let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();
         let mut readings = Vec::with_capacity(views.len());
@@ -342,7 +345,7 @@ impl NDArrayBuilder {
             readings.push(found.unwrap_or(arrays.len() - 1));
         }
         let named: Vec<&NDArray> = arrays.iter().map(|(array, _)| *array).collect();
-        let sources = Sources { arrays: &named, vlmeta: first.is_whole() };
+        let sources = Sources { arrays: &named, vlmeta: first.is_array() };
         // The part of a view in these ranges of the new array, as ranges of the view.
         let part = |index: usize, ranges: &[Range<u64>]| {
             let (start, len) = (starts[index], views[index].shape()[axis]);
@@ -381,12 +384,11 @@ impl NDArrayBuilder {
 
     /// If the view is the entire array, uses its metalayers. Also uses its chunk and block shapes, if the builder sets
     /// none of them.
-    fn cut_like(mut self, array: &NDArray, view: &NDArrayView<'_>) -> Result<Self> {
-        if view.is_whole() {
-            self = self.meta_from(array)?;
-            self = self.cut_as(array);
+    fn cut_like(self, view: &NDArrayView<'_>) -> Result<Self> {
+        if !view.is_array() {
+            return Ok(self);
         }
-        Ok(self)
+        Ok(self.meta_from(view.array)?.cut_as(view.array))
     }
 }
 

@@ -3,7 +3,7 @@
 use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
 use super::gather::READ;
-use super::places::{Sink, Source};
+use super::places::{ItemPart, Sink, Source};
 use super::plan::Items;
 use super::region::Region;
 use super::scatter::WRITE;
@@ -75,20 +75,21 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: ArrayView<'_, T, D>,
     ) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?;
+        let region = self.select(&selection.into(), WRITE)?.region;
         let swapped = self.check_dtype::<T>(WRITE)?;
         self.check_shape(&region, items.shape(), WRITE)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
+            let part = self.whole_items();
             // SAFETY: the view is borrowed and has the shape of the region. Its pointer and strides locate its items.
             // All bytes of the items are initialized, because plain items have no padding.
             return self.scatter(Items::Region(&region), |plan| unsafe {
-                Source::strided(plan, start, &strides)
+                Source::strided(plan, part, start, &strides)
             });
         }
         let items: Vec<T> = items.iter().copied().collect();
         let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_region(&region, &bytes)
+        self.write_region(&region, self.whole_items(), &bytes)
     }
 
     fn check_shape(&self, region: &Region, found: &[usize], doing: &str) -> Result<()> {
@@ -106,10 +107,10 @@ impl NDArray {
 impl NDArrayView<'_> {
     /// Reads the selected items to a new array of the crate `ndarray`; see [`NDArray::read_array`].
     pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
-        let region = self.slice(selection)?.region;
-        let items = self.array.read_region::<T>(&region)?;
+        let selected = self.slice(selection)?;
+        let items = selected.read_all::<T>()?;
         // The items fit in memory, so each size fits in a `usize`.
-        let shape: Vec<usize> = region.shape().iter().map(|&size| size as usize).collect();
+        let shape: Vec<usize> = selected.shape().iter().map(|&size| size as usize).collect();
         ArrayD::from_shape_vec(shape, items)
             .map_err(|error| self.error(ErrorKind::TooLarge, READ, error.to_string()))
     }
@@ -120,18 +121,22 @@ impl NDArrayView<'_> {
         selection: impl Into<Selection>,
         mut items: ArrayViewMut<'_, T, D>,
     ) -> Result<()> {
-        let (array, region) = (self.array, self.slice(selection)?.region);
-        let swapped = array.check_dtype::<T>(READ)?;
-        array.check_shape(&region, items.shape(), READ)?;
+        let (array, selected) = (self.array, self.slice(selection)?);
+        let (region, part) = (&selected.region, self.part());
+        let swapped = self.check_dtype::<T>(READ)?;
+        array.check_shape(region, items.shape(), READ)?;
+        if part.len == 0 {
+            return Ok(());
+        }
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let (start, strides) = (items.as_mut_ptr().cast(), in_bytes::<T>(items.strides()));
             // SAFETY: the view is mutably borrowed and has the shape of the region. Its pointer and strides locate its
             // items, and different items have different places. Any bytes are a valid plain item.
-            return array.gather(Items::Region(&region), |plan| unsafe {
-                Sink::strided(plan, start, &strides)
+            return array.gather(Items::Region(region), |plan| unsafe {
+                Sink::strided(plan, part, start, &strides)
             });
         }
-        let read = array.read_region::<T>(&region)?;
+        let read = selected.read_all::<T>()?;
         items.iter_mut().zip(read).for_each(|(to, from)| *to = from);
         Ok(())
     }
@@ -161,9 +166,10 @@ impl NDArrayBuilder {
         }
         let order = self.order(&shape, &T::dtype().to_string(), size_of::<T>())?;
         let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
+        let part = ItemPart::whole(size_of::<T>());
         // SAFETY: the view is borrowed and has the shape of the array. Its pointer and strides locate its items. All
         // bytes of the items are initialized, because plain items have no padding.
-        order.make_of(|plan| unsafe { Source::strided(plan, start, &strides) })
+        order.make_of(|plan| unsafe { Source::strided(plan, part, start, &strides) })
     }
 }
 

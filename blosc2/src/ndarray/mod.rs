@@ -52,7 +52,7 @@ pub use builder::NDArrayBuilder;
 pub use bytes::{NDArrayBytes, NDArrayBytesMut};
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
-pub use field::{NDArrayField, NDArrayFieldMut};
+pub use field::NDArrayFieldMut;
 pub use index::PerAxis;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;

@@ -114,8 +114,8 @@ impl<'p> Places<'p> {
 
     /// Creates the places of items with any strides, in bytes.
     #[cfg(feature = "ndarray")]
-    fn strided(plan: Plan<'p>, strides: &[isize]) -> Self {
-        let (shape, part) = (plan.shape(), ItemPart::whole(plan.geometry().typesize()));
+    fn strided(plan: Plan<'p>, part: ItemPart, strides: &[isize]) -> Self {
+        let shape = plan.shape();
         assert_eq!(shape.len(), strides.len());
         let mut memory = 0..part.len as isize;
         if shape.contains(&0) {
@@ -338,8 +338,13 @@ impl<'m, 'p> Sink<'m, 'p> {
     /// During `'m`, the memory at the places of items with these strides is writable, and nothing else uses it. The
     /// places do not overlap.
     #[cfg(feature = "ndarray")]
-    pub(super) unsafe fn strided(plan: Plan<'p>, start: *mut u8, strides: &[isize]) -> Self {
-        let places = Places::strided(plan, strides);
+    pub(super) unsafe fn strided(
+        plan: Plan<'p>,
+        part: ItemPart,
+        start: *mut u8,
+        strides: &[isize],
+    ) -> Self {
+        let places = Places::strided(plan, part, strides);
         Self { places, start, zeros: false, memory: PhantomData }
     }
 
@@ -457,8 +462,13 @@ impl<'m, 'p> Source<'m, 'p> {
     /// # Safety
     /// During `'m`, the memory at the places of items with these strides is initialized, and nothing writes to it.
     #[cfg(feature = "ndarray")]
-    pub(super) unsafe fn strided(plan: Plan<'p>, start: *const u8, strides: &[isize]) -> Self {
-        Self { places: Places::strided(plan, strides), start, memory: PhantomData }
+    pub(super) unsafe fn strided(
+        plan: Plan<'p>,
+        part: ItemPart,
+        start: *const u8,
+        strides: &[isize],
+    ) -> Self {
+        Self { places: Places::strided(plan, part, strides), start, memory: PhantomData }
     }
 
     pub(super) fn plan(&self) -> &Plan<'p> {

@@ -3,12 +3,11 @@
 use super::NDArray;
 use super::gather::READ;
 use super::index::{PerAxis, place};
-use super::places::len_of;
+use super::places::{Source, len_of};
 use super::plan::{Items, POINT, Points};
 use super::region::Region;
 use super::scatter::WRITE;
 use super::view::NDArrayView;
-use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
@@ -55,7 +54,9 @@ impl NDArray {
             return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
         }
         let swapped = self.check_dtype::<T>(READ)?;
-        with_bytes_mut(items, |bytes| self.points_to(&points, bytes, false, swapped))
+        with_bytes_mut(items, |bytes| {
+            self.view().read_items(Items::Points(&points), bytes, false, swapped)
+        })
     }
 
     /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
@@ -97,36 +98,6 @@ impl NDArray {
         self.write_indices(&chosen, bytes)
     }
 
-    pub(super) fn read_indices_bytes(&self, points: &Points<'_>) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.allowed_points(points)?, READ)?;
-        self.points_to(points, &mut bytes, true, None)?;
-        Ok(bytes)
-    }
-
-    fn read_indices<T: Element>(&self, points: &Points<'_>) -> Result<Vec<T>> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        self.allowed_points(points)?;
-        make_items(points.count, READ, |bytes| self.points_to(points, bytes, true, swapped))
-    }
-
-    /// Returns the size of these items in bytes, if the memory limit on one read allows them and their plan.
-    fn allowed_points(&self, points: &Points<'_>) -> Result<usize> {
-        let len = points.count.saturating_mul(self.typesize());
-        self.schunk.allow(READ, len as u64)?;
-        self.schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
-        Ok(len)
-    }
-
-    fn points_to(
-        &self,
-        points: &Points<'_>,
-        bytes: &mut [u8],
-        zeros: bool,
-        swapped: Option<SwapPlan>,
-    ) -> Result<()> {
-        self.read_items(Items::Points(points), self.whole_items(), bytes, zeros, swapped)
-    }
-
     fn write_indices(&mut self, points: &Points<'_>, bytes: &[u8]) -> Result<()> {
         let size = self.typesize();
         if points.count.checked_mul(size) != Some(bytes.len()) {
@@ -135,7 +106,8 @@ impl NDArray {
                 format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        self.write_items(Items::Points(points), bytes)
+        let part = self.whole_items();
+        self.scatter(Items::Points(points), |plan| Source::new(plan, part, bytes))
     }
 
     /// Returns the items of a region that points select.
@@ -223,11 +195,33 @@ impl NDArrayView<'_> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
-        self.array.read_indices(&self.array.points(points, &self.region, READ)?)
+        self.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
     /// Reads the items of the view for which a boolean mask is `true`; see [`NDArray::read_mask`].
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
+        self.read_indices(&self.array.chosen(mask, &self.region, READ)?)
+    }
+
+    pub(super) fn read_indices_bytes(&self, points: &Points<'_>) -> Result<Vec<u8>> {
+        let mut bytes = zeroed(self.allowed_points(points)?, READ)?;
+        self.read_items(Items::Points(points), &mut bytes, true, None)?;
+        Ok(bytes)
+    }
+
+    fn read_indices<T: Element>(&self, points: &Points<'_>) -> Result<Vec<T>> {
+        let swapped = self.check_dtype::<T>(READ)?;
+        self.allowed_points(points)?;
+        make_items(points.count, READ, |bytes| {
+            self.read_items(Items::Points(points), bytes, true, swapped)
+        })
+    }
+
+    /// Returns the size of these items in bytes, if the memory limit on one read allows them and their plan.
+    fn allowed_points(&self, points: &Points<'_>) -> Result<usize> {
+        let (len, schunk) = (points.count.saturating_mul(self.part().len), &self.array.schunk);
+        schunk.allow(READ, len as u64)?;
+        schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
+        Ok(len)
     }
 }

@@ -140,7 +140,7 @@ impl NDArray {
     ) -> Result<()> {
         let view = source.into();
         self.check_axis(axis, APPEND)?;
-        view.check_joins((self, self.shape()), axis, APPEND)
+        view.check_joins((&self.view(), self.shape()), axis, APPEND)
             .map_err(|error| self.schunk.at(error))?;
         let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
         let is_first = match own.as_ref().zip(other.as_ref()) {

@@ -28,7 +28,7 @@ impl NDArray {
         "__getitem__"
     ))]
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
-        self.read_region(&self.select(&selection.into(), READ)?)
+        self.select(&selection.into(), READ)?.read_all()
     }
 
     /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer must be the number of
@@ -38,7 +38,7 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: &mut [T],
     ) -> Result<()> {
-        self.read_region_into(&self.select(&selection.into(), READ)?, items)
+        self.select(&selection.into(), READ)?.read_all_into(items)
     }
 
     /// Reads all items, in C order. C: `b2nd_to_cbuffer`. Python: `array[:]`.
@@ -51,7 +51,7 @@ impl NDArray {
     /// count from the end of the axis.
     pub fn item<T: Element>(&self, index: impl PerAxis) -> Result<T> {
         let region = self.region_of_item(&index, READ)?;
-        self.read_region(&region).map(|items| items[0])
+        NDArrayView { array: self, region, field: None }.read_all().map(|items| items[0])
     }
 
     /// Returns a view of the entire array. The methods of a view that slice it or change its axes read no items.
@@ -68,12 +68,11 @@ impl NDArray {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn view(&self) -> NDArrayView<'_> {
-        NDArrayView { array: self, region: Region::whole(self.shape()) }
+        NDArrayView { array: self, region: Region::whole(self.shape()), field: None }
     }
 
-    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Region> {
-        let region = Region::whole(self.shape()).select(selection, doing);
-        region.map_err(|error| self.schunk.at(error))
+    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<NDArrayView<'_>> {
+        self.view().select(selection, doing)
     }
 
     pub(super) fn region_of_item(&self, index: &impl PerAxis, doing: &str) -> Result<Region> {
@@ -94,52 +93,9 @@ impl NDArray {
         Ok(Region::of_box(places.collect::<Result<Few<_>>>()?))
     }
 
-    pub(super) fn read_region<T: Element>(&self, region: &Region) -> Result<Vec<T>> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        let (len, items) = (self.allowed_len(region)?, Items::Region(region));
-        make_items(len / size_of::<T>(), READ, |bytes| {
-            self.read_items(items, self.whole_items(), bytes, true, swapped)
-        })
-    }
-
-    fn read_region_into<T: Element>(&self, region: &Region, items: &mut [T]) -> Result<()> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        self.check_len(region, size_of_val(items), READ)?;
-        with_bytes_mut(items, |bytes| {
-            self.read_items(Items::Region(region), self.whole_items(), bytes, false, swapped)
-        })
-    }
-
-    pub(super) fn read_region_bytes(&self, region: &Region) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.allowed_len(region)?, READ)?;
-        self.read_items(Items::Region(region), self.whole_items(), &mut bytes, true, None)?;
-        Ok(bytes)
-    }
-
-    pub(super) fn read_region_bytes_into(&self, region: &Region, bytes: &mut [u8]) -> Result<()> {
-        self.check_len(region, bytes.len(), READ)?;
-        self.read_items(Items::Region(region), self.whole_items(), bytes, false, None)
-    }
-
     /// Returns the [`ItemPart`] that covers entire items.
     pub(super) fn whole_items(&self) -> ItemPart {
         ItemPart::whole(self.typesize())
-    }
-
-    /// Reads items, or a part of each item, into a buffer of exactly their length, in C order.
-    pub(super) fn read_items(
-        &self,
-        items: Items<'_>,
-        part: ItemPart,
-        bytes: &mut [u8],
-        zeros: bool,
-        swapped: Option<SwapPlan>,
-    ) -> Result<()> {
-        self.gather(items, |plan| Sink::new(plan, part, bytes, zeros))?;
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes);
-        }
-        Ok(())
     }
 
     /// Reads the current items. All of them belong to the same version of the array. `sink` returns the sink that owns
@@ -159,13 +115,9 @@ impl NDArray {
         gathered.map_err(|error| schunk.at(error))
     }
 
-    /// Returns the size of a region in bytes, if it fits the address space.
-    fn len_of(&self, region: &Region, doing: &str) -> Result<usize> {
-        self.len_of_items(region, self.typesize(), doing)
-    }
-
-    /// Returns the size of a region in bytes for items of another size.
-    pub(super) fn len_of_items(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
+    /// Returns the size in bytes of the items of a region, or of a part of `size` bytes of each item, if it fits in the
+    /// address space.
+    pub(super) fn len_of(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
         let shape = region.shape();
         len_in_memory(&shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
@@ -173,19 +125,19 @@ impl NDArray {
         })
     }
 
-    /// Returns the size of a region in bytes, if the limit of the super-chunk on one read allows it.
-    fn allowed_len(&self, region: &Region) -> Result<usize> {
-        let len = self.len_of(region, READ)?;
-        self.schunk.allow(READ, len as u64)?;
-        Ok(len)
-    }
-
-    pub(super) fn check_len(&self, region: &Region, found: usize, doing: &str) -> Result<()> {
-        let expected = self.len_of(region, doing)?;
+    /// Checks that `found` bytes are the items of a region, or a part of `size` bytes of each item.
+    pub(super) fn check_len(
+        &self,
+        region: &Region,
+        size: usize,
+        found: usize,
+        doing: &str,
+    ) -> Result<()> {
+        let expected = self.len_of(region, size, doing)?;
         if expected == found {
             return Ok(());
         }
-        let (shape, size) = (region.shape(), self.typesize());
+        let shape = region.shape();
         let detail =
             format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
@@ -241,10 +193,10 @@ impl NDArray {
     }
 }
 
-/// A lazy view of an array: a selection of its items, with axes that can be removed, added or reordered. No items are
-/// read until a method such as [`read`](Self::read) is called.
+/// A lazy view of an array: a selection of its items, or of one field of these items, with axes that can be removed, added
+/// or reordered. No items are read until a method such as [`read`](Self::read) is called.
 ///
-/// [`NDArray::view`] creates a view. A view borrows the array, and does not copy items. In C, a view (`b2nd_squeeze`,
+/// [`NDArray::view`] and [`NDArray::field`] create a view. The items of a view of a field are the values of the field. A view borrows the array, and does not copy items. In C, a view (`b2nd_squeeze`,
 /// `b2nd_expand_dims`) can outlive its array; in Rust, the lifetime of the view prevents this error.
 ///
 /// ```
@@ -263,6 +215,33 @@ impl NDArray {
 pub struct NDArrayView<'a> {
     pub(super) array: &'a NDArray,
     pub(super) region: Region,
+    /// The field; `None` for entire items.
+    pub(super) field: Option<Field>,
+}
+
+/// A field of the items of an array.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    /// The offset in an item in bytes.
+    pub(super) offset: usize,
+    pub(super) dtype: Dtype,
+}
+
+impl Field {
+    /// Returns the part of an item of `typesize` bytes that contains the field.
+    pub(super) fn part(&self, typesize: usize) -> ItemPart {
+        ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
+    }
+
+    /// Checks that `T` is the type of the field, and returns the byte order conversion if one is needed.
+    pub(super) fn check_dtype<T: Element>(
+        &self,
+        array: &NDArray,
+        doing: &str,
+    ) -> Result<Option<SwapPlan>> {
+        let (text, size) = (self.dtype.to_string(), self.dtype.size());
+        array.check_items::<T>(Some(&self.dtype), Some(&text), size, doing)
+    }
 }
 
 impl<'a> NDArrayView<'a> {
@@ -271,7 +250,13 @@ impl<'a> NDArrayView<'a> {
         self.array
     }
 
-    /// Returns the number of items on each axis.
+    /// Returns the dtype of the items or of the field; see [`NDArray::dtype`].
+    pub fn dtype(&self) -> Option<&Dtype> {
+        self.field.as_ref().map_or(self.array.dtype(), |field| Some(&field.dtype))
+    }
+
+    /// Returns the number of items on each axis. If the items are sub-arrays of a field, [`dtype`](Self::dtype) contains the
+    /// shape of a sub-array.
     pub fn shape(&self) -> Vec<u64> {
         self.region.shape().into_vec()
     }
@@ -296,9 +281,13 @@ impl<'a> NDArrayView<'a> {
     /// # Errors
     /// Fails with the [errors of selections](NDArray#errors-of-selections).
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
-        let region = self.region.select(&selection.into(), "select items");
+        self.select(&selection.into(), "select items")
+    }
+
+    fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
+        let region = self.region.select(selection, doing);
         let region = region.map_err(|error| self.array.schunk.at(error))?;
-        Ok(Self { array: self.array, region })
+        Ok(Self { array: self.array, region, field: self.field.clone() })
     }
 
     /// Removes all axes of size 1. C: `b2nd_squeeze`. NumPy: `squeeze()`.
@@ -370,7 +359,7 @@ impl<'a> NDArrayView<'a> {
     /// Reads the selected items of the view, in C order; see [`NDArray::read`]. Indices of the selection refer to the
     /// view.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
-        self.array.read_region(&self.slice(selection)?.region)
+        self.slice(selection)?.read_all()
     }
 
     /// Reads the selected items of the view into a buffer of the caller; see [`NDArray::read_into`].
@@ -379,12 +368,73 @@ impl<'a> NDArrayView<'a> {
         selection: impl Into<Selection>,
         items: &mut [T],
     ) -> Result<()> {
-        self.array.read_region_into(&self.slice(selection)?.region, items)
+        self.slice(selection)?.read_all_into(items)
     }
 
     /// Reads all items of the view, in C order.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
-        self.array.read_region(&self.region)
+        let swapped = self.check_dtype::<T>(READ)?;
+        make_items(self.allowed_len()? / size_of::<T>(), READ, |bytes| {
+            self.read_items(Items::Region(&self.region), bytes, true, swapped)
+        })
+    }
+
+    fn read_all_into<T: Element>(&self, items: &mut [T]) -> Result<()> {
+        let swapped = self.check_dtype::<T>(READ)?;
+        self.array.check_len(&self.region, self.part().len, size_of_val(items), READ)?;
+        with_bytes_mut(items, |bytes| {
+            self.read_items(Items::Region(&self.region), bytes, false, swapped)
+        })
+    }
+
+    pub(super) fn read_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = zeroed(self.allowed_len()?, READ)?;
+        self.read_items(Items::Region(&self.region), &mut bytes, true, None)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn read_bytes_into(&self, bytes: &mut [u8]) -> Result<()> {
+        self.array.check_len(&self.region, self.part().len, bytes.len(), READ)?;
+        self.read_items(Items::Region(&self.region), bytes, false, None)
+    }
+
+    /// Reads items into a buffer of exactly their length, in C order.
+    pub(super) fn read_items(
+        &self,
+        items: Items<'_>,
+        bytes: &mut [u8],
+        zeros: bool,
+        swapped: Option<SwapPlan>,
+    ) -> Result<()> {
+        let part = self.part();
+        if part.len > 0 {
+            self.array.gather(items, |plan| Sink::new(plan, part, bytes, zeros))?;
+        }
+        if let Some(swapped) = swapped {
+            swapped.apply(bytes);
+        }
+        Ok(())
+    }
+
+    /// Returns the size of the view in bytes, if the limit of the super-chunk on one read allows it.
+    fn allowed_len(&self) -> Result<usize> {
+        let len = self.array.len_of(&self.region, self.part().len, READ)?;
+        self.array.schunk.allow(READ, len as u64)?;
+        Ok(len)
+    }
+
+    /// Returns the part of each item of the array that the view contains.
+    pub(super) fn part(&self) -> ItemPart {
+        let whole = self.array.whole_items();
+        self.field.as_ref().map_or(whole, |field| field.part(whole.typesize))
+    }
+
+    /// Checks that `T` is the type of the items, and returns the byte order conversion if one is needed.
+    pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
+        match &self.field {
+            Some(field) => field.check_dtype::<T>(self.array, doing),
+            None => self.array.check_dtype::<T>(doing),
+        }
     }
 
     pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {

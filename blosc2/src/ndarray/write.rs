@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use super::NDArray;
 use super::index::PerAxis;
-use super::places::Source;
+use super::places::{ItemPart, Source};
 use super::plan::Items;
 use super::region::Region;
 use super::scatter::WRITE;
 use super::selection::Selection;
+use crate::dtype::SwapPlan;
 use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
@@ -30,27 +31,35 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: &[T],
     ) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?;
+        let region = self.select(&selection.into(), WRITE)?.region;
         let bytes = self.stored_bytes(items, WRITE)?;
-        self.write_region(&region, &bytes)
+        self.write_region(&region, self.whole_items(), &bytes)
     }
 
     /// Replaces each selected item by `item`. Python: `array[...] = item`.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
-        let region = self.select(&selection.into(), WRITE)?;
-        self.fill_region(&region, &bytes)
+        let region = self.select(&selection.into(), WRITE)?.region;
+        self.fill_region(&region, self.whole_items(), &bytes)
     }
 
-    pub(super) fn fill_region(&mut self, region: &Region, item: &[u8]) -> Result<()> {
-        if item.len() != self.typesize() {
-            let (expected, found) = (self.typesize(), item.len());
+    /// Writes `item` to this part of each item of a region.
+    pub(super) fn fill_region(
+        &mut self,
+        region: &Region,
+        part: ItemPart,
+        item: &[u8],
+    ) -> Result<()> {
+        if item.len() != part.len {
+            let (expected, found) = (part.len, item.len());
             let detail = format!("an item has {expected} bytes, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        let part = self.whole_items();
-        self.scatter(Items::Region(region), |plan| Source::repeated(plan, part, item))
+        match part.len {
+            0 => Ok(()),
+            _ => self.scatter(Items::Region(region), |plan| Source::repeated(plan, part, item)),
+        }
     }
 
     /// Replaces the item at an index, which has one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative
@@ -59,7 +68,7 @@ impl NDArray {
         let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_region(&region, &bytes)
+        self.write_region(&region, self.whole_items(), &bytes)
     }
 
     /// Returns the bytes of items as the array stores them.
@@ -68,22 +77,29 @@ impl NDArray {
         items: &'i [T],
         doing: &str,
     ) -> Result<Cow<'i, [u8]>> {
-        let swapped = self.check_dtype::<T>(doing)?;
-        let mut bytes = bytes_of(items);
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes.to_mut());
+        Ok(swapped(items, self.check_dtype::<T>(doing)?))
+    }
+
+    /// Writes a part of each item of a region from a buffer in C order.
+    pub(super) fn write_region(
+        &mut self,
+        region: &Region,
+        part: ItemPart,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.check_len(region, part.len, bytes.len(), WRITE)?;
+        match part.len {
+            0 => Ok(()),
+            _ => self.scatter(Items::Region(region), |plan| Source::new(plan, part, bytes)),
         }
-        Ok(bytes)
     }
+}
 
-    pub(super) fn write_region(&mut self, region: &Region, bytes: &[u8]) -> Result<()> {
-        self.check_len(region, bytes.len(), WRITE)?;
-        self.write_items(Items::Region(region), bytes)
+/// Returns the bytes of items after a conversion of the byte order.
+pub(super) fn swapped<T: Element>(items: &[T], plan: Option<SwapPlan>) -> Cow<'_, [u8]> {
+    let mut bytes = bytes_of(items);
+    if let Some(plan) = plan {
+        plan.apply(bytes.to_mut());
     }
-
-    /// Writes items from a buffer of exactly their length, in C order.
-    pub(super) fn write_items(&mut self, items: Items<'_>, bytes: &[u8]) -> Result<()> {
-        let part = self.whole_items();
-        self.scatter(items, |plan| Source::new(plan, part, bytes))
-    }
+    bytes
 }

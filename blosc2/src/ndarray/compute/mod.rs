@@ -16,7 +16,6 @@ mod source;
 mod space;
 mod sum;
 
-use super::field::NDArrayField;
 use super::index::PerAxis;
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
@@ -144,13 +143,6 @@ impl NDArray {
 
 impl<'a> NDArrayView<'a> {
     /// Returns a lazily evaluated expression of the items of the view; see [`NDArray::lazy`].
-    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
-        LazyExpr::of(self.clone())
-    }
-}
-
-impl<'a> NDArrayField<'a> {
-    /// Returns a lazily evaluated expression of the values of this field; see [`NDArray::lazy`].
     pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }

@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use super::super::NDArray;
 use super::super::boxes::extent;
-use super::super::field::NDArrayField;
 use super::super::gather::READ;
-use super::super::places::{ItemPart, len_of};
+use super::super::places::len_of;
 use super::super::region::Positions;
 use super::super::view::NDArrayView;
 use super::context::{Context, DOING, MAP};
@@ -118,7 +117,7 @@ pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
 ///
 /// | operand | `T` |
 /// |---|---|
-/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure declares for this operand |
+/// | `&NDArray`, [`NDArrayView`] | the type that the closure declares for this operand |
 /// | [`LazyExpr`](super::LazyExpr) | the item type of the expression |
 /// | a slice of items (one-dimensional), [`InMemory`], [`&Reduced`](super::Reduced) | the type of the items |
 /// | a number or a `bool` | the type of this number or `bool` |
@@ -159,29 +158,15 @@ pub(super) fn count(ranges: &[Range<u64>]) -> usize {
 #[derive(Debug, Clone)]
 pub struct Items<'a, T> {
     view: NDArrayView<'a>,
-    /// The field; `None` for entire items.
-    field: Option<NDArrayField<'a>>,
     swapped: Option<SwapPlan>,
     item: PhantomData<fn() -> T>,
 }
 
 impl<'a, T: Element> Items<'a, T> {
-    fn new(view: NDArrayView<'a>, field: Option<NDArrayField<'a>>) -> Self {
-        let mut items = Self { view, field, swapped: None, item: PhantomData };
+    fn new(view: NDArrayView<'a>) -> Self {
         // `shape` returns the error.
-        items.swapped = items.check_dtype().ok().flatten();
-        items
-    }
-
-    fn check_dtype(&self) -> Result<Option<SwapPlan>> {
-        match &self.field {
-            Some(field) => field.check_dtype::<T>(),
-            None => self.view.array.check_dtype::<T>(READ),
-        }
-    }
-
-    fn part(&self) -> Option<ItemPart> {
-        self.field.as_ref().map(NDArrayField::part)
+        let swapped = view.check_dtype::<T>(READ).ok().flatten();
+        Self { view, swapped, item: PhantomData }
     }
 
     /// Decodes items, whose stored bytes `fill` writes.
@@ -201,7 +186,7 @@ impl<T: Element> Source for Items<'_, T> {
     type State = (Vec<T>, Fetched);
 
     fn shape(&self) -> Result<Vec<u64>> {
-        self.check_dtype()?;
+        self.view.check_dtype::<T>(READ)?;
         Ok(self.view.shape())
     }
 
@@ -240,10 +225,8 @@ impl<T: Element> Source for Items<'_, T> {
         let (reading, window) = context.reading(self.view.array);
         let found = self.view.repeated_item((reading, &window.read()), ranges)?;
         let Some(bytes) = found else { return Ok(None) };
-        let bytes = match self.part() {
-            Some(part) => &bytes[part.offset..part.offset + part.len],
-            None => &bytes,
-        };
+        let part = self.view.part();
+        let bytes = &bytes[part.offset..part.offset + part.len];
         let mut items = make_items::<T>(1, READ, |_| Ok(()))?;
         self.decode(&mut items, |to| {
             to.copy_from_slice(bytes);
@@ -296,7 +279,7 @@ impl<T: Element> Source for Items<'_, T> {
         let (reading, window) = context.reading(self.view.array);
         let window = window.read();
         let from = (reading, if window.is_empty() { fetched } else { &*window });
-        self.decode(items, |bytes| self.view.read_tile(from, ranges, self.part(), bytes))?;
+        self.decode(items, |bytes| self.view.read_tile(from, ranges, bytes))?;
         Ok(items)
     }
 }
@@ -305,7 +288,7 @@ impl<'a, T: Element> Operand<T> for &'a NDArray {
     type Source = Items<'a, T>;
 
     fn into_source(self) -> Items<'a, T> {
-        Items::new(self.view(), None)
+        Items::new(self.view())
     }
 }
 
@@ -313,7 +296,7 @@ impl<'a, T: Element> Operand<T> for NDArrayView<'a> {
     type Source = Items<'a, T>;
 
     fn into_source(self) -> Items<'a, T> {
-        Items::new(self, None)
+        Items::new(self)
     }
 }
 
@@ -321,23 +304,7 @@ impl<'a, T: Element> Operand<T> for &NDArrayView<'a> {
     type Source = Items<'a, T>;
 
     fn into_source(self) -> Items<'a, T> {
-        Items::new(self.clone(), None)
-    }
-}
-
-impl<'a, T: Element> Operand<T> for NDArrayField<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.view().clone(), Some(self))
-    }
-}
-
-impl<'a, T: Element> Operand<T> for &NDArrayField<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.view().clone(), Some(self.clone()))
+        Items::new(self.clone())
     }
 }
 
