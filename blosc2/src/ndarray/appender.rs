@@ -60,10 +60,8 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
     /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) returns it.
     array: Option<A>,
     axis: usize,
-    /// The collected items: the items of each piece (items of one call of `append`), in C order.
+    /// The collected items, one index on the axis after the other. The items at one index are in C order.
     items: Vec<u8>,
-    /// The number of indices on the axis of each piece.
-    pieces: Vec<usize>,
     /// The number of collected indices on the axis, and (`room`) the number of indices that fill the last chunk.
     filled: u64,
     room: u64,
@@ -90,8 +88,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         found.check_axis(axis, DOING)?;
         found.schunk.check_change(DOING, crate::schunk::Access::Write)?;
         let shape = found.shape().to_vec();
-        let (items, pieces) = (Vec::new(), Vec::new());
-        Ok(Self { array: Some(array), axis, items, pieces, filled: 0, room: 0, shape })
+        Ok(Self { array: Some(array), axis, items: Vec::new(), filled: 0, room: 0, shape })
     }
 
     /// Returns the array. It does not contain the collected items yet.
@@ -170,26 +167,22 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         }
         let side = self.array().chunks()[axis].max(1);
         let filled = self.filled + count as u64;
-        if filled < self.room {
-            return self.collect(bytes, 0..count, count);
-        }
         // One call writes all items that fill chunks, so that an error changes nothing.
         // If another handle has appended since then, more items can be collected than fit into the last chunk. In that
         // case, the collected items are written and all new items are collected.
-        let rest =
-            usize::try_from((filled - self.room) % side).map_or(count, |rest| rest.min(count));
+        let rest = match filled.checked_sub(self.room) {
+            Some(over) => usize::try_from(over % side).map_or(count, |rest| rest.min(count)),
+            None => count,
+        };
         let whole = count - rest;
-        if self.filled == 0 && rest == 0 {
-            return self.write(bytes);
-        }
-        if self.filled == 0 && outer == 1 {
-            self.write(&bytes[..whole * inner])?;
-        } else {
-            let (items, pieces) = (self.items.len(), self.pieces.len());
+        if whole > 0 && self.filled == 0 && (outer == 1 || rest == 0) {
+            self.write(&bytes[..whole * slab])?;
+        } else if filled >= self.room {
+            let before = (self.items.len(), self.filled);
             let written = self.collect(bytes, 0..whole, count).and_then(|()| self.flush());
             if written.is_err() {
-                self.items.truncate(items);
-                self.filled -= self.pieces.drain(pieces..).sum::<usize>() as u64;
+                self.items.truncate(before.0);
+                self.filled = before.1;
                 return written;
             }
         }
@@ -205,7 +198,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         }
     }
 
-    /// Collects the indices `range` of a piece of `count` indices.
+    /// Collects the indices `range` of items at `count` indices, which are in C order.
     fn collect(&mut self, bytes: &[u8], range: Range<usize>, count: usize) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -213,12 +206,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.look_at_shape();
         let (outer, inner) = self.run();
         reserve(&mut self.items, outer * range.len() * inner, DOING)?;
-        for place in 0..outer {
-            let start = place * count;
-            let part = (start + range.start) * inner..(start + range.end) * inner;
-            self.items.extend_from_slice(&bytes[part]);
-        }
-        self.pieces.push(range.len());
+        turn(bytes, (count, inner), range.clone(), &mut self.items);
         self.filled += range.len() as u64;
         Ok(())
     }
@@ -229,27 +217,18 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             return Ok(());
         }
         let (outer, inner) = self.run();
-        if outer == 1 || self.pieces.len() == 1 {
-            let items = mem::take(&mut self.items);
-            let written = self.write(&items);
-            self.items = items;
-            written?;
-        } else {
-            // For each index of the earlier axes: its items of all pieces.
-            let mut items = Vec::new();
-            reserve(&mut items, self.items.len(), DOING)?;
-            for place in 0..outer {
-                let mut start = 0;
-                for piece in &self.pieces {
-                    let len = piece * inner;
-                    items.extend_from_slice(&self.items[start + place * len..][..len]);
-                    start += outer * len;
-                }
-            }
-            self.write(&items)?;
-        }
+        let items = mem::take(&mut self.items);
+        let mut ordered = Vec::new();
+        let written = match outer {
+            1 => self.write(&items),
+            _ => reserve(&mut ordered, items.len(), DOING).and_then(|()| {
+                turn(&items, (outer, inner), 0..outer, &mut ordered);
+                self.write(&ordered)
+            }),
+        };
+        self.items = items;
+        written?;
         self.items.clear();
-        self.pieces.clear();
         self.filled = 0;
         Ok(())
     }
@@ -271,6 +250,18 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         };
         let (shape, axis) = (&self.shape, self.axis);
         (product(&shape[..axis], 1), product(&shape[axis + 1..], self.array().typesize()))
+    }
+}
+
+/// Appends some columns of a table to `to`, one after the other. `from` contains the rows of the table; a row has
+/// `columns` cells of `cell` bytes.
+fn turn(from: &[u8], (columns, cell): (usize, usize), chosen: Range<usize>, to: &mut Vec<u8>) {
+    if from.len() == columns * cell {
+        return to.extend_from_slice(&from[chosen.start * cell..chosen.end * cell]);
+    }
+    for column in chosen {
+        let rows = from.chunks_exact(columns * cell);
+        rows.for_each(|row| to.extend_from_slice(&row[column * cell..][..cell]));
     }
 }
 

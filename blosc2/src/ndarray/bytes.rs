@@ -3,6 +3,7 @@
 use super::NDArray;
 use super::gather::READ;
 use super::index::PerAxis;
+use super::region::Region;
 use super::scatter::WRITE;
 use super::selection::{AxisIndex, Selection};
 use super::shape::{APPEND, INSERT};
@@ -12,30 +13,13 @@ use crate::Result;
 impl NDArray {
     /// Returns a view that reads items of any dtype as uncompressed bytes.
     ///
-    /// The bytes are not converted: they have the byte order of the dtype.
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    ///
-    /// let array = NDArray::from_slice(&[1u16, 2, 3], &[3])?;
-    /// assert_eq!(array.bytes().read(1..)?, [2u16, 3].map(u16::to_ne_bytes).concat());
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
+    /// The bytes are not converted: they have the byte order of the dtype. For an example, see [`NDArrayBytes`].
     pub fn bytes(&self) -> NDArrayBytes<'_> {
         NDArrayBytes { view: self.view() }
     }
 
     /// Returns a mutable view that writes items of any dtype from uncompressed bytes. The bytes are not converted: they
-    /// must have the byte order of the dtype.
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    ///
-    /// let mut array = NDArray::from_slice(&[1u16, 2, 3], &[3])?;
-    /// array.bytes_mut().write(1..2, &7u16.to_ne_bytes())?;
-    /// assert_eq!(array.read_all::<u16>()?, [1, 7, 3]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
+    /// must have the byte order of the dtype. For an example, see [`NDArrayBytesMut`].
     pub fn bytes_mut(&mut self) -> NDArrayBytesMut<'_> {
         NDArrayBytesMut { array: self }
     }
@@ -135,12 +119,16 @@ impl NDArrayBytesMut<'_> {
 
     /// Replaces the items at a list of points by the items in `bytes`; see [`NDArray::write_points`].
     pub fn write_points(&mut self, points: &[impl PerAxis], bytes: &[u8]) -> Result<()> {
-        self.array.write_points_bytes(points, bytes)
+        let region = Region::whole(self.array.shape());
+        let points = self.array.points(points, &region, WRITE)?;
+        self.array.write_indices(&points, bytes)
     }
 
     /// Replaces the items for which the mask is `true` by the items in `bytes`, in C order.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
-        self.array.write_mask_bytes(mask, bytes)
+        let region = Region::whole(self.array.shape());
+        let chosen = self.array.chosen(mask, &region, WRITE)?;
+        self.array.write_indices(&chosen, bytes)
     }
 
     /// Appends the bytes of items at the end of an axis; see [`NDArray::append`].

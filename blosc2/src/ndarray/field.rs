@@ -74,26 +74,7 @@ impl NDArrayView<'_> {
 
 impl NDArray {
     /// Returns a mutable view that writes one field of an array of structures. NumPy and Python: `array["name"][...] =
-    /// items`.
-    ///
-    /// ```
-    /// # #[cfg(feature = "derive")] {
-    /// use blosc2::{Element, NDArray};
-    ///
-    /// #[derive(Clone, Copy, Element)]
-    /// #[repr(C)]
-    /// struct Reading {
-    ///     sensor: u16,
-    ///     celsius: f32,
-    /// }
-    ///
-    /// let mut array = NDArray::from_slice(&[Reading { sensor: 7, celsius: 20.0 }; 3], &[3])?;
-    /// array.field_mut("celsius")?.write(1.., &[21.5f32, 22.0])?;
-    /// assert_eq!(array.field("celsius")?.read_all::<f32>()?, [20.0, 21.5, 22.0]);
-    /// assert_eq!(array.field("sensor")?.read_all::<u16>()?, [7, 7, 7]);
-    /// # }
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
+    /// items`. For an example, see [`NDArrayFieldMut`].
     ///
     /// # Errors
     /// Fails with the errors of [`NDArray::field`].

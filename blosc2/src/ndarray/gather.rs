@@ -64,6 +64,13 @@ impl Readers {
         Self { threads, cache: None, scratches: Mutex::default() }
     }
 
+    /// Drops all blocks of the cache.
+    pub(super) fn clear_cache(&mut self) {
+        if let Some(cache) = &mut self.cache {
+            cache.clear();
+        }
+    }
+
     /// Reads the items of the plan of a sink.
     pub(super) fn gather(
         &self,

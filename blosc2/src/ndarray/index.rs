@@ -90,17 +90,6 @@ impl<P: PerAxis + ?Sized> PerAxis for &P {
     }
 }
 
-impl sealed::Sealed for () {}
-impl PerAxis for () {
-    fn ndim(&self) -> usize {
-        0
-    }
-
-    fn along(&self, _: usize) -> i128 {
-        0
-    }
-}
-
 macro_rules! integer {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
@@ -122,15 +111,17 @@ macro_rules! tuple {
         impl<$($type: AxisIndex),*> sealed::Sealed for ($($type,)*) {}
         impl<$($type: AxisIndex),*> PerAxis for ($($type,)*) {
             fn ndim(&self) -> usize {
-                [$(stringify!($type)),*].len()
+                <[&str]>::len(&[$(stringify!($type)),*])
             }
 
             #[allow(non_snake_case)]
             fn along(&self, axis: usize) -> i128 {
                 let ($($type,)*) = *self;
-                [$($type.to_i128()),*][axis]
+                let integers: &[i128] = &[$($type.to_i128()),*];
+                integers[axis]
             }
         }
     };
 }
+tuple!();
 each_tuple!(tuple);

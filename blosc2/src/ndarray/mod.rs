@@ -515,9 +515,7 @@ impl NDArray {
 
     /// Removes the postfilter, if one is set.
     pub fn clear_postfilter(&mut self) {
-        if let Some(cache) = &mut self.readers.cache {
-            cache.clear();
-        }
+        self.readers.clear_cache();
         self.schunk.clear_postfilter();
     }
 
@@ -534,9 +532,7 @@ impl NDArray {
         + Sync
         + 'static,
     ) {
-        if let Some(cache) = &mut self.readers.cache {
-            cache.clear();
-        }
+        self.readers.clear_cache();
         self.schunk.set_postfilter(postfilter);
     }
 
@@ -703,9 +699,7 @@ impl NDArray {
         self.writers.clear();
         // The cache is cleared even if no change was found, because the replacement of a chunk by a chunk of the same
         // length may not be detectable.
-        if let Some(cache) = &mut self.readers.cache {
-            cache.clear();
-        }
+        self.readers.clear_cache();
         Ok(reshaped)
     }
 
@@ -715,22 +709,8 @@ impl NDArray {
             return Ok(None);
         }
         let (geometry, _) = parse(reading, &self.schunk)?;
-        self.check_cut(&geometry)?;
+        check_cut(&self.geometry, &geometry, OPEN)?;
         Ok((geometry != self.geometry).then_some(geometry))
-    }
-
-    /// Checks that the chunk shape, the block shape and the typesize have not changed.
-    fn check_cut(&self, now: &Geometry) -> Result<()> {
-        let cut = |geometry: &Geometry| {
-            let (chunks, blocks) = (geometry.chunks().to_vec(), geometry.blocks().to_vec());
-            (chunks, blocks, geometry.typesize())
-        };
-        if cut(now) == cut(&self.geometry) {
-            return Ok(());
-        }
-        let detail = "it was replaced by an array with another chunk shape, block shape or typesize: \
-                      open it again";
-        Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
     }
 
     /// Calls `work` to change the array. `work` receives the current shapes. No other handle changes the array until
@@ -747,11 +727,7 @@ impl NDArray {
                 let reading = schunk.reading()?;
                 (parse(&reading, schunk)?.0, reading.version())
             };
-            if now.chunks() != geometry.chunks() || now.blocks() != geometry.blocks() {
-                let detail =
-                    "it was replaced by an array with another chunk or block shape: open it again";
-                return Err(Error::new(ErrorKind::InvalidData, doing, detail));
-            }
+            check_cut(geometry, &now, doing)?;
             (*geometry, *version) = (now, seen);
             let result = work(Change { schunk, geometry, readers, writers });
             // An error of this read does not affect the result: the change has ended. A failed change may be stored
@@ -767,9 +743,7 @@ impl NDArray {
             result
         });
         // The change may have read old blocks into the cache.
-        if let Some(cache) = &mut self.readers.cache {
-            cache.clear();
-        }
+        self.readers.clear_cache();
         result.map_err(|error| self.schunk.at(error))
     }
 }
@@ -820,6 +794,19 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
         Notation { text, format, dtype }
     });
     Ok((geometry, dtype))
+}
+
+/// Checks that the chunk shape, the block shape and the typesize have not changed.
+fn check_cut(known: &Geometry, now: &Geometry, doing: &str) -> Result<()> {
+    let cut = |geometry: &Geometry| {
+        (geometry.chunks().to_vec(), geometry.blocks().to_vec(), geometry.typesize())
+    };
+    if cut(now) == cut(known) {
+        return Ok(());
+    }
+    let detail = "it was replaced by an array with another chunk shape, block shape or typesize: \
+                  open it again";
+    Err(Error::new(ErrorKind::InvalidData, doing, detail))
 }
 
 /// Returns the geometry of an array of at most `chunks` chunks.

@@ -72,33 +72,17 @@ impl NDArray {
     /// [`read_points`](Self::read_points).
     pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
-        self.write_points_bytes(points, &bytes)
-    }
-
-    pub(super) fn write_points_bytes(
-        &mut self,
-        points: &[impl PerAxis],
-        bytes: &[u8],
-    ) -> Result<()> {
-        let region = Region::whole(self.shape());
-        let points = self.points(points, &region, WRITE)?;
-        self.write_indices(&points, bytes)
+        self.bytes_mut().write_points(points, &bytes)
     }
 
     /// Replaces the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
     /// array, in C order. NumPy: `array[mask] = items`.
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
-        self.write_mask_bytes(mask, &bytes)
+        self.bytes_mut().write_mask(mask, &bytes)
     }
 
-    pub(super) fn write_mask_bytes(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
-        let region = Region::whole(self.shape());
-        let chosen = self.chosen(mask, &region, WRITE)?;
-        self.write_indices(&chosen, bytes)
-    }
-
-    fn write_indices(&mut self, points: &Points<'_>, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write_indices(&mut self, points: &Points<'_>, bytes: &[u8]) -> Result<()> {
         let size = self.typesize();
         if points.count.checked_mul(size) != Some(bytes.len()) {
             let (expected, found) = (points.count, bytes.len());

@@ -229,52 +229,25 @@ steps! {
     Rev<StepBy<Range<I>>>; Rev<StepBy<RangeInclusive<I>>>;
 }
 
-impl<I: AxisIndex> From<Vec<I>> for AxisSelection {
-    fn from(indices: Vec<I>) -> Self {
-        indices.as_slice().into()
-    }
+/// Conversions of lists of indices and of masks.
+macro_rules! lists {
+    ($([$($generics:tt)*] $type:ty, $from:ident $each:expr;)*) => {$(
+        impl<$($generics)*> From<$type> for AxisSelection {
+            fn from(list: $type) -> Self {
+                Self::$from(list.iter().copied().map($each).collect())
+            }
+        }
+    )*};
 }
-
-impl<I: AxisIndex> From<&Vec<I>> for AxisSelection {
-    fn from(indices: &Vec<I>) -> Self {
-        indices.as_slice().into()
-    }
-}
-
-impl<I: AxisIndex> From<&[I]> for AxisSelection {
-    fn from(indices: &[I]) -> Self {
-        Self::Indices(indices.iter().map(|&index| index.to_i64()).collect())
-    }
-}
-
-impl<I: AxisIndex, const N: usize> From<[I; N]> for AxisSelection {
-    fn from(indices: [I; N]) -> Self {
-        indices.as_slice().into()
-    }
-}
-
-impl<I: AxisIndex, const N: usize> From<&[I; N]> for AxisSelection {
-    fn from(indices: &[I; N]) -> Self {
-        indices.as_slice().into()
-    }
-}
-
-impl From<Vec<bool>> for AxisSelection {
-    fn from(mask: Vec<bool>) -> Self {
-        Self::Mask(mask)
-    }
-}
-
-impl From<&[bool]> for AxisSelection {
-    fn from(mask: &[bool]) -> Self {
-        Self::Mask(mask.to_vec())
-    }
-}
-
-impl<const N: usize> From<[bool; N]> for AxisSelection {
-    fn from(mask: [bool; N]) -> Self {
-        Self::Mask(mask.to_vec())
-    }
+lists! {
+    [I: AxisIndex] Vec<I>, Indices I::to_i64;
+    [I: AxisIndex] &Vec<I>, Indices I::to_i64;
+    [I: AxisIndex] &[I], Indices I::to_i64;
+    [I: AxisIndex, const N: usize] [I; N], Indices I::to_i64;
+    [I: AxisIndex, const N: usize] &[I; N], Indices I::to_i64;
+    [] Vec<bool>, Mask bool::from;
+    [] &[bool], Mask bool::from;
+    [const N: usize] [bool; N], Mask bool::from;
 }
 
 impl From<&Self> for AxisSelection {
@@ -359,35 +332,17 @@ impl<A: Into<AxisSelection>> FromIterator<A> for Selection {
     }
 }
 
-impl<A: Into<AxisSelection>> From<Vec<A>> for Selection {
-    fn from(axes: Vec<A>) -> Self {
-        axes.into_iter().collect()
-    }
+/// Conversions of lists with one selection for each axis.
+macro_rules! axes {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        impl<A: Into<AxisSelection> + Clone, $($generics)*> From<$type> for Selection {
+            fn from(axes: $type) -> Self {
+                axes.iter().cloned().collect()
+            }
+        }
+    )*};
 }
-
-impl<A: Into<AxisSelection>, const N: usize> From<[A; N]> for Selection {
-    fn from(axes: [A; N]) -> Self {
-        axes.into_iter().collect()
-    }
-}
-
-impl<A: Into<AxisSelection> + Clone, const N: usize> From<&[A; N]> for Selection {
-    fn from(axes: &[A; N]) -> Self {
-        axes.iter().cloned().collect()
-    }
-}
-
-impl<A: Into<AxisSelection> + Clone> From<&[A]> for Selection {
-    fn from(axes: &[A]) -> Self {
-        axes.iter().cloned().collect()
-    }
-}
-
-impl<A: Into<AxisSelection> + Clone> From<&Vec<A>> for Selection {
-    fn from(axes: &Vec<A>) -> Self {
-        axes.iter().cloned().collect()
-    }
-}
+axes! { [] Vec<A>; [] &Vec<A>; [] &[A]; [const N: usize] [A; N]; [const N: usize] &[A; N]; }
 
 impl From<&Self> for Selection {
     fn from(selection: &Self) -> Self {

@@ -46,7 +46,7 @@ impl NDArray {
         self.reshape(RESIZE, |change| {
             let old = change.geometry.shape();
             let start = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
-            Ok(Reshape { shape: shape.to_vec(), start, new: None })
+            Ok(Reshape { shape: shape.to_vec(), start, new: NewItems::Zeros })
         })
     }
 
@@ -56,8 +56,12 @@ impl NDArray {
     /// If an axis grows, items are inserted before index `start[axis]`. If an axis shrinks, items are removed, starting
     /// at index `start[axis]`.
     ///
-    /// A chunk is recompressed only if it gains or loses items, or if its items move inside the chunk. No chunk is
-    /// recompressed if, on each axis, `start` and the change of the size are multiples of the chunk size.
+    /// A chunk is recompressed only if it gains or loses items, or if its items move inside the chunk. On each axis, the
+    /// chunk size determines which chunks are recompressed:
+    /// - If `start` and the change of the size are multiples of the chunk size, no chunk is recompressed.
+    /// - If only the change of the size is a multiple of the chunk size, the chunks that contain index `start` are
+    ///   recompressed.
+    /// - Otherwise, the chunks that contain index `start` and all chunks after it are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -87,7 +91,7 @@ impl NDArray {
                     return Err(Error::new(ErrorKind::OutOfBounds, RESIZE, detail));
                 }
             }
-            Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: None })
+            Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: NewItems::Zeros })
         })
     }
 
@@ -159,10 +163,7 @@ impl NDArray {
             check_others(&known, &start, axis, APPEND)?;
             let mut shape = start.clone();
             shape[axis] = lengthened(shape[axis], count, APPEND)?;
-            let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-            ranges[axis].start = start[axis];
-            let items = NewItems::View(&view, reading.as_ref());
-            Ok(Reshape { shape, start, new: Some(New { ranges, items }) })
+            Ok(Reshape { shape, start, new: NewItems::View(&view, reading.as_ref()) })
         })
     }
 
@@ -172,11 +173,7 @@ impl NDArray {
     /// axis (for axis 0, the number of items in a row). A negative `at` counts from the end of the axis, as in NumPy's
     /// `insert`: -1 inserts before the last index.
     ///
-    /// The chunk size on the axis determines which existing chunks are recompressed:
-    /// - If `at` and the number of inserted indices are multiples of the chunk size, no chunk is recompressed.
-    /// - If only the number of inserted indices is a multiple of the chunk size, the chunks that contain index `at` are
-    ///   recompressed.
-    /// - Otherwise, the chunks that contain index `at` and all chunks after it are recompressed.
+    /// [`resize_at`](Self::resize_at) describes which chunks are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -200,11 +197,7 @@ impl NDArray {
     /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. In contrast to C, any range is
     /// allowed.
     ///
-    /// The chunk size on the axis determines which chunks are recompressed:
-    /// - If the range consists of complete chunks, these chunks are deleted, and no chunk is recompressed.
-    /// - If only the length of the range is a multiple of the chunk size, the chunks that contain the start of the
-    ///   range are recompressed.
-    /// - Otherwise, the chunks that contain the start of the range and all remaining chunks after it are recompressed.
+    /// [`resize_at`](Self::resize_at) describes which chunks are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -234,7 +227,7 @@ impl NDArray {
             let mut start = shape.clone();
             shape[axis] -= count;
             start[axis] = first;
-            Ok(Reshape { shape, start, new: None })
+            Ok(Reshape { shape, start, new: NewItems::Zeros })
         })
     }
 
@@ -273,10 +266,7 @@ impl NDArray {
             let mut start = shape.clone();
             shape[axis] = lengthened(size, count, doing)?;
             start[axis] = at;
-            let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-            ranges[axis] = at..at + count;
-            let new = New { ranges, items: NewItems::Bytes(bytes) };
-            Ok(Reshape { shape, start, new: Some(new) })
+            Ok(Reshape { shape, start, new: NewItems::Bytes(bytes) })
         })
     }
 
@@ -312,9 +302,8 @@ impl NDArray {
             }
             let moved = Moved::new(old.shape(), &shape, &start);
             let item = ItemPart::whole(geometry.typesize());
-            let nowhere = || shape.iter().map(|_| 0..0).collect();
-            let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
-            let region = Region::of_box(new.ranges.iter().cloned());
+            let arriving = new.ranges(old.shape(), &shape, &start);
+            let region = Region::of_box(arriving.iter().cloned());
             let plan = Plan::of_region(&geometry, &region);
             let arrivals: Vec<usize> = plan.chunk_numbers().collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
@@ -330,12 +319,12 @@ impl NDArray {
                 let reading = schunk.reading()?;
                 // Dropped before the file is changed.
                 let mut late = None;
-                let source = match &new.items {
+                let source = match &new {
                     NewItems::Bytes(bytes) => Some(Source::new(plan, item, bytes)),
-                    NewItems::View(..) => None,
+                    _ => None,
                 };
-                let view = match &new.items {
-                    NewItems::Bytes(_) => None,
+                let view = match &new {
+                    NewItems::Zeros | NewItems::Bytes(_) => None,
                     NewItems::View(view, Some(early)) => Some((*view, *early)),
                     NewItems::View(view, None) => {
                         Some((*view, &*late.insert(view.array.schunk.reading()?)))
@@ -366,7 +355,7 @@ impl NDArray {
                             team.fill(source, index, scratch, base)
                         }
                         (Some(_), _, Some((view, reading))) => {
-                            let (part, to) = new.part(&made.ranges);
+                            let (part, to) = part_of(&arriving, &made.ranges);
                             let is_all = extent(&part) == extent(&made.ranges);
                             if is_all
                                 && !schunk.is_filtered()
@@ -436,33 +425,39 @@ struct Reshape<'i> {
     /// The index on each axis at which items are inserted or removed. It is not greater than the old size and the new
     /// size.
     start: Vec<u64>,
-    /// The inserted items; zeros if `None`.
-    new: Option<New<'i>>,
+    new: NewItems<'i>,
 }
 
-/// New items, which fill a box of the new array.
-struct New<'i> {
-    ranges: Vec<Range<u64>>,
-    items: NewItems<'i>,
-}
-
+/// The items that are inserted.
 enum NewItems<'i> {
+    Zeros,
     /// Bytes in C order.
     Bytes(&'i [u8]),
     /// The items of a view. If a `Reading` is given, it is used; otherwise the change starts a read of the view.
     View(&'i NDArrayView<'i>, Option<&'i Reading<'i>>),
 }
 
-impl New<'_> {
-    /// Returns the new items in a chunk: their ranges among all new items, and the position of the first of them in the
-    /// chunk.
-    fn part(&self, chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
-        let along = self.ranges.iter().zip(chunk).map(|(new, chunk)| {
-            let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
-            (low - new.start..high - new.start, low - chunk.start)
-        });
-        along.unzip()
+impl NewItems<'_> {
+    /// Returns the box of the new items in the new array; an empty box if they are zeros, which are not written. Other items
+    /// are inserted on one axis.
+    fn ranges(&self, old: &[u64], new: &[u64], start: &[u64]) -> Vec<Range<u64>> {
+        let along = |((&old, &new), &start): ((&u64, &u64), &u64)| match (self, new > old) {
+            (Self::Zeros, _) => 0..0,
+            (_, true) => start..start + (new - old),
+            (_, false) => 0..new,
+        };
+        old.iter().zip(new).zip(start).map(along).collect()
     }
+}
+
+/// Returns the part of the new items that is in a chunk: its ranges among all new items, and the position of its first item
+/// in the chunk.
+fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
+    let along = new.iter().zip(chunk).map(|(new, chunk)| {
+        let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
+        (low - new.start..high - new.start, low - chunk.start)
+    });
+    along.unzip()
 }
 
 /// Returns the geometry of the array with a new shape and the same chunk and block shapes.

@@ -31,17 +31,15 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: &[T],
     ) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?.region;
         let bytes = self.stored_bytes(items, WRITE)?;
-        self.write_region(&region, self.whole_items(), &bytes)
+        self.bytes_mut().write(selection, &bytes)
     }
 
     /// Replaces each selected item by `item`. Python: `array[...] = item`.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
-        let region = self.select(&selection.into(), WRITE)?.region;
-        self.fill_region(&region, self.whole_items(), &bytes)
+        self.bytes_mut().fill(selection, &bytes)
     }
 
     /// Writes `item` to this part of each item of a region.
