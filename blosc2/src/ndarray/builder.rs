@@ -130,8 +130,10 @@ enum Place {
     #[default]
     Memory,
     Buffer,
-    File(PathBuf),
-    Directory(PathBuf),
+    Path {
+        path: PathBuf,
+        directory: bool,
+    },
     /// A custom storage or directory, until an array is created there.
     Custom(Arc<Mutex<Option<MakeStore>>>),
 }
@@ -299,14 +301,14 @@ impl NDArrayBuilder {
 
     /// Creates the array in a new contiguous file at this path. Python: `urlpath=path`.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
-        self.place = Place::File(path.as_ref().to_owned());
+        self.place = Place::Path { path: path.as_ref().to_owned(), directory: false };
         self
     }
 
     /// Creates the array in a new directory (sparse frame) at this path, with one file for each chunk. Python:
     /// `contiguous=False`.
     pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
-        self.place = Place::Directory(path.as_ref().to_owned());
+        self.place = Place::Path { path: path.as_ref().to_owned(), directory: true };
         self
     }
 
@@ -379,16 +381,6 @@ impl NDArrayBuilder {
     }
 
     /// Sets whether the array has checksums; see [`OpenOptions::checksums`]. Off by default.
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("a.b2nd");
-    /// let array = NDArray::builder().checksums(true).file(&path).from_slice(&[1.5, 2.5], [2])?;
-    /// assert!(array.schunk().has_checksums());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options = self.options.checksums(checksums);
         self
@@ -436,14 +428,9 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the path exists, but contains no array, or the file is truncated or corrupted;
-    /// - [`ErrorKind::Unsupported`]: the file contains a Python object that [`NDArray::from_schunk`] rejects;
-    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete, and `locking` and `recover` are not set;
-    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing;
+    /// Besides the [errors of opening](NDArray#errors-of-opening) and the errors of `create`:
     /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage backend
-    ///   or directory;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
-    /// - the errors of `create`.
+    ///   or directory.
     #[doc(alias("require_dataset", "mode", "append"))]
     pub fn open_or_create(self, create: impl FnOnce(Self) -> Result<NDArray>) -> Result<NDArray> {
         const DOING: &str = "open or create an array";
@@ -456,10 +443,10 @@ impl NDArrayBuilder {
                      NDArray::open_folder open existing arrays",
                 );
             }
-            Place::File(_) | Place::Directory(_) if self.replace => {
+            Place::Path { .. } if self.replace => {
                 return invalid("the builder has `replace` set");
             }
-            Place::File(path) | Place::Directory(path) => path.clone(),
+            Place::Path { path, .. } => path.clone(),
         };
         let mut options = self.options.clone().write(true).dparams(&self.dparams);
         if let Some(params) = &self.cparams {
@@ -990,15 +977,10 @@ impl Order {
                 schunk.enter(gate);
                 schunk
             }
-            Place::File(path) => {
-                files::create(&path, replace, &mut |temporary| {
-                    fill(new_store(temporary, false)?).map(drop)
-                })?;
-                opening.open(path)?
-            }
-            Place::Directory(path) => {
-                files::create(&path, false, &mut |temporary| {
-                    fill(new_store(temporary, true)?).map(drop)
+            Place::Path { path, directory } => {
+                // Directories are not replaced.
+                files::create(&path, replace && !directory, &mut |temporary| {
+                    fill(new_store(temporary, directory)?).map(drop)
                 })?;
                 opening.open(path)?
             }

@@ -478,7 +478,9 @@ pub trait Arithmetic: Number {
     fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
     /// Returns whether the number is finite.
     #[doc(hidden)]
-    fn is_number(self) -> bool;
+    fn is_number(self) -> bool {
+        true
+    }
 }
 
 macro_rules! integers {
@@ -506,10 +508,6 @@ macro_rules! integers {
                 let (start, end) = (i128::from(start), i128::from(end));
                 // Rounded down, as in NumPy. The result fits in this type, because it is between `start` and `end`.
                 (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
-            }
-
-            fn is_number(self) -> bool {
-                true
             }
         }
     )*};

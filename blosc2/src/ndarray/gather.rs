@@ -106,7 +106,7 @@ impl Readers {
                 let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
                 // SAFETY: each block of each chunk of the plan is in one part, which one thread reads. Different items
                 // have different places, because the sink belongs to this read.
-                unsafe { gathering.chunk(&chunk, blocks, scratch) }
+                unsafe { gathering.chunk(&chunk, blocks, scratch.get()) }
             })
         };
         if !fetched.is_empty() {

@@ -29,7 +29,6 @@ mod view;
 mod write;
 
 use std::borrow::Borrow;
-use std::ops::{Deref, DerefMut};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
@@ -104,9 +103,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// # Errors
 /// Each method fails with the errors of one of the following lists. The section `# Errors` of a method contains only
 /// additional errors. A method with the name of a method of [`SChunk`], such as [`save`](Self::save), fails with the
-/// errors of that method. A [user closure](OpenOptions#user-closures) in these lists is a closure or trait implementation
-/// that the program passes to this crate, such as a postfilter, a user-defined codec or the closure of
-/// [`NDArrayBuilder::map`].
+/// errors of that method.
 ///
 /// # Errors of opening
 /// The methods that open an array fail with the errors of [`OpenOptions::open`], and with:
@@ -125,51 +122,32 @@ const NUMPY_FORMAT: u8 = 0;
 ///   does not contain exactly one index.
 ///
 /// # Errors of reads
-/// The methods that read items fail with the [errors of selections](#errors-of-selections), and with:
+/// The methods that read items fail with the [errors of selections](#errors-of-selections), with the [errors of
+/// reading](SChunk#errors-of-reading) of a super-chunk, and with:
 /// - [`ErrorKind::InvalidArgument`]: the length or the shape of the caller's buffer is not that of the selected items;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` differs from the dtype of the array. If the array
 ///   stores no dtype, only the size of `T` is checked. Methods that read or write bytes do not check the dtype;
-/// - [`ErrorKind::InvalidData`]:
-///   - a chunk is corrupted;
-///   - the file was replaced by an array with another chunk shape, block shape or typesize;
-///   - an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
-/// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
-///   the result does not fit in the address space;
-/// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
-/// - [`ErrorKind::NotFound`]: the handle uses [locking](OpenOptions::locking), and the file was replaced or removed
-///   after it was opened;
-/// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
-///   writing;
-/// - [`ErrorKind::Busy`]:
-///   - another process has changed the file, and that process or this handle does not use
-///     [locking](OpenOptions::locking). After a call of [`refresh`](Self::refresh), the read can be repeated;
-///   - another access to the file is running a user closure, and the read could deadlock;
-/// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or a user-defined filter failed or panicked; or a
-///   custom storage backend panicked;
-/// - [`ErrorKind::Io`]: the file or storage cannot be read.
+/// - [`ErrorKind::InvalidData`]: the file was replaced by an array with another chunk shape, block shape or typesize;
+/// - [`ErrorKind::TooLarge`]: the result does not fit in the address space, or the temporary memory of the read exceeds
+///   [`OpenOptions::max_read`].
+///
+/// After [`ErrorKind::Busy`], because another process has changed the file, call [`refresh`](Self::refresh), and repeat the
+/// read.
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with the [errors of reads](#errors-of-reads), because a change reads
-/// the chunks that it covers partly, and with the following errors. After an error the array is unchanged.
-/// - [`ErrorKind::ReadOnly`]: the array was opened for reading only, or with [`OpenOptions::append`], which does not
-///   allow changes of an array;
+/// the chunks that it covers partly, with the [errors of changes](SChunk#errors-of-changes) of a super-chunk, and with the
+/// following errors. After an error the array is unchanged.
 /// - [`ErrorKind::InvalidArgument`]:
 ///   - the number or the shape of the items does not match the selection or the axis;
 ///   - the axis does not exist, or a shape has a negative size or another number of dimensions than the array;
 ///   - an axis grows, but the chunk size on this axis is 0, as in empty arrays that Python created;
 ///   - items are appended or inserted on one axis, but another handle or process has changed the size of another axis;
-///   - the file contains other data after the frame;
 /// - [`ErrorKind::Unsupported`]:
-///   - this build does not have a codec or filter of the array;
 ///   - a prefilter or a postfilter is set, and the change covers only a part of a chunk;
 ///   - the method changes the shape, and C-Blosc2 older than 2.7 wrote the metalayer `b2nd`, which stores the shapes
 ///     and the dtype;
-/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
-/// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Busy`]: a process or a handle has changed the file without locking it;
-/// - [`ErrorKind::Callback`]: a prefilter or a user-defined tuner failed or panicked;
-/// - [`ErrorKind::Io`]: the file or storage cannot be written.
+/// - [`ErrorKind::TooLarge`]: the new shape exceeds what the format can store.
 #[derive(Debug)]
 #[doc(alias = "b2nd_array_t")]
 pub struct NDArray {
@@ -837,21 +815,8 @@ impl<'a, T: Reused> Pooled<'a, T> {
     fn new(pool: &'a Mutex<Vec<T>>, value: T) -> Self {
         Self { pool, value: Some(value) }
     }
-}
 
-impl<T: Reused> Deref for Pooled<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match &self.value {
-            Some(value) => value,
-            None => unreachable!("only `drop` takes it"),
-        }
-    }
-}
-
-impl<T: Reused> DerefMut for Pooled<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
+    fn get(&mut self) -> &mut T {
         match &mut self.value {
             Some(value) => value,
             None => unreachable!("only `drop` takes it"),

@@ -123,7 +123,7 @@ impl Team<'_> {
             Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
         };
         let pack = |writer: &mut Pooled<'_, Writer>, number: usize| {
-            let Writer { encoder, scratch, .. } = &mut **writer;
+            let Writer { encoder, scratch, .. } = writer.get();
             let bytes = match data(scratch, number)? {
                 Data::Scratch => &scratch.chunk[..],
                 Data::Elsewhere(bytes) => bytes,
