@@ -1,4 +1,4 @@
-//! Reads of an array of 256 MiB from servers on the loopback interface, compared with a local file.
+//! Reads and sums of an array of 256 MiB from servers on the loopback interface, compared with a local file.
 //!
 //! `cargo bench -p blosc2-object-store --bench servers` prints medians of alternating rounds.
 
@@ -116,6 +116,21 @@ fn count(frame: Vec<u8>) {
         report(&format!("64 boxes in 32 chunks, delay {delay} ms"), time);
         let time = timed(&|| drop(array.read_all::<f32>().unwrap()));
         report(&format!("full read, delay {delay} ms"), time);
+        let (mut reads, mut sums) = (Vec::new(), Vec::new());
+        let mut target = vec![0f32; (SIDE * SIDE) as usize];
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            array.read_into(.., &mut target[..]).unwrap();
+            reads.push(start.elapsed());
+            let start = Instant::now();
+            array.lazy::<f32>().sum().unwrap();
+            sums.push(start.elapsed());
+        }
+        let (read, sum) = (median(reads), median(sums));
+        println!(
+            "  sum, delay {delay} ms: {sum:.1} ms; full read into existing memory: {read:.1} ms ({:.2} of the time)",
+            sum / read
+        );
         server.set(Faults::default());
     }
 }

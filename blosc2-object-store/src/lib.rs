@@ -38,9 +38,10 @@
 //!   requests the blocks. Small chunks and completely requested chunks take one round.
 //! - The requests of a round run concurrently. [`Remote::concurrency`] limits their number. Byte ranges that are close
 //!   to each other share a request: see [`Remote::gap`].
-//! - During a large read, the next part is requested while a part is decompressed.
-//! - Iterators over chunks, and computations ([`blosc2::compute`]), request chunks or parts of chunks sequentially on
-//!   each thread. Before a computation on a small array, read the complete array.
+//! - During a large read, the next part is requested while a part is decompressed. Reductions such as sums
+//!   ([`blosc2::compute`]) send the same requests as reads, also during the computation.
+//! - Iterators over chunks, and computations that create arrays or select items, request chunks or parts of chunks
+//!   sequentially on each thread. Before such a computation on a small array, read the complete array.
 //! - In a directory (sparse frame), each chunk takes one or two requests. Up to 16 chunks are requested concurrently;
 //!   one more request then checks that the index is unchanged.
 //! - From an HTTP server that ignores ranges, the object is downloaded once when it is opened, up to a

@@ -129,7 +129,7 @@ impl Decoder {
             return uncompressed(chunk, 0, target);
         }
         let mut target = target;
-        if self.is_small(chunk) {
+        if !target.is_empty() && self.is_small(chunk) {
             self.check(chunk)?;
             if let Some(width) = self.accepted.as_ref().and_then(|accepted| accepted.shuffle_width)
                 && self.parts.small(chunk, width, &mut target)

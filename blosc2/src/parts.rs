@@ -122,7 +122,7 @@ impl Parts {
         }
     }
 
-    /// Frees the memory of the last block.
+    /// Frees the memory of the last block of which a part was decompressed.
     pub(crate) fn release(&mut self) {
         self.decoder = PartialDecoder::default();
     }
@@ -306,6 +306,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_empty_chunk_with_the_header_of_a_compressed_one_is_no_panic() {
+        // Version 5, LZ4, an extended header, a typesize of 4, no data, blocks of 256 bytes, 32 bytes.
+        let mut bytes = vec![5, 1, 0b0010_0101, 4, 0, 0, 0, 0, 0, 1, 0, 0, 32, 0, 0, 0];
+        bytes.resize(32, 0);
+        let mut decoder = Decoder::new(&DParams::new()).unwrap();
+        let chunk = ChunkRef::to_decompress(&bytes).unwrap();
+        assert_eq!(decoder.decompress(&chunk, Target::of(&mut [])).unwrap(), []);
+        assert_eq!(crate::decompress::<u8>(&bytes).map_err(|error| error.kind()), Ok(vec![]));
     }
 
     #[test]

@@ -57,8 +57,8 @@ impl<'a> PartialChunk<'a> {
         self.chunk.header().codec_format
     }
 
-    /// Returns the number of bytes of an item if shuffle is the only filter that must be undone, 1 if
-    /// there is no such filter, and `None` for other filters.
+    /// Returns the number of bytes of an item if shuffle is the only filter that must be undone, 1 if no
+    /// filter must be undone, and `None` otherwise.
     pub fn shuffle_width(&self) -> Option<usize> {
         self.order.shuffle_width()
     }

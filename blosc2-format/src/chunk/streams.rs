@@ -64,8 +64,8 @@ impl Chunk<'_> {
 /// Calls `each` with each stream of a block of `len` bytes, and with the decoded size of the stream. `block` is the index
 /// of the block. The chunk must have passed [`PartialChunk::new`](super::PartialChunk::new).
 ///
-/// Returns `false` if a stream violates a rule, or `each` returns `false`; [`PartialDecoder`](super::PartialDecoder)
-/// describes the error. Checks nothing else.
+/// Returns `false` if the start of the block or a stream violates a rule, or `each` returns `false`.
+/// [`PartialDecoder`](super::PartialDecoder) describes the errors.
 pub fn each_stream<'a>(
     header: &Header,
     bytes: &'a [u8],
@@ -81,7 +81,7 @@ pub fn each_stream<'a>(
     let streams = if is_split { usize::from(header.typesize) } else { 1 };
     let size = len / streams;
     let mut findings = First::default();
-    at > entry
+    at >= header.header_len() + 4 * header.nblocks() as usize
         && size * streams == len
         && (0..streams).all(|_| {
             let stream = read(bytes, &mut at, size, &mut findings);

@@ -103,8 +103,8 @@ impl Needed {
 }
 
 impl Order {
-    /// Returns the number of bytes of an item if only shuffle is to be undone, 1 if the bytes are not moved, and `None`
-    /// otherwise.
+    /// Returns the number of bytes of an item if only shuffle must be undone, 1 if no filter must be
+    /// undone, and `None` otherwise.
     pub(crate) fn shuffle_width(&self) -> Option<usize> {
         matches!(self.kind, Kind::Same | Kind::Shuffle).then_some(self.rows)
     }

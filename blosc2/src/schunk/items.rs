@@ -215,7 +215,8 @@ impl SChunk {
     /// Reads the items at these indices. The indices may be in any order and may repeat. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed at most once, and only in part if few of its items are needed.
+    /// Each block is decompressed at most once, and only in part if few of its items are needed. An item that lies in
+    /// several blocks is decompressed separately.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -299,8 +300,10 @@ impl SChunk {
                         return Ok(());
                     }
                     self.allow_scratch(READ, len as u64)?;
-                    // Otherwise, decompressing a block needs the neighbouring blocks, which may not have been read.
-                    let has_whole_items = len.is_multiple_of(compressed.typesize());
+                    // Decompressing a block that ends inside an item needs the neighbouring blocks, which may not have
+                    // been read.
+                    let has_whole_items =
+                        len == compressed.nbytes() || len.is_multiple_of(compressed.typesize());
                     let mut rest = these;
                     while let Some(&(first, slot)) = rest.first() {
                         let at = (first - chunk.start) as usize;
