@@ -24,7 +24,7 @@ const ROWS: u64 = 2000;
 
 /// Parts of errors that are documented limits.
 const LIMITS: [(&str, &str); 5] = [
-    ("serialized with `arrow`", "refused here: values in the format of Arrow"),
+    ("needs the feature `arrow`", "refused here: values in the format of Arrow"),
     ("not supported: codec", "refused here: a codec that only `blosc2` has"),
     ("not supported: filter", "refused here: a filter that only `blosc2` has"),
     ("(feature `zfp`)", "refused here: the codec ZFP, which this build does not have"),
