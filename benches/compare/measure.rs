@@ -13,10 +13,12 @@ const MOST_ROUNDS: usize = 31;
 const TIME: Duration = Duration::from_millis(400);
 /// The rounds of workloads that take longest, and of the libraries that are not main libraries.
 const FEW_ROUNDS: usize = 3;
+/// A workload takes longest if its first round takes more than this time,
+const LONG: Duration = Duration::from_secs(1);
+/// or if it reads or writes more bytes than this.
+const LARGE: u64 = 512 << 20;
 /// A library that is not a main library is measured in one round if a run takes more seconds than this.
 const SLOW: f64 = 0.5;
-/// A workload that reads or writes more bytes than this takes longest.
-const LARGE: u64 = 512 << 20;
 
 /// A library, with its name in the report.
 pub(crate) struct Library {
@@ -97,8 +99,11 @@ fn rounds(
     seconds: &mut [(&str, Vec<f64>)],
 ) {
     let start = Instant::now();
-    let least = if workload.bytes > LARGE { FEW_ROUNDS } else { LEAST_ROUNDS };
+    let mut least = if workload.bytes > LARGE { FEW_ROUNDS } else { LEAST_ROUNDS };
     for round in 0..MOST_ROUNDS {
+        if round == 1 && start.elapsed() > LONG {
+            least = FEW_ROUNDS;
+        }
         if round >= least && start.elapsed() > TIME {
             break;
         }

@@ -207,6 +207,7 @@ impl Ours {
         let [b, spikes] = operands.as_ref()?;
         let e = || a.lazy::<f32>();
         let number = |number: &f32| number.to_string();
+        let flag = |flag: &bool| u8::from(*flag).to_string();
         let total = |means: &Reduced<f32>| {
             means.items().iter().map(|&item| f64::from(item)).sum::<f64>().to_string()
         };
@@ -216,7 +217,16 @@ impl Ours {
             "mean_1" => once(task, || e().axes(1).mean().unwrap(), total),
             "var" => once(task, || e().var(0).unwrap(), number),
             "min" => once(task, || e().min().unwrap(), number),
+            "max" => once(task, || e().max().unwrap(), number),
+            "argmin" => once(task, || e().argmin().unwrap(), |index| index.to_string()),
             "argmax" => once(task, || e().argmax().unwrap(), |index| index.to_string()),
+            // No item decides early.
+            "any" => once(task, || e().map(|x| x > 1000.0).any().unwrap(), flag),
+            "all" => once(task, || e().map(|x| x < 1000.0).all().unwrap(), flag),
+            "count" => {
+                let count = || e().map(|x| x > Plan::THRESHOLD).count_nonzero().unwrap();
+                once(task, count, |count| count.to_string())
+            }
             "describe" => once(task, || e().describe(&[]).unwrap(), |_| String::new()),
             "histogram" => {
                 let edges: Vec<f64> = (0..=100).map(|edge| f64::from(edge) * 0.0225).collect();
