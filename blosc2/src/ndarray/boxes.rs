@@ -25,8 +25,8 @@ impl NDArrayView<'_> {
         self.field.is_none() && self.is_whole()
     }
 
-    /// Returns the stored text of the dtype, and the number of its notation. Without a dtype, returns the dtype of raw bytes
-    /// with the typesize, as in C.
+    /// Returns the stored text of the dtype, and the number of its notation. Without a dtype, returns the dtype of raw
+    /// bytes with the typesize, as in C.
     pub(super) fn dtype_text(&self) -> (String, u8) {
         match (&self.field, self.array.dtype_str()) {
             (Some(field), _) => (field.dtype.to_string(), NUMPY_FORMAT),

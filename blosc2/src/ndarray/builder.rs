@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2_format::Limits;
-use blosc2_format::b2nd::{Geometry, Meta, NAME, OLD_NAME};
+use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
+use blosc2_format::chunk::MAX_BLOCKSIZE;
 use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
@@ -21,7 +22,7 @@ use super::places::{ItemPart, Source, len_of};
 use super::plan::Plan;
 use super::region::Region;
 use super::scatter::{Data, FillBox, Team, Writers};
-use super::shape::meta_of;
+use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
 use crate::closures::BoxError;
@@ -796,41 +797,41 @@ impl NDArrayBuilder {
     }
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
+        let error = |kind, detail: String| Err(Error::new(kind, MAKE, detail));
+        let invalid = |detail| error(ErrorKind::InvalidArgument, detail);
+        let too_large = |detail| error(ErrorKind::TooLarge, detail);
+        let ndim = shape.len();
         if self.parsed(dtype).is_some_and(|dtype| dtype.has_pointers()) {
             let detail = format!("items `{dtype}` are pointers to Python objects, not data");
-            return Err(Error::new(ErrorKind::Unsupported, MAKE, detail));
+            return error(ErrorKind::Unsupported, detail);
         }
         if self.dtype_format > MAX_DTYPE_FORMAT {
             let found = self.dtype_format;
-            let detail = format!("a dtype format is at most {MAX_DTYPE_FORMAT}, got {found}");
-            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+            return invalid(format!("a dtype format is at most {MAX_DTYPE_FORMAT}, got {found}"));
         }
         let reserved = |(name, _): &&(String, _)| [NAME, OLD_NAME].contains(&name.as_str());
         if let Some((name, _)) = self.meta.iter().find(reserved) {
-            let detail = format!("the metalayer `{name}` is reserved for the shapes of the array");
-            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+            return invalid(format!(
+                "the metalayer `{name}` is reserved for the shapes of the array"
+            ));
         }
         let cparams = CParams { typesize: None, blocksize: None, ..self.cparams_for(dtype) };
         let mut params = cparams.resolve(typesize, Purpose::Array)?;
-        let error = |kind, detail: String| Error::new(kind, MAKE, detail);
-        if shape.len() > blosc2_format::b2nd::MAX_NDIM {
-            let (max, found) = (blosc2_format::b2nd::MAX_NDIM, shape.len());
-            let detail = format!("an array has at most {max} dimensions, got {found}");
-            return Err(error(ErrorKind::InvalidArgument, detail));
+        if ndim > MAX_NDIM {
+            return invalid(format!("an array has at most {MAX_NDIM} dimensions, got {ndim}"));
         }
         for (name, given) in [("chunk", &self.chunks), ("block", &self.blocks)] {
-            let found = given.as_ref().map_or(shape.len(), Vec::len);
-            let zero =
-                given.iter().flatten().zip(shape).any(|(&part, &size)| part == 0 && size > 0);
-            let given = given.as_deref().unwrap_or_default();
+            let Some(given) = given else { continue };
             if given.iter().any(|&part| i32::try_from(part).is_err()) {
-                let detail = format!("a {name} shape of {given:?}: expected sizes below 2^31");
-                return Err(error(ErrorKind::TooLarge, detail));
+                return too_large(format!(
+                    "a {name} shape of {given:?}: expected sizes below 2^31"
+                ));
             }
-            if found != shape.len() || zero {
-                let detail =
-                    format!("a {name} shape of {given:?} does not fit the shape {shape:?}");
-                return Err(error(ErrorKind::InvalidArgument, detail));
+            let is_zero = |(&part, &size): (&u64, &u64)| part == 0 && size > 0;
+            if given.len() != ndim || given.iter().zip(shape).any(is_zero) {
+                return invalid(format!(
+                    "a {name} shape of {given:?} does not fit the shape {shape:?}"
+                ));
             }
         }
         let (chunks, blocks) = partition(
@@ -840,46 +841,41 @@ impl NDArrayBuilder {
             &self.caches,
         );
         if chunks.iter().chain(&blocks).any(|&side| i32::try_from(side).is_err()) {
-            let detail = format!("a chunk shape of {chunks:?}: expected sizes below 2^31");
-            return Err(error(ErrorKind::TooLarge, detail));
+            return too_large(format!("a chunk shape of {chunks:?}: expected sizes below 2^31"));
         }
-        if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] > chunks[axis]) {
-            let (block, chunk) = (blocks[axis], chunks[axis]);
-            let detail =
-                format!("along axis {axis} a block has {block} items, a chunk has {chunk}");
-            return Err(error(ErrorKind::InvalidArgument, detail));
+        for (axis, (&block, &chunk)) in blocks.iter().zip(&chunks).enumerate() {
+            if block > chunk || block == 0 && chunk > 0 {
+                let most = if block > 0 {
+                    format!("at most {chunk}, as a chunk")
+                } else {
+                    "at least 1".into()
+                };
+                return invalid(format!(
+                    "along axis {axis} a block has {block} items, expected {most}"
+                ));
+            }
         }
-        if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] == 0 && chunks[axis] > 0) {
-            let detail = format!("along axis {axis} a block has 0 items, expected at least 1");
-            return Err(error(ErrorKind::InvalidArgument, detail));
-        }
-        check_plugins(&params, shape.len(), typesize)?;
-        let too_large = |detail: String| error(ErrorKind::TooLarge, detail);
+        check_plugins(&params, ndim, typesize)?;
         if dtype.len() > MAX_TEXT_LEN {
             let len = dtype.len();
-            return Err(too_large(format!(
-                "a dtype of {len} bytes: readers accept at most {MAX_TEXT_LEN} bytes"
-            )));
+            let detail =
+                format!("a dtype of {len} bytes: readers accept at most {MAX_TEXT_LEN} bytes");
+            return too_large(detail);
         }
-        let mut meta = Meta {
-            shape: Vec::with_capacity(shape.len()),
+        let meta = Meta {
+            shape: stored_shape(shape, MAKE)?,
             chunks: stored_sizes(&chunks),
             blocks: stored_sizes(&blocks),
             dtype: None,
             dtype_format: self.dtype_format,
         };
-        for &size in shape {
-            meta.shape.push(i64::try_from(size).map_err(|_| {
-                too_large(format!("an axis of {size} items, expected at most 2^63 - 1"))
-            })?);
-        }
         // Readers with these limits, usually the default, open the array.
         let geometry = cut(&meta, typesize, self.limits.unwrap_or_default().chunks);
-        let geometry = geometry.map_err(|error| too_large(error.to_string()))?;
-        let block_len = u32::try_from(geometry.block_len())
-            .ok()
-            .filter(|&len| len <= blosc2_format::chunk::MAX_BLOCKSIZE)
-            .ok_or_else(|| too_large(format!("a block of shape {blocks:?} is too large")))?;
+        let geometry = geometry.map_err(|error| Error::new(ErrorKind::TooLarge, MAKE, error))?;
+        let block_len = u32::try_from(geometry.block_len()).unwrap_or(u32::MAX);
+        if block_len > MAX_BLOCKSIZE {
+            return too_large(format!("a block of shape {blocks:?} is too large"));
+        }
         params.format.blocksize = Some(block_len).filter(|&len| len > 0);
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
@@ -910,11 +906,6 @@ const CHARACTER: u8 = 4;
 /// Returns a chunk or block shape. Negative sizes become `u64::MAX`, which is rejected later as too large.
 fn side(shape: &impl PerAxis) -> Vec<u64> {
     (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
-}
-
-fn stored_sizes(shape: &[u64]) -> Vec<i32> {
-    // Checked before to fit.
-    shape.iter().map(|&size| size as i32).collect()
 }
 
 /// A checked specification of a new array.

@@ -86,9 +86,9 @@ impl NDArrayBytes<'_> {
 /// A mutable view of the items of an array as uncompressed bytes, in the byte order of the dtype.
 /// [`NDArray::bytes_mut`] returns this view.
 ///
-/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. In [`fill`](Self::fill),
-/// the length of the item must be the typesize. The methods fail with the [errors of changes](NDArray#errors-of-changes), except
-/// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
+/// Each method works like the method of [`NDArray`] with the same name, but does not check the dtype. In
+/// [`fill`](Self::fill), the length of the item must be the typesize. The methods fail with the [errors of
+/// changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
 /// use blosc2::NDArray;

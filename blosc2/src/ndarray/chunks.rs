@@ -105,7 +105,8 @@ impl<'a> ArrayChunk<'a> {
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
-    /// Returns the range of array indices of the items on each axis, without padding.
+    /// Returns the range of array indices of the items on each axis, without padding. The ranges can be a selection, as
+    /// in `array.bytes().read(chunk.ranges())`.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -118,11 +119,6 @@ impl<'a> ArrayChunk<'a> {
     /// Reads the items of the chunk, in C order.
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
-    }
-
-    /// Reads the items of any dtype as uncompressed bytes, in C order.
-    pub fn read_bytes(&self) -> Result<Vec<u8>> {
-        self.array.bytes().read(&self.ranges)
     }
 
     /// Returns an iterator over the blocks of the chunk, in C order of their coordinates. Blocks that contain only
@@ -172,7 +168,8 @@ impl ArrayBlock<'_> {
         self.index
     }
 
-    /// Returns the range of array indices of the items on each axis, without padding.
+    /// Returns the range of array indices of the items on each axis, without padding. The ranges can be a selection, as
+    /// in `array.bytes().read(chunk.ranges())`.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -180,10 +177,5 @@ impl ArrayBlock<'_> {
     /// Reads the items of the block, in C order. Other blocks of the chunk are not decompressed.
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
-    }
-
-    /// Reads the items of any dtype as uncompressed bytes, in C order.
-    pub fn read_bytes(&self) -> Result<Vec<u8>> {
-        self.array.bytes().read(&self.ranges)
     }
 }

@@ -43,8 +43,8 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Returns a view of one field of the items; see [`NDArray::field`]. If the view contains a field that is a structure,
-    /// the result contains a nested field.
+    /// Returns a view of one field of the items; see [`NDArray::field`]. If the view contains a field that is a
+    /// structure, the result contains a nested field.
     ///
     /// # Errors
     /// Fails with the errors of [`NDArray::field`].
@@ -88,8 +88,8 @@ const FIELD: &str = "select a field";
 
 /// A mutable view that writes one field of an array of structures. [`NDArray::field_mut`] returns this view.
 ///
-/// The methods that write fail with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with
-/// the dtype of the field.
+/// The methods that write fail with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared
+/// with the dtype of the field.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {

@@ -108,8 +108,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// # Errors of opening
 /// The methods that open an array fail with the errors of [`OpenOptions::open`], and with:
 /// - [`ErrorKind::InvalidData`]: the frame contains no array;
-/// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk) rejects, such
-///   as a lazy expression.
+/// - [`ErrorKind::Unsupported`]: the frame contains a Python object that [`from_schunk`](Self::from_schunk) rejects,
+///   such as a lazy expression.
 ///
 /// # Errors of selections
 /// - [`ErrorKind::OutOfBounds`]: an index, a point or a bound of the selection is outside the array or view;
@@ -117,9 +117,10 @@ const NUMPY_FORMAT: u8 = 0;
 ///   - the selection or a point has more axes than the array or view;
 ///   - a range ends before it starts, or a step is 0;
 ///   - a boolean mask does not have the length of its axis, or the number of items of the array or view;
-///   - an index does not have one integer for each axis, or a point has another number of integers than the first point;
-/// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the selection
-///   does not contain exactly one index.
+///   - an index does not have one integer for each axis, or a point has another number of integers than the first
+///     point;
+/// - [`ErrorKind::Unsupported`]: on an axis that [`expand_dims`](NDArrayView::expand_dims) added to a view, the
+///   selection does not contain exactly one index.
 ///
 /// # Errors of reads
 /// The methods that read items fail with the [errors of selections](#errors-of-selections), with the [errors of
@@ -131,13 +132,13 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::TooLarge`]: the result does not fit in the address space, or the temporary memory of the read exceeds
 ///   [`OpenOptions::max_read`].
 ///
-/// After [`ErrorKind::Busy`], because another process has changed the file, call [`refresh`](Self::refresh), and repeat the
-/// read.
+/// After [`ErrorKind::Busy`], because another process has changed the file, call [`refresh`](Self::refresh), and repeat
+/// the read.
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with the [errors of reads](#errors-of-reads), because a change reads
-/// the chunks that it covers partly, with the [errors of changes](SChunk#errors-of-changes) of a super-chunk, and with the
-/// following errors. After an error the array is unchanged.
+/// the chunks that it covers partly, with the [errors of changes](SChunk#errors-of-changes) of a super-chunk, and with
+/// the following errors. After an error the array is unchanged.
 /// - [`ErrorKind::InvalidArgument`]:
 ///   - the number or the shape of the items does not match the selection or the axis;
 ///   - the axis does not exist, or a shape has a negative size or another number of dimensions than the array;

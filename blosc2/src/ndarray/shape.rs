@@ -56,8 +56,8 @@ impl NDArray {
     /// If an axis grows, items are inserted before index `start[axis]`. If an axis shrinks, items are removed, starting
     /// at index `start[axis]`.
     ///
-    /// A chunk is recompressed only if it gains or loses items, or if its items move inside the chunk. On each axis, the
-    /// chunk size determines which chunks are recompressed:
+    /// A chunk is recompressed only if it gains or loses items, or if its items move inside the chunk. On each axis,
+    /// the chunk size determines which chunks are recompressed:
     /// - If `start` and the change of the size are multiples of the chunk size, no chunk is recompressed.
     /// - If only the change of the size is a multiple of the chunk size, the chunks that contain index `start` are
     ///   recompressed.
@@ -132,8 +132,8 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Besides the [errors of changes](NDArray#errors-of-changes), and the [errors of reads](NDArray#errors-of-reads) of
-    /// `source`:
+    /// Besides the [errors of changes](NDArray#errors-of-changes), and the [errors of reads](NDArray#errors-of-reads)
+    /// of `source`:
     /// - [`ErrorKind::InvalidArgument`]: the shapes do not match, or the other array is in the same file;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
@@ -438,8 +438,8 @@ enum NewItems<'i> {
 }
 
 impl NewItems<'_> {
-    /// Returns the box of the new items in the new array; an empty box if they are zeros, which are not written. Other items
-    /// are inserted on one axis.
+    /// Returns the box of the new items in the new array; an empty box if they are zeros, which are not written. Other
+    /// items are inserted on one axis.
     fn ranges(&self, old: &[u64], new: &[u64], start: &[u64]) -> Vec<Range<u64>> {
         let along = |((&old, &new), &start): ((&u64, &u64), &u64)| match (self, new > old) {
             (Self::Zeros, _) => 0..0,
@@ -450,8 +450,8 @@ impl NewItems<'_> {
     }
 }
 
-/// Returns the part of the new items that is in a chunk: its ranges among all new items, and the position of its first item
-/// in the chunk.
+/// Returns the part of the new items that is in a chunk: its ranges among all new items, and the position of its first
+/// item in the chunk.
 fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
     let along = new.iter().zip(chunk).map(|(new, chunk)| {
         let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
@@ -471,13 +471,9 @@ fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
     }
-    let too_large = |error: &dyn std::fmt::Display| Error::new(ErrorKind::TooLarge, doing, error);
-    if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
-        return Err(too_large(&format_args!("an axis of {size} items, expected at most 2^63 - 1")));
-    }
-    let mut meta = meta_of(old);
-    meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
-    cut(&meta, old.typesize(), max_chunks).map_err(|error| too_large(&error))
+    let meta = Meta { shape: stored_shape(shape, doing)?, ..meta_of(old) };
+    let geometry = cut(&meta, old.typesize(), max_chunks);
+    geometry.map_err(|error| Error::new(ErrorKind::TooLarge, doing, error))
 }
 
 /// Returns the metalayer of the array with a new shape. The other fields of the metalayer are unchanged.
@@ -497,15 +493,30 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
 
 /// Returns a metalayer with these shapes, without a dtype.
 pub(super) fn meta_of(geometry: &Geometry) -> Meta {
-    // Checked to fit when the geometry was created.
-    let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
     Meta {
+        // Checked to fit when the geometry was created.
         shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
-        chunks: sizes(geometry.chunks()),
-        blocks: sizes(geometry.blocks()),
+        chunks: stored_sizes(geometry.chunks()),
+        blocks: stored_sizes(geometry.blocks()),
         dtype: None,
         dtype_format: NUMPY_FORMAT,
     }
+}
+
+/// Returns a shape as the metalayer stores it.
+pub(super) fn stored_shape(shape: &[u64], doing: &str) -> Result<Vec<i64>> {
+    let stored = |&size: &u64| {
+        i64::try_from(size).map_err(|_| {
+            let detail = format!("an axis of {size} items, expected at most 2^63 - 1");
+            Error::new(ErrorKind::TooLarge, doing, detail)
+        })
+    };
+    shape.iter().map(stored).collect()
+}
+
+/// Returns a chunk or block shape as the metalayer stores it. The sizes were checked to fit.
+pub(super) fn stored_sizes(shape: &[u64]) -> Vec<i32> {
+    shape.iter().map(|&size| size as i32).collect()
 }
 
 /// Returns a vector with capacity for `count` values, or an error: a small file may describe millions of chunks.

@@ -193,11 +193,12 @@ impl NDArray {
     }
 }
 
-/// A lazy view of an array: a selection of its items, or of one field of these items, with axes that can be removed, added
-/// or reordered. No items are read until a method such as [`read`](Self::read) is called.
+/// A lazy view of an array: a selection of its items, or of one field of these items, with axes that can be removed,
+/// added or reordered. No items are read until a method such as [`read`](Self::read) is called.
 ///
-/// [`NDArray::view`] and [`NDArray::field`] create a view. The items of a view of a field are the values of the field. A view borrows the array, and does not copy items. In C, a view (`b2nd_squeeze`,
-/// `b2nd_expand_dims`) can outlive its array; in Rust, the lifetime of the view prevents this error.
+/// [`NDArray::view`] and [`NDArray::field`] create a view. The items of a view of a field are the values of the field.
+/// A view borrows the array, and does not copy items. In C, a view (`b2nd_squeeze`, `b2nd_expand_dims`) can outlive its
+/// array; in Rust, the lifetime of the view prevents this error.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -255,8 +256,8 @@ impl<'a> NDArrayView<'a> {
         self.field.as_ref().map_or(self.array.dtype(), |field| Some(&field.dtype))
     }
 
-    /// Returns the number of items on each axis. If the items are sub-arrays of a field, [`dtype`](Self::dtype) contains the
-    /// shape of a sub-array.
+    /// Returns the number of items on each axis. If the items are sub-arrays of a field, [`dtype`](Self::dtype)
+    /// contains the shape of a sub-array.
     pub fn shape(&self) -> Vec<u64> {
         self.region.shape().into_vec()
     }
