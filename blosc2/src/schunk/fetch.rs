@@ -142,7 +142,7 @@ impl SChunk {
 }
 
 /// The chunks of several super-chunks that are fetched at once.
-pub struct Window<'a> {
+pub(crate) struct Window<'a> {
     sources: &'a [(&'a SChunk, &'a Reading<'a>)],
     chunks: Vec<BTreeMap<usize, Wanted>>,
     /// An estimate of the number of bytes that are fetched.

@@ -7,6 +7,9 @@ use parking_lot::RwLock;
 
 use super::super::NDArray;
 use super::super::places::len_in_memory;
+use super::super::region::Positions;
+use super::super::view::NDArrayView;
+use super::space::{Grid, Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
 use crate::{Error, ErrorKind, Result, Threads};
@@ -19,8 +22,63 @@ pub(super) const MAP: &str = "map";
 /// The number of items that one call processes. Other threads see the progress of a closure only after such a call.
 pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 
+/// A view from which items are computed. It is broadcast to the shape of the expression.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub(super) view: &'a NDArrayView<'a>,
+    /// The size of an item in memory.
+    pub(super) itemsize: usize,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the array, if the input is an entire array with the shape of the expression.
+    pub(super) fn model(&self, shape: &[u64]) -> Option<&'a NDArray> {
+        (self.view.is_whole() && self.view.shape() == shape).then_some(self.view.array)
+    }
+
+    /// Returns the chunks and blocks on the axes of the expression, which has this shape.
+    fn layout(&self, shape: &[u64]) -> Layout {
+        let (array, own) = (self.view.array, self.view.shape());
+        let skipped = shape.len() - own.len();
+        let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
+            Some(axis) if own[axis] == size => self.grid(axis),
+            _ => Grid { offset: 0, chunk: size, block: 1 },
+        };
+        Layout {
+            size: self.view.len().saturating_mul(array.typesize() as u64),
+            itemsize: self.itemsize,
+            axes: shape.iter().enumerate().map(along).collect(),
+        }
+    }
+
+    /// Returns the chunks and blocks on an axis of the view.
+    fn grid(&self, axis: usize) -> Grid {
+        let (array, region) = (self.view.array, &self.view.region);
+        let Some(axis) = region.dims[axis] else { return Grid { offset: 0, chunk: 1, block: 1 } };
+        let (chunk, block) = (array.chunks()[axis].max(1), array.blocks()[axis].max(1));
+        match &region.positions[axis] {
+            Positions::Slice { start, step: 1, .. } => Grid { offset: start % chunk, chunk, block },
+            Positions::Slice { start, step: -1, .. } => {
+                Grid { offset: chunk - 1 - start % chunk, chunk, block }
+            }
+            Positions::Slice { step, .. } => {
+                let part = |size: u64| (size / step.unsigned_abs()).max(1);
+                Grid { offset: 0, chunk: part(chunk), block: part(block) }
+            }
+            Positions::List(_) => Grid { offset: 0, chunk, block },
+        }
+    }
+}
+
+/// Returns the ranges of an operand with this shape, for a box of the expression to which it is broadcast.
+pub(super) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let aligned = own.iter().zip(&ranges[ranges.len() - own.len()..]);
+    aligned.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
+}
+
 /// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
 pub struct Context<'a> {
+    inputs: Vec<Input<'a>>,
     readings: Vec<(&'a NDArray, Reading<'a>)>,
     /// The chunks of each array that were fetched ahead.
     windows: Vec<RwLock<Fetched>>,
@@ -29,19 +87,20 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Starts to read the arrays of an expression. The default number of threads is the setting of the first array.
-    pub(super) fn new(arrays: Vec<&'a NDArray>, threads: Option<Threads>) -> Result<Self> {
-        let default = || arrays.first().map(|array| array.readers.threads).unwrap_or_default();
+    pub(super) fn new(inputs: Vec<Input<'a>>, threads: Option<Threads>) -> Result<Self> {
+        let default =
+            || inputs.first().map(|input| input.view.array.readers.threads).unwrap_or_default();
         let threads = threads.unwrap_or_else(default).for_any();
         let threads = closures::threads(threads).unsigned_abs().into();
         let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();
-        for array in arrays {
+        for array in inputs.iter().map(|input| input.view.array) {
             // An array that occurs several times is read once.
             if !readings.iter().any(|(other, _)| ptr::eq(*other, array)) {
                 readings.push((array, array.schunk.reading()?));
             }
         }
         let windows = readings.iter().map(|_| RwLock::default()).collect();
-        Ok(Self { readings, windows, threads })
+        Ok(Self { inputs, readings, windows, threads })
     }
 
     pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
@@ -68,8 +127,33 @@ impl<'a> Context<'a> {
         Ok(bytes / size.max(1))
     }
 
+    /// Returns the chunks and blocks of the inputs on the axes of the expression, which has this shape.
+    pub(super) fn layouts(&self, shape: &[u64]) -> Vec<Layout> {
+        self.inputs.iter().map(|input| input.layout(shape)).collect()
+    }
+
+    /// Divides the items of the expression, which has this shape and items of type `T`.
+    pub(super) fn space<T>(&self, shape: &[u64]) -> Result<Space> {
+        let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
+        if len.is_none() && !shape.contains(&0) {
+            let detail = format!("{shape:?} items, expected fewer than 2^64");
+            return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
+        }
+        Ok(Space::new(shape, size_of::<T>(), &self.layouts(shape)))
+    }
+
+    /// Adds the compressed blocks that the items of a box need to a window.
+    pub(super) fn wanted(&self, ranges: &[Range<u64>], window: &mut Window<'_>) -> Result<()> {
+        self.inputs.iter().try_for_each(|Input { view, .. }| {
+            let index = self.index(view.array);
+            let own = own_ranges(&view.shape(), ranges);
+            let mut wanted = view.wanted(&self.readings[index].1, &own)?.into_iter();
+            wanted.try_for_each(|wanted| window.add(index, wanted))
+        })
+    }
+
     /// Returns the index of an array among the arrays of the expression.
-    pub(super) fn index(&self, array: &NDArray) -> usize {
+    fn index(&self, array: &NDArray) -> usize {
         let found = self.readings.iter().position(|(other, _)| ptr::eq(*other, array));
         match found {
             Some(index) => index,

@@ -10,7 +10,7 @@ use super::super::places::len_of;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
 use super::context::{Context, DOING};
-use super::source::{Layouts, Source, copy_part, each_row_in, open, space};
+use super::source::{Source, copy_part, each_row_in, open};
 use crate::element::{Element, bytes_of, make_items};
 use crate::{Error, ErrorKind, Result};
 
@@ -53,7 +53,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         if items.is_empty() {
             return Ok(());
         }
-        let space = space(&self.source, shape)?;
+        let space = context.space::<S::Item>(shape)?;
         // The items are divided into slabs on the first axis with several items. Each thread fills entire slabs.
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
@@ -131,7 +131,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// [creation](NDArrayBuilder#errors-of-creation).
     #[doc(alias = "compute")]
     pub fn create(&self, builder: NDArrayBuilder) -> Result<NDArray> {
-        let builder = match self.source.model(&self.source.shape()?) {
+        let shape = self.source.shape()?;
+        let builder = match self.source.inputs().iter().find_map(|input| input.model(&shape)) {
             Some(array) => builder.cut_as(array),
             None => builder,
         };
@@ -146,9 +147,9 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     ) -> Result<NDArray> {
         let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
-        let mut layouts = Layouts::default();
-        self.source.layouts(&shape, &mut layouts);
-        let (space, all) = (space(&self.source, &shape)?, (0..shape.len()).collect::<Vec<_>>());
+        let layouts = context.layouts(&shape);
+        let all: Vec<usize> = (0..shape.len()).collect();
+        let space = context.space::<S::Item>(&shape)?;
         let tiles = space.tiles(&all);
         let arrays = context.arrays();
         let sources = Sources { arrays: &arrays, vlmeta };
@@ -191,7 +192,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             };
             // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that the block
             // is decompressed once.
-            let fits = layouts.0.iter().all(|layout| {
+            let fits = layouts.iter().all(|layout| {
                 let grids = layout.axes.iter().zip(geometry.blocks());
                 grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
             });

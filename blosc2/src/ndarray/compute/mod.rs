@@ -29,9 +29,10 @@ pub use output::{Output, Reduced, StoredAxes, Whole};
 pub use select::Select;
 pub use source::{InMemory, Operand, Source};
 
+use context::MAP;
 use lanes::Accumulator;
 use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
-use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
+use source::{Always, Broadcast, Fallible, Zipped};
 
 /// A lazily evaluated expression: items that are computed from the items of arrays. They are computed block by block,
 /// when a method reads, stores or reduces them. Python: `LazyExpr`.
@@ -166,7 +167,7 @@ impl<S: Source> LazyExpr<S> {
         self,
         item: F,
     ) -> LazyExpr<impl Source<Item = U>> {
-        self.with(Always(item))
+        self.with(MAP, Always(item))
     }
 
     /// Returns an expression that applies a closure, which can fail, to all items. If the closure fails, the evaluation
@@ -187,12 +188,14 @@ impl<S: Source> LazyExpr<S> {
         E: Into<BoxError>,
         F: Fn(S::Item) -> std::result::Result<U, E> + Sync,
     {
-        self.with(Fallible(item))
+        self.with(MAP, Fallible(item))
     }
 
-    fn with<F: Function<S::Item>>(self, function: F) -> LazyExpr<Map<S, F>> {
+    /// Applies a closure of the method `name` to each item.
+    fn with<F>(self, name: &'static str, function: F) -> LazyExpr<Zipped<(Broadcast<S>,), F>> {
         let Self { source, output, threads } = self;
-        LazyExpr { source: Map { source, function }, output, threads }
+        let source = Zipped { operands: (Broadcast::new(source),), function, name };
+        LazyExpr { source, output, threads }
     }
 
     /// Selects the items for which a predicate is true. The methods of the returned [`Select`] read, count or locate
@@ -568,7 +571,7 @@ macro_rules! zip {
             {
                 let ($($operand,)+) = self.0;
                 let operands = ($(Broadcast::new($operand.into_source()),)+);
-                LazyExpr::new(Zipped { operands, function: Always(item) })
+                LazyExpr::new(Zipped { operands, function: Always(item), name: MAP })
             }
 
             /// Returns an expression that applies a closure, which can fail, to all items. If the closure fails, the
@@ -585,7 +588,7 @@ macro_rules! zip {
             {
                 let ($($operand,)+) = self.0;
                 let operands = ($(Broadcast::new($operand.into_source()),)+);
-                LazyExpr::new(Zipped { operands, function: Fallible(item) })
+                LazyExpr::new(Zipped { operands, function: Fallible(item), name: MAP })
             }
         }
     };

@@ -10,7 +10,7 @@ use super::super::builder::Sources;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
-use super::source::{Source, copy_part, count, each_row, open, space};
+use super::source::{Source, copy_part, count, each_row, open};
 use super::space::{Span, Spans};
 use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
@@ -118,7 +118,8 @@ fn plan<'a, S: Source>(
         axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| axes.resolve(shape.len()))?;
     let context = open(source, threads)?;
     let keepdims = axes.is_some_and(|axes| axes.keepdims);
-    Ok((context, AxisPlan::new(space(source, &shape)?, reduced, keepdims, most)))
+    let space = context.space::<S::Item>(&shape)?;
+    Ok((context, AxisPlan::new(space, reduced, keepdims, most)))
 }
 
 /// Computes the results in a box of the kept axes, and calls its last argument with their bytes.
@@ -253,7 +254,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     ) -> Result<()> {
         let wanted = |number: usize, window: &mut Window<'_>| {
             let Some(span) = spans.get(number as u64) else { return Ok(()) };
-            self.source.wanted(&self.context, &self.axes.ranges(kept, &span.ranges), window)
+            self.context.wanted(&self.axes.ranges(kept, &span.ranges), window)
         };
         self.context.ahead(spans.count() as usize, wanted, work)
     }

@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::parallel;
-use super::context::{Context, DOING};
-use super::output::Output;
-use super::reduce::Reducer;
-use super::source::{Source, each_row, open, space};
-use super::{LazyExpr, Whole};
+use super::LazyExpr;
+use super::context::DOING;
+use super::source::{Always, Broadcast, Function, Source, Zipped, each_row, open};
 use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
@@ -38,13 +36,12 @@ const ALL: [bool; GROUP] = [true; GROUP];
 #[derive(Debug, Clone)]
 #[must_use = "a selection does nothing until a method evaluates it"]
 pub struct Select<S, P> {
-    expression: LazyExpr<S>,
-    predicate: P,
+    mask: LazyExpr<Zipped<(Broadcast<S>,), Always<P>>>,
 }
 
 impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     pub(super) fn new(expression: LazyExpr<S>, predicate: P) -> Self {
-        Self { expression, predicate }
+        Self { mask: expression.with(SELECT, Always(predicate)) }
     }
 
     /// Computes the selected items.
@@ -72,7 +69,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     /// - [`ErrorKind::InvalidArgument`]: the expression does not have `N` axes.
     #[doc(alias("argwhere", "nonzero"))]
     pub fn coords<const N: usize>(&self) -> Result<Vec<[u64; N]>> {
-        let shape = self.expression.shape()?;
+        let shape = self.mask.shape()?;
         let Ok(shape) = <[u64; N]>::try_from(&shape[..]) else {
             let detail = format!("the items have {} axes, asked for {N} coordinates", shape.len());
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
@@ -92,8 +89,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     /// # Errors
     /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
     pub fn count(&self) -> Result<u64> {
-        let LazyExpr { source, threads, .. } = &self.expression;
-        Whole.evaluate(source, *threads, Matches(&self.predicate))
+        self.mask.count_nonzero()
     }
 
     /// Returns an expression of the boolean mask: for each item, whether the item is selected.
@@ -111,15 +107,15 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn mask(self) -> LazyExpr<impl Source<Item = bool>> {
-        self.expression.map(self.predicate)
+        self.mask
     }
 
     /// Returns `result` of the index and the value of each selected item, in C order.
     fn collect<R: Copy + Send>(&self, result: impl Fn(u64, S::Item) -> R + Sync) -> Result<Vec<R>> {
-        let LazyExpr { source, threads, .. } = &self.expression;
+        let Zipped { operands: (Broadcast { source, .. },), function, .. } = &self.mask.source;
         let shape = source.shape()?;
-        let context = open(source, *threads)?;
-        let space = space(source, &shape)?;
+        let context = open(source, self.mask.threads)?;
+        let space = context.space::<S::Item>(&shape)?;
         let axes: Vec<usize> = (0..shape.len()).collect();
         let pieces = space.pieces(&axes);
         let spans = pieces.spans();
@@ -147,7 +143,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             // Returns `false` if the items of the box are not known to be equal.
             let add_repeated = |found: &mut Slab<R>, ranges: &[Range<u64>]| -> Result<bool> {
                 let Some(item) = source.repeated(&context, ranges)? else { return Ok(false) };
-                if context.call(SELECT, || Ok((self.predicate)(item)))? {
+                if context.call(SELECT, || Ok((function.0)(item)))? {
                     let len = ranges.iter().map(|range| range.end - range.start).product();
                     admit(found, len)?;
                     let mut rows = 0;
@@ -177,7 +173,10 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                 source.prepare(&context, state, piece)?;
                 pieces.each_tile(piece, &mut |tile| {
                     let items = source.tile(&context, state, tile)?;
-                    self.choose(&context, items, chosen)?;
+                    chosen.clear();
+                    context.each_call(SELECT, items.len(), |part| {
+                        function.apply(items[part].iter().copied(), chosen)
+                    })?;
                     admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
                     let before = found.runs.len();
                     add_chosen((items, chosen), (tile, &shape), &mut found, &result)?;
@@ -213,20 +212,6 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         )?;
         slab.move_to(&mut all)?;
         Ok(all)
-    }
-
-    /// Sets `chosen` to the values of the predicate for the items of a tile.
-    fn choose(
-        &self,
-        context: &Context<'_>,
-        items: &[S::Item],
-        chosen: &mut Vec<bool>,
-    ) -> Result<()> {
-        chosen.clear();
-        context.each_call(SELECT, items.len(), |part| {
-            chosen.extend(items[part].iter().map(|item| (self.predicate)(*item)));
-            Ok(())
-        })
     }
 }
 
@@ -270,47 +255,6 @@ fn add_chosen<T: Copy, R: Copy>(
         }
     });
     added
-}
-
-/// The number of items for which a predicate is true.
-struct Matches<'p, P>(&'p P);
-
-impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
-    type Accumulator = u64;
-    type Result = u64;
-
-    fn start(&self) -> u64 {
-        0
-    }
-
-    fn add(&self, context: &Context<'_>, to: &mut u64, items: &[T], _: u64) -> Result<()> {
-        context.each_call(SELECT, items.len(), |part| {
-            *to += items[part].iter().map(|item| u64::from((self.0)(*item))).sum::<u64>();
-            Ok(())
-        })
-    }
-
-    fn add_repeated(
-        &self,
-        context: &Context<'_>,
-        to: &mut u64,
-        item: T,
-        count: u64,
-        _: u64,
-    ) -> Result<()> {
-        let is_selected = context.call(SELECT, || Ok((self.0)(item)))?;
-        *to += if is_selected { count } else { 0 };
-        Ok(())
-    }
-
-    fn merge(&self, _: &Context<'_>, to: &mut u64, other: u64) -> Result<()> {
-        *to += other;
-        Ok(())
-    }
-
-    fn finish(&self, from: u64, _: u64) -> Result<u64> {
-        Ok(from)
-    }
 }
 
 /// A run of items: the index of its first item in C order, and the range of its results.

@@ -1,6 +1,7 @@
 //! The sources of the items of expressions: arrays, views, fields, slices, single values, and closures that compute
 //! items from other sources.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -8,14 +9,12 @@ use super::super::NDArray;
 use super::super::boxes::extent;
 use super::super::gather::READ;
 use super::super::places::len_of;
-use super::super::region::Positions;
 use super::super::view::NDArrayView;
-use super::context::{Context, DOING, MAP};
-use super::space::{Grid, Layout, Space};
+use super::context::{Context, DOING, Input, own_ranges};
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut};
-use crate::schunk::{Fetched, Window};
+use crate::schunk::Fetched;
 use crate::{Error, ErrorKind, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
@@ -45,30 +44,13 @@ pub trait Source: Sync {
     #[doc(hidden)]
     fn shape(&self) -> Result<Vec<u64>>;
 
-    /// Adds the arrays from which the items are computed.
+    /// Returns the arrays from which the items are computed.
     #[doc(hidden)]
-    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>);
-
-    /// Adds the chunks and blocks of the arrays on the axes of the expression, which has this shape.
-    #[doc(hidden)]
-    fn layouts(&self, shape: &[u64], layouts: &mut Layouts);
-
-    /// Returns the first operand that is an entire array with the shape of the expression.
-    #[doc(hidden)]
-    fn model(&self, shape: &[u64]) -> Option<&NDArray>;
+    fn inputs(&self) -> Vec<Input<'_>>;
 
     /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
     #[doc(hidden)]
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
-
-    /// Adds the compressed blocks that the items of a box need to a window.
-    #[doc(hidden)]
-    fn wanted(
-        &self,
-        context: &Context<'_>,
-        ranges: &[Range<u64>],
-        window: &mut Window<'_>,
-    ) -> Result<()>;
 
     /// Prepares the computation of tiles inside a box.
     #[doc(hidden)]
@@ -89,27 +71,9 @@ pub trait Source: Sync {
     ) -> Result<&'s [Self::Item]>;
 }
 
-/// The layouts of the arrays of an expression.
-#[derive(Debug, Default)]
-pub struct Layouts(pub(super) Vec<Layout>);
-
 /// Starts the evaluation of a source. The default number of threads is the setting of the first array.
 pub(super) fn open(source: &impl Source, threads: Option<Threads>) -> Result<Context<'_>> {
-    let mut arrays = Vec::new();
-    source.arrays(&mut arrays);
-    Context::new(arrays, threads)
-}
-
-/// Divides the items of a source, which has this shape.
-pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
-    let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
-    if len.is_none() && !shape.contains(&0) {
-        let detail = format!("{shape:?} items, expected fewer than 2^64");
-        return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
-    }
-    let mut layouts = Layouts::default();
-    source.layouts(shape, &mut layouts);
-    Ok(Space::new(shape, size_of::<S::Item>(), &layouts.0))
+    Context::new(source.inputs(), threads)
 }
 
 /// A type that can be an operand of an expression, for example of [`zip`](super::zip). The operand has items of type
@@ -190,35 +154,8 @@ impl<T: Element> Source for Items<'_, T> {
         Ok(self.view.shape())
     }
 
-    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
-        arrays.push(self.view.array);
-    }
-
-    fn layouts(&self, _: &[u64], layouts: &mut Layouts) {
-        let (array, region) = (self.view.array, &self.view.region);
-        let axes = region.dims.iter().map(|dim| {
-            let Some(axis) = *dim else { return Grid { offset: 0, chunk: 1, block: 1 } };
-            let (chunk, block) = (array.chunks()[axis].max(1), array.blocks()[axis].max(1));
-            match &region.positions[axis] {
-                Positions::Slice { start, step: 1, .. } => {
-                    Grid { offset: start % chunk, chunk, block }
-                }
-                Positions::Slice { start, step: -1, .. } => {
-                    Grid { offset: chunk - 1 - start % chunk, chunk, block }
-                }
-                Positions::Slice { step, .. } => {
-                    let part = |size: u64| (size / step.unsigned_abs()).max(1);
-                    Grid { offset: 0, chunk: part(chunk), block: part(block) }
-                }
-                Positions::List(_) => Grid { offset: 0, chunk, block },
-            }
-        });
-        let size = self.view.len().saturating_mul(array.typesize() as u64);
-        layouts.0.push(Layout { size, itemsize: size_of::<T>(), axes: axes.collect() });
-    }
-
-    fn model(&self, _: &[u64]) -> Option<&NDArray> {
-        self.view.is_whole().then_some(self.view.array)
+    fn inputs(&self) -> Vec<Input<'_>> {
+        vec![Input { view: &self.view, itemsize: size_of::<T>() }]
     }
 
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {
@@ -233,18 +170,6 @@ impl<T: Element> Source for Items<'_, T> {
             Ok(())
         })?;
         Ok(Some(items[0]))
-    }
-
-    fn wanted(
-        &self,
-        context: &Context<'_>,
-        ranges: &[Range<u64>],
-        window: &mut Window<'_>,
-    ) -> Result<()> {
-        let index = context.index(self.view.array);
-        let (reading, _) = context.reading(self.view.array);
-        let mut wanted = self.view.wanted(reading, ranges)?.into_iter();
-        wanted.try_for_each(|wanted| window.add(index, wanted))
     }
 
     fn prepare(
@@ -321,8 +246,8 @@ impl<'a, T: Element> Operand<T> for &NDArrayView<'a> {
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct InMemory<'a, T> {
-    items: &'a [T],
+pub struct InMemory<'a, T: Copy> {
+    items: Cow<'a, [T]>,
     shape: Vec<u64>,
 }
 
@@ -330,7 +255,7 @@ impl<'a, T: Copy + Send + Sync> InMemory<'a, T> {
     /// Creates an operand from items in C order. If the number of items does not match the shape, the evaluation of the
     /// expression fails with [`ErrorKind::InvalidArgument`].
     pub fn new(items: &'a [T], shape: impl AsRef<[u64]>) -> Self {
-        Self { items, shape: shape.as_ref().to_vec() }
+        Self { items: items.into(), shape: shape.as_ref().to_vec() }
     }
 }
 
@@ -347,23 +272,15 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
         Ok(self.shape.clone())
     }
 
-    fn arrays<'s>(&'s self, _: &mut Vec<&'s NDArray>) {}
-
-    fn layouts(&self, _: &[u64], _: &mut Layouts) {}
-
-    fn model(&self, _: &[u64]) -> Option<&NDArray> {
-        None
+    fn inputs(&self) -> Vec<Input<'_>> {
+        Vec::new()
     }
 
     fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
-        Ok(match self.items {
-            [item] => Some(*item),
+        Ok(match *self.items {
+            [item] => Some(item),
             _ => None,
         })
-    }
-
-    fn wanted(&self, _: &Context<'_>, _: &[Range<u64>], _: &mut Window<'_>) -> Result<()> {
-        Ok(())
     }
 
     fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
@@ -463,57 +380,14 @@ pub(super) fn copy_part<T: Copy>(
     });
 }
 
-/// One item, which is repeated.
-#[derive(Debug, Clone, Copy)]
-pub struct Repeated<T>(T);
-
-impl<T: Copy + Send + Sync> Source for Repeated<T> {
-    type Item = T;
-    type State = Vec<T>;
-
-    fn shape(&self) -> Result<Vec<u64>> {
-        Ok(Vec::new())
-    }
-
-    fn arrays<'s>(&'s self, _: &mut Vec<&'s NDArray>) {}
-
-    fn layouts(&self, _: &[u64], _: &mut Layouts) {}
-
-    fn model(&self, _: &[u64]) -> Option<&NDArray> {
-        None
-    }
-
-    fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
-        Ok(Some(self.0))
-    }
-
-    fn wanted(&self, _: &Context<'_>, _: &[Range<u64>], _: &mut Window<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
-        Ok(())
-    }
-
-    fn tile<'s>(
-        &'s self,
-        _: &Context<'_>,
-        state: &'s mut Vec<T>,
-        ranges: &[Range<u64>],
-    ) -> Result<&'s [T]> {
-        state.clear();
-        state.resize(count(ranges), self.0);
-        Ok(state)
-    }
-}
-
+// A number is an operand without axes.
 macro_rules! numbers {
     ($($type:ty)*) => {$(
         impl Operand<$type> for $type {
-            type Source = Repeated<$type>;
+            type Source = InMemory<'static, $type>;
 
-            fn into_source(self) -> Repeated<$type> {
-                Repeated(self)
+            fn into_source(self) -> InMemory<'static, $type> {
+                InMemory { items: vec![self].into(), shape: Vec::new() }
             }
         }
     )*};
@@ -582,77 +456,10 @@ where
     }
 }
 
-/// The results of a closure for the items of a source.
-#[derive(Debug, Clone)]
-pub(super) struct Map<S, F> {
-    pub(super) source: S,
-    pub(super) function: F,
-}
-
-impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
-    type Item = F::Output;
-    type State = (S::State, Vec<F::Output>);
-
-    fn shape(&self) -> Result<Vec<u64>> {
-        self.source.shape()
-    }
-
-    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
-        self.source.arrays(arrays);
-    }
-
-    fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
-        self.source.layouts(shape, layouts);
-    }
-
-    fn model(&self, shape: &[u64]) -> Option<&NDArray> {
-        self.source.model(shape)
-    }
-
-    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<F::Output>> {
-        let Some(item) = self.source.repeated(context, ranges)? else { return Ok(None) };
-        let mut results = Vec::new();
-        context.call(MAP, || self.function.apply([item].into_iter(), &mut results))?;
-        Ok(results.pop())
-    }
-
-    fn wanted(
-        &self,
-        context: &Context<'_>,
-        ranges: &[Range<u64>],
-        window: &mut Window<'_>,
-    ) -> Result<()> {
-        self.source.wanted(context, ranges, window)
-    }
-
-    fn prepare(
-        &self,
-        context: &Context<'_>,
-        (state, _): &mut Self::State,
-        ranges: &[Range<u64>],
-    ) -> Result<()> {
-        self.source.prepare(context, state, ranges)
-    }
-
-    fn tile<'s>(
-        &'s self,
-        context: &Context<'_>,
-        (state, results): &'s mut Self::State,
-        ranges: &[Range<u64>],
-    ) -> Result<&'s [F::Output]> {
-        let items = self.source.tile(context, state, ranges)?;
-        results.clear();
-        context.each_call(MAP, items.len(), |part| {
-            self.function.apply(items[part].iter().copied(), results)
-        })?;
-        Ok(results)
-    }
-}
-
 /// An operand that is broadcast to the shape of an expression.
 #[derive(Debug, Clone)]
 pub(super) struct Broadcast<S> {
-    source: S,
+    pub(super) source: S,
     /// The shape of the operand; empty if its dtype or shape is not valid.
     own: Vec<u64>,
 }
@@ -699,45 +506,8 @@ impl<S: Source> Broadcast<S> {
         Ok(())
     }
 
-    fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
-        let mut own = Layouts::default();
-        self.source.layouts(&self.own, &mut own);
-        let skipped = shape.len() - self.own.len();
-        for Layout { size, itemsize, axes } in own.0 {
-            let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
-                Some(axis) if self.own[axis] == size => axes[axis],
-                _ => Grid { offset: 0, chunk: size, block: 1 },
-            };
-            layouts.0.push(Layout {
-                size,
-                itemsize,
-                axes: shape.iter().enumerate().map(along).collect(),
-            });
-        }
-    }
-
-    fn model(&self, shape: &[u64]) -> Option<&NDArray> {
-        if self.own == shape { self.source.model(shape) } else { None }
-    }
-
-    /// Returns the ranges of the operand for a box of the expression.
-    fn own_ranges(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-        let aligned = &ranges[ranges.len() - self.own.len()..];
-        let own = self.own.iter().zip(aligned);
-        own.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
-    }
-
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
-        self.source.repeated(context, &self.own_ranges(ranges))
-    }
-
-    fn wanted(
-        &self,
-        context: &Context<'_>,
-        ranges: &[Range<u64>],
-        window: &mut Window<'_>,
-    ) -> Result<()> {
-        self.source.wanted(context, &self.own_ranges(ranges), window)
+        self.source.repeated(context, &own_ranges(&self.own, ranges))
     }
 
     fn prepare(
@@ -746,7 +516,7 @@ impl<S: Source> Broadcast<S> {
         state: &mut BroadcastState<S>,
         ranges: &[Range<u64>],
     ) -> Result<()> {
-        self.source.prepare(context, &mut state.state, &self.own_ranges(ranges))
+        self.source.prepare(context, &mut state.state, &own_ranges(&self.own, ranges))
     }
 
     fn tile<'s>(
@@ -755,7 +525,7 @@ impl<S: Source> Broadcast<S> {
         state: &'s mut BroadcastState<S>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [S::Item]> {
-        let own = self.own_ranges(ranges);
+        let own = own_ranges(&self.own, ranges);
         let BroadcastState { state, items } = state;
         let stored = self.source.tile(context, state, &own)?;
         if stored.len() == count(ranges) {
@@ -791,48 +561,40 @@ fn expand<T: Copy>(stored: &[T], sizes: &[usize], strides: &[usize], items: &mut
     }
 }
 
-/// Two to four operands, and the closure that computes items from their items.
+/// One to four operands, and the closure that computes items from their items.
 #[derive(Debug, Clone)]
 pub(super) struct Zipped<O, F> {
     pub(super) operands: O,
     pub(super) function: F,
+    /// The method whose closure this is.
+    pub(super) name: &'static str,
 }
 
+/// Arguments of `zipped`: the operands with the names of their items, and how the argument of the closure is made from
+/// zipped iterators.
 macro_rules! zipped {
-    ($first:ident $first_item:ident $($operand:ident $item:ident)+) => {
+    ($first:ident $first_item:ident $($operand:ident $item:ident)*: $argument:ty, |$items:pat_param| $made:expr) => {
         #[allow(non_snake_case)]
-        impl<$first, $($operand,)+ F> Source for Zipped<(Broadcast<$first>, $(Broadcast<$operand>,)+), F>
+        impl<$first, $($operand,)* F> Source for Zipped<(Broadcast<$first>, $(Broadcast<$operand>,)*), F>
         where
             $first: Source,
-            $($operand: Source,)+
-            F: Function<($first::Item, $($operand::Item,)+)>,
+            $($operand: Source,)*
+            F: Function<$argument>,
         {
             type Item = F::Output;
-            type State = (BroadcastState<$first>, $(BroadcastState<$operand>,)+ Vec<F::Output>);
+            type State = (BroadcastState<$first>, $(BroadcastState<$operand>,)* Vec<F::Output>);
 
             fn shape(&self) -> Result<Vec<u64>> {
-                let ($first, $($operand,)+) = &self.operands;
+                let ($first, $($operand,)*) = &self.operands;
                 let mut shape = Vec::new();
                 $first.extend(&mut shape)?;
-                $($operand.extend(&mut shape)?;)+
+                $($operand.extend(&mut shape)?;)*
                 Ok(shape)
             }
 
-            fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
-                let ($first, $($operand,)+) = &self.operands;
-                $first.source.arrays(arrays);
-                $($operand.source.arrays(arrays);)+
-            }
-
-            fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
-                let ($first, $($operand,)+) = &self.operands;
-                $first.layouts(shape, layouts);
-                $($operand.layouts(shape, layouts);)+
-            }
-
-            fn model(&self, shape: &[u64]) -> Option<&NDArray> {
-                let ($first, $($operand,)+) = &self.operands;
-                $first.model(shape)$(.or_else(|| $operand.model(shape)))+
+            fn inputs(&self) -> Vec<Input<'_>> {
+                let ($first, $($operand,)*) = &self.operands;
+                [$first.source.inputs(), $($operand.source.inputs(),)*].concat()
             }
 
             fn repeated(
@@ -840,66 +602,47 @@ macro_rules! zipped {
                 context: &Context<'_>,
                 ranges: &[Range<u64>],
             ) -> Result<Option<F::Output>> {
-                let ($first, $($operand,)+) = &self.operands;
-                let Some($first) = $first.repeated(context, ranges)? else { return Ok(None) };
-                $(let Some($operand) = $operand.repeated(context, ranges)? else { return Ok(None) };)+
+                let ($first, $($operand,)*) = &self.operands;
+                let Some($first_item) = &$first.repeated(context, ranges)? else { return Ok(None) };
+                $(let Some($item) = &$operand.repeated(context, ranges)? else { return Ok(None) };)*
                 let mut results = Vec::new();
-                let items = [($first, $($operand,)+)];
-                context.call(MAP, || self.function.apply(items.into_iter(), &mut results))?;
+                context.call(self.name, || self.function.apply([$made].into_iter(), &mut results))?;
                 Ok(results.pop())
-            }
-
-            fn wanted(
-                &self,
-                context: &Context<'_>,
-                ranges: &[Range<u64>],
-                window: &mut Window<'_>,
-            ) -> Result<()> {
-                let ($first, $($operand,)+) = &self.operands;
-                $first.wanted(context, ranges, window)?;
-                $($operand.wanted(context, ranges, window)?;)+
-                Ok(())
             }
 
             fn prepare(
                 &self,
                 context: &Context<'_>,
-                ($first_item, $($item,)+ _): &mut Self::State,
+                ($first_item, $($item,)* _): &mut Self::State,
                 ranges: &[Range<u64>],
             ) -> Result<()> {
-                let ($first, $($operand,)+) = &self.operands;
+                let ($first, $($operand,)*) = &self.operands;
                 $first.prepare(context, $first_item, ranges)?;
-                $($operand.prepare(context, $item, ranges)?;)+
+                $($operand.prepare(context, $item, ranges)?;)*
                 Ok(())
             }
 
             fn tile<'s>(
                 &'s self,
                 context: &Context<'_>,
-                ($first_item, $($item,)+ results): &'s mut Self::State,
+                ($first_item, $($item,)* results): &'s mut Self::State,
                 ranges: &[Range<u64>],
             ) -> Result<&'s [F::Output]> {
-                let ($first, $($operand,)+) = &self.operands;
+                let ($first, $($operand,)*) = &self.operands;
                 let $first = $first.tile(context, $first_item, ranges)?;
-                $(let $operand = $operand.tile(context, $item, ranges)?;)+
+                $(let $operand = $operand.tile(context, $item, ranges)?;)*
                 results.clear();
-                context.each_call(MAP, $first.len(), |part| {
-                    let items = $first[part.clone()].iter()$(.zip(&$operand[part.clone()]))+;
-                    self.function.apply(zipped!(items: $first_item $($item)+), results)
+                context.each_call(self.name, $first.len(), |part| {
+                    let items = $first[part.clone()].iter()$(.zip(&$operand[part.clone()]))*;
+                    self.function.apply(items.map(|$items| $made), results)
                 })?;
                 Ok(results)
             }
         }
     };
-    ($items:ident: $a:ident $b:ident) => { $items.map(|($a, $b)| (*$a, *$b)) };
-    ($items:ident: $a:ident $b:ident $c:ident) => {
-        $items.map(|(($a, $b), $c)| (*$a, *$b, *$c))
-    };
-    ($items:ident: $a:ident $b:ident $c:ident $d:ident) => {
-        $items.map(|((($a, $b), $c), $d)| (*$a, *$b, *$c, *$d))
-    };
 }
 
-zipped! { A a B b }
-zipped! { A a B b C c }
-zipped! { A a B b C c D d }
+zipped! { A a: A::Item, |a| *a }
+zipped! { A a B b: (A::Item, B::Item), |(a, b)| (*a, *b) }
+zipped! { A a B b C c: (A::Item, B::Item, C::Item), |((a, b), c)| (*a, *b, *c) }
+zipped! { A a B b C c D d: (A::Item, B::Item, C::Item, D::Item), |(((a, b), c), d)| (*a, *b, *c, *d) }
