@@ -120,9 +120,9 @@ impl AxisPlan {
         self.space.tiles(&self.kept)
     }
 
-    /// Returns the pieces of the reduced axes.
-    pub(super) fn pieces(&self) -> Pieces<'_> {
-        self.space.pieces(&self.reduced)
+    /// Returns the spans of the reduced axes.
+    pub(super) fn spans(&self) -> Pieces<'_> {
+        self.space.pieces(&self.reduced).spans()
     }
 
     /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.

@@ -134,7 +134,6 @@ impl<T: Real> Part<T> {
 impl<T: Real> Reducer<T> for Describe<'_> {
     type Accumulator = Part<T>;
     type Result = Description<T>;
-    const ORDERED: bool = true;
 
     fn size(&self) -> usize {
         size_of::<Part<T>>() + self.bins.count() * size_of::<u64>()

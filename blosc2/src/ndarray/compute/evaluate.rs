@@ -11,6 +11,7 @@ use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
 use super::context::{Context, DOING};
 use super::source::{Source, copy_part, each_row_in, open};
+use super::space::Span;
 use crate::element::{Element, bytes_of, make_items};
 use crate::{Error, ErrorKind, Result};
 
@@ -58,12 +59,11 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
             (0..shape.len()).partition(|&other| other <= axis);
-        let (outer, inner) = (space.pieces(&outer), space.pieces(&inner));
+        let (outer, inner) = (space.pieces(&outer).spans(), space.pieces(&inner));
         let row: usize = shape.iter().skip(axis + 1).map(|&size| size as usize).product();
         let mut slabs = Vec::new();
         let mut rest = items;
-        let spans = outer.spans();
-        for span in (0..spans.count()).filter_map(|number| spans.get(number)) {
+        for span in outer.iter() {
             let rows = span.ranges.last().map_or(1, |range| (range.end - range.start) as usize);
             let (slab, others) = rest.split_at_mut(rows * row);
             slabs.push(Mutex::new((span, slab)));
@@ -84,7 +84,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 return Ok(());
             }
             span.each_piece(&mut |slab| {
-                for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
+                for Span { ranges: piece, .. } in inner.iter() {
                     let ranges = join(slab, &piece);
                     if let Some(item) = self.source.repeated(context, &ranges)? {
                         each_row_in(&ranges, &whole, &mut |at, len| items[at..at + len].fill(item));

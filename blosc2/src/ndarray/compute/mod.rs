@@ -31,7 +31,7 @@ pub use source::{InMemory, Operand, Source};
 
 use context::MAP;
 use lanes::Accumulator;
-use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
+use reducers::{ArgExtreme, Combine, Count, Extreme, Fold};
 use source::{Always, Broadcast, Fallible, Zipped};
 
 /// A lazily evaluated expression: items that are computed from the items of arrays. They are computed block by block,
@@ -327,14 +327,14 @@ impl<S: Source, O> LazyExpr<S, O> {
         self.output.clone().evaluate(&self.source, self.threads, Fold { start, fold, combine })
     }
 
-    fn combine<A: Accumulator<S::Item>, R: Clone + Send, const ORDERED: bool>(
+    fn combine<A: Accumulator<S::Item>, R: Clone + Send>(
         &self,
         finish: &(dyn Fn(A, u64) -> Result<R> + Sync),
     ) -> Result<O::Of>
     where
         O: Output<R>,
     {
-        let reducer = Combine::<A, R, ORDERED> { finish };
+        let reducer = Combine { finish };
         self.output.clone().evaluate(&self.source, self.threads, reducer)
     }
 }
@@ -351,7 +351,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, true>(&|total, _| Ok(S::Item::sum(&total)))
+        self.combine::<<S::Item as Numeric>::Total, _>(&|total, _| Ok(S::Item::sum(&total)))
     }
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
@@ -368,7 +368,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Factors, _, true>(&|all, _| Ok(S::Item::product(&all)))
+        self.combine::<<S::Item as Numeric>::Factors, _>(&|all, _| Ok(S::Item::product(&all)))
     }
 
     /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
@@ -379,7 +379,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Mean>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _, true>(&|total, count| {
+        self.combine::<<S::Item as Numeric>::Total, _>(&|total, count| {
             Ok(S::Item::mean(&total, count))
         })
     }
@@ -398,7 +398,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, true>(&|moments, _| {
+        self.combine::<<S::Item as Numeric>::Moments, _>(&|moments, _| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, ddof)))
         })
     }
@@ -412,7 +412,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _, true>(&|moments, _| {
+        self.combine::<<S::Item as Numeric>::Moments, _>(&|moments, _| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, ddof).sqrt()))
         })
     }
@@ -427,7 +427,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, false>, _, false>(&|least, count| least.finish(count))
+        self.combine::<Extreme<_, false>, _>(&|least, count| least.finish(count))
     }
 
     /// Computes the largest item, or NaN if an item is NaN. Negative zero is smaller than zero. Complex items are
@@ -440,7 +440,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<S::Item>,
     {
-        self.combine::<Extreme<_, true>, _, false>(&|largest, count| largest.finish(count))
+        self.combine::<Extreme<_, true>, _>(&|largest, count| largest.finish(count))
     }
 
     /// Computes the position of the first smallest item, or of the first NaN. The position is a flat index in C order:
@@ -480,7 +480,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.combine::<Has<true>, _, false>(&|has, _| Ok(has.0))
+        self.combine::<Count<true, true>, _>(&|nonzero, _| Ok(nonzero.0 > 0))
     }
 
     /// Computes whether all items are not zero. NaN is not zero. The evaluation stops at the first zero. NumPy: `all`.
@@ -491,7 +491,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<bool>,
     {
-        self.combine::<Has<false>, _, false>(&|has, _| Ok(!has.0))
+        self.combine::<Count<false, true>, _>(&|zeros, _| Ok(zeros.0 == 0))
     }
 
     /// Counts the items that are not zero. NaN is not zero. NumPy: `count_nonzero`.
@@ -502,7 +502,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<u64>,
     {
-        self.combine::<CountNonzero, _, false>(&|count, _| Ok(count.0))
+        self.combine::<Count<true, false>, _>(&|nonzero, _| Ok(nonzero.0))
     }
 }
 

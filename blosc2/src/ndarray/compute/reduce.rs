@@ -11,7 +11,7 @@ use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
 use super::source::{Source, copy_part, count, each_row, open};
-use super::space::{Span, Spans};
+use super::space::{Pieces, Span};
 use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
 use crate::schunk::Window;
@@ -33,8 +33,6 @@ pub trait Reducer<T>: Sync {
 
     /// Whether the reduction uses the positions of items.
     const POSITIONS: bool = false;
-    /// Whether the result depends on the order in which items are combined and accumulators are merged.
-    const ORDERED: bool = false;
 
     /// The size of an accumulator in bytes.
     fn size(&self) -> usize {
@@ -205,43 +203,44 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             let scratch = || Ok(S::State::default());
             let count = tiles.count() as usize;
             parallel::each(self.context.threads, count, scratch, |state, number| {
-                if let Some(ranges) = tiles.get(number as u64) {
+                if let Some(Span { ranges, .. }) = tiles.get(number as u64) {
                     put(&ranges, self.results_of(state, &ranges)?);
                 }
                 Ok(())
             })?;
             return Ok(all.into_inner());
         }
-        for ranges in (0..tiles.count()).filter_map(|number| tiles.get(number)) {
-            let accumulators =
-                if R::ORDERED { self.in_order(&ranges)? } else { self.in_any_order(&ranges)? };
-            put(&ranges, self.finish(accumulators)?);
+        for Span { ranges, .. } in tiles.iter() {
+            put(&ranges, self.results_of_threads(&ranges)?);
         }
         Ok(all.into_inner())
     }
 
-    /// Combines the items of a box of the kept axes. The spans are combined in C order.
-    fn in_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
-        let pieces = self.axes.pieces();
-        let spans = pieces.spans();
+    /// Computes the results in a box of the kept axes on several threads. The spans are combined in C order.
+    fn results_of_threads(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Result>> {
+        let spans = self.axes.spans();
         let mut all = self.start(ranges);
+        let done = AtomicBool::new(false);
         self.ahead(ranges, &spans, |numbers| {
             parallel::ordered(
                 self.context.threads,
                 numbers.len(),
                 || Ok(S::State::default()),
-                |state, number| {
-                    let mut accumulators = self.start(ranges);
-                    if let Some(span) = spans.get((numbers.start + number) as u64) {
-                        self.add_span(state, &mut accumulators, ranges, &span)?;
+                |state, number| match spans.get((numbers.start + number) as u64) {
+                    Some(span) if !done.load(Ordering::Relaxed) => {
+                        self.accumulators_of(state, ranges, &span)
                     }
-                    Ok(accumulators)
+                    _ => Ok(Vec::new()),
                 },
-                |accumulators| self.merge(&mut all, accumulators),
+                |accumulators| {
+                    self.merge(&mut all, accumulators)?;
+                    done.store(self.are_done(&all), Ordering::Relaxed);
+                    Ok(())
+                },
             )?;
-            Ok(true)
+            Ok(!done.load(Ordering::Relaxed))
         })?;
-        Ok(all)
+        self.finish(all)
     }
 
     /// Calls `work` with the numbers of the spans, in ascending ranges, while the compressed blocks of the next spans
@@ -249,7 +248,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     fn ahead(
         &self,
         kept: &[Range<u64>],
-        spans: &Spans<'_>,
+        spans: &Pieces<'_>,
         work: impl FnMut(Range<usize>) -> Result<bool>,
     ) -> Result<()> {
         let wanted = |number: usize, window: &mut Window<'_>| {
@@ -259,41 +258,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         self.context.ahead(spans.count() as usize, wanted, work)
     }
 
-    fn in_any_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
-        let pieces = self.axes.pieces();
-        let spans = pieces.spans();
-        let parts = Mutex::new(vec![self.start(ranges)]);
-        let done = AtomicBool::new(false);
-        self.ahead(ranges, &spans, |numbers| {
-            parallel::each(
-                self.context.threads,
-                numbers.len(),
-                || Ok(S::State::default()),
-                |state, number| {
-                    let Some(span) = spans.get((numbers.start + number) as u64) else {
-                        return Ok(());
-                    };
-                    if done.load(Ordering::Relaxed) {
-                        return Ok(());
-                    }
-                    let part = parts.lock().pop();
-                    let mut part = part.unwrap_or_else(|| self.start(ranges));
-                    self.add_span(state, &mut part, ranges, &span)?;
-                    if part.iter().all(|each| self.reducer.is_done(each)) {
-                        done.store(true, Ordering::Relaxed);
-                    }
-                    parts.lock().push(part);
-                    Ok(())
-                },
-            )?;
-            Ok(!done.load(Ordering::Relaxed))
-        })?;
-        let mut parts = parts.into_inner().into_iter();
-        let mut all = parts.next().unwrap_or_else(|| self.start(ranges));
-        parts.try_for_each(|part| self.merge(&mut all, part))?;
-        Ok(all)
-    }
-
     fn merge(&self, to: &mut [R::Accumulator], other: Vec<R::Accumulator>) -> Result<()> {
         let mut pairs = to.iter_mut().zip(other);
         pairs.try_for_each(|(to, other)| self.reducer.merge(&self.context, to, other))
@@ -301,20 +265,33 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 
     /// Computes the results in a box of the kept axes on this thread.
     fn results_of(&self, state: &mut S::State, ranges: &[Range<u64>]) -> Result<Vec<R::Result>> {
-        let pieces = self.axes.pieces();
-        let spans = pieces.spans();
+        let spans = self.axes.spans();
         let mut all = self.start(ranges);
-        for span in (0..spans.count()).filter_map(|number| spans.get(number)) {
-            if R::ORDERED {
-                // The spans are combined in the same order as by several threads.
-                let mut accumulators = self.start(ranges);
-                self.add_span(state, &mut accumulators, ranges, &span)?;
-                self.merge(&mut all, accumulators)?;
-            } else {
-                self.add_span(state, &mut all, ranges, &span)?;
+        // The spans are combined in the same order as by several threads.
+        for span in spans.iter() {
+            self.merge(&mut all, self.accumulators_of(state, ranges, &span)?)?;
+            if self.are_done(&all) {
+                break;
             }
         }
         self.finish(all)
+    }
+
+    /// Combines the items of a span, for the results in a box of the kept axes.
+    fn accumulators_of(
+        &self,
+        state: &mut S::State,
+        ranges: &[Range<u64>],
+        span: &Span<'_>,
+    ) -> Result<Vec<R::Accumulator>> {
+        let mut accumulators = self.start(ranges);
+        self.add_span(state, &mut accumulators, ranges, span)?;
+        Ok(accumulators)
+    }
+
+    /// Whether further items do not change any of the results.
+    fn are_done(&self, all: &[R::Accumulator]) -> bool {
+        all.iter().all(|each| self.reducer.is_done(each))
     }
 
     fn start(&self, ranges: &[Range<u64>]) -> Vec<R::Accumulator> {
@@ -338,8 +315,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             return Ok(());
         }
         span.each_piece(&mut |piece| {
-            let is_done = to.iter().all(|each| self.reducer.is_done(each));
-            if is_done || self.add_repeated(to, kept, piece)? {
+            if self.are_done(to) || self.add_repeated(to, kept, piece)? {
                 return Ok(());
             }
             self.add_piece(state, to, kept, piece)
@@ -374,7 +350,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     ) -> Result<()> {
         let ranges = self.axes.ranges(kept, piece);
         self.source.prepare(&self.context, state, &ranges)?;
-        self.axes.pieces().each_tile(piece, &mut |tile| {
+        self.axes.spans().each_tile(piece, &mut |tile| {
             let ranges = self.axes.ranges(kept, tile);
             let items = self.source.tile(&self.context, state, &ranges)?;
             let groups = self.axes.groups(&ranges, R::POSITIONS);

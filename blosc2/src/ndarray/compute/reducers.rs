@@ -9,14 +9,14 @@ use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
 /// A reduction by accumulators.
-pub(super) struct Combine<'a, A, R, const ORDERED: bool> {
+pub(super) struct Combine<'a, A, R> {
     /// Computes a result from an accumulator and the number of its items. This is not a type parameter, because the
     /// reduction would then be compiled for each closure, and a closure has a separate type for each source and each
     /// form of the results.
     pub(super) finish: &'a (dyn Fn(A, u64) -> Result<R> + Sync),
 }
 
-impl<T, A, R, const ORDERED: bool> Reducer<T> for Combine<'_, A, R, ORDERED>
+impl<T, A, R> Reducer<T> for Combine<'_, A, R>
 where
     T: Copy,
     A: Accumulator<T>,
@@ -24,7 +24,6 @@ where
 {
     type Accumulator = A;
     type Result = R;
-    const ORDERED: bool = ORDERED;
 
     fn start(&self) -> A {
         A::default()
@@ -339,43 +338,26 @@ pub(super) fn count<T: Numeric>(
     counts.map(Into::into)
 }
 
-/// The number of items that are not zero.
+/// The number of items that are not zero (`NONZERO` is `true`), or that are zero (`NONZERO` is `false`). With `FIRST`,
+/// items may be left out after the first of them.
 #[derive(Clone, Default)]
-pub(super) struct CountNonzero(pub(super) u64);
+pub(super) struct Count<const NONZERO: bool, const FIRST: bool>(pub(super) u64);
 
-impl<T: Numeric> Accumulator<T> for CountNonzero {
+impl<T: Numeric, const NONZERO: bool, const FIRST: bool> Accumulator<T> for Count<NONZERO, FIRST> {
     fn lanes(groups: Groups<'_, T>) -> [Self; LANES] {
-        count(groups, T::is_nonzero).map(Self)
+        count(groups, |item| item.is_nonzero() == NONZERO).map(Self)
     }
 
     fn add_repeated(&mut self, item: T, count: u64) {
-        self.0 += if item.is_nonzero() { count } else { 0 };
+        self.0 += if item.is_nonzero() == NONZERO { count } else { 0 };
     }
 
     fn merge(&mut self, other: &Self) {
         self.0 += other.0;
     }
-}
-
-/// Whether there is an item that is not zero (`NONZERO` is `true`), or an item that is zero (`NONZERO` is `false`).
-#[derive(Clone, Default)]
-pub(super) struct Has<const NONZERO: bool>(pub(super) bool);
-
-impl<T: Numeric, const NONZERO: bool> Accumulator<T> for Has<NONZERO> {
-    fn lanes(groups: Groups<'_, T>) -> [Self; LANES] {
-        count(groups, |item| item.is_nonzero() == NONZERO).map(|count| Self(count > 0))
-    }
-
-    fn add_repeated(&mut self, item: T, _: u64) {
-        self.0 |= item.is_nonzero() == NONZERO;
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.0 |= other.0;
-    }
 
     fn is_done(&self) -> bool {
-        self.0
+        FIRST && self.0 > 0
     }
 }
 
@@ -397,7 +379,6 @@ where
 {
     type Accumulator = Option<A>;
     type Result = A;
-    const ORDERED: bool = true;
 
     fn start(&self) -> Option<A> {
         None

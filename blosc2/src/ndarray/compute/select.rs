@@ -117,8 +117,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let context = open(source, self.mask.threads)?;
         let space = context.space::<S::Item>(&shape)?;
         let axes: Vec<usize> = (0..shape.len()).collect();
-        let pieces = space.pieces(&axes);
-        let spans = pieces.spans();
+        let spans = space.pieces(&axes).spans();
         let mut all = Vec::new();
         // The results of the spans with the same range of the first axis. In C order, the items of these spans
         // alternate.
@@ -171,7 +170,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                     return Ok(());
                 }
                 source.prepare(&context, state, piece)?;
-                pieces.each_tile(piece, &mut |tile| {
+                spans.each_tile(piece, &mut |tile| {
                     let items = source.tile(&context, state, tile)?;
                     chosen.clear();
                     context.each_call(SELECT, items.len(), |part| {

@@ -152,8 +152,7 @@ impl Space {
 
     /// Returns the pieces on these axes: units, or parts of units if there are few units.
     pub(super) fn pieces(&self, axes: &[usize]) -> Pieces<'_> {
-        let sizes = axes.iter().map(|&axis| self.axes[axis].chunk).collect();
-        let mut pieces = Pieces { space: self, axes: axes.to_vec(), sizes };
+        let mut pieces = self.boxes(axes, |axis| axis.chunk);
         for (number, &axis) in axes.iter().enumerate() {
             let Axis { chunk, tile, .. } = self.axes[axis];
             let parts = PIECES.div_ceil(pieces.count().max(1)).min(chunk.div_ceil(tile));
@@ -164,8 +163,12 @@ impl Space {
 
     /// Returns the tiles on these axes.
     pub(super) fn tiles(&self, axes: &[usize]) -> Pieces<'_> {
-        let sizes = axes.iter().map(|&axis| self.axes[axis].tile).collect();
-        Pieces { space: self, axes: axes.to_vec(), sizes }
+        self.boxes(axes, |axis| axis.tile)
+    }
+
+    fn boxes(&self, axes: &[usize], size: impl Fn(&Axis) -> u64) -> Pieces<'_> {
+        let sizes = axes.iter().map(|&axis| size(&self.axes[axis])).collect();
+        Pieces { space: self, axes: axes.to_vec(), sizes, counts: vec![1; axes.len()] }
     }
 }
 
@@ -180,32 +183,47 @@ fn cost(tile: &[u64], layouts: &[Layout]) -> f64 {
 }
 
 /// Boxes of equal size, into which the chunks are divided, on some axes of an expression. The last boxes of a chunk can
-/// be smaller.
+/// be smaller. Neighboring boxes can be joined to spans; otherwise, each box is a span.
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
     space: &'a Space,
     axes: Vec<usize>,
     sizes: Vec<u64>,
+    /// The number of pieces of a span on each axis.
+    counts: Vec<u64>,
 }
 
 impl Pieces<'_> {
-    /// Returns the number of pieces; some may be empty.
+    /// Returns the number of spans; some may be empty.
     pub(super) fn count(&self) -> u64 {
-        (0..self.axes.len()).fold(1, |all, at| all.saturating_mul(self.count_on(at)))
+        (0..self.axes.len()).fold(1, |all, at| all.saturating_mul(self.spans_on(at)))
     }
 
-    /// Returns the range of a piece on each of the axes; `None` if it is empty.
-    pub(super) fn get(&self, mut number: u64) -> Option<Vec<Range<u64>>> {
-        let mut ranges = vec![0..0; self.axes.len()];
-        for at in (0..self.axes.len()).rev() {
-            let count = self.count_on(at);
-            ranges[at] = self.range(at, number % count);
+    fn spans_on(&self, at: usize) -> u64 {
+        self.count_on(at).div_ceil(self.counts[at])
+    }
+
+    /// Returns the spans that are not empty, in C order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Span<'_>> {
+        (0..self.count()).filter_map(|number| self.get(number))
+    }
+
+    /// Returns a span; `None` if it is empty.
+    pub(super) fn get(&self, mut number: u64) -> Option<Span<'_>> {
+        let ndim = self.axes.len();
+        let mut span = Span { pieces: self, indices: vec![0..0; ndim], ranges: vec![0..0; ndim] };
+        for at in (0..ndim).rev() {
+            let (count, pieces) = (self.spans_on(at), self.counts[at]);
+            let start = number % count * pieces;
+            let end = (start + pieces).min(self.count_on(at));
             number /= count;
-            if ranges[at].is_empty() {
+            span.indices[at] = start..end;
+            span.ranges[at] = self.range(at, start).start..self.range(at, end - 1).end;
+            if span.ranges[at].is_empty() {
                 return None;
             }
         }
-        Some(ranges)
+        Some(span)
     }
 
     /// Returns the number of pieces on an axis.
@@ -225,17 +243,17 @@ impl Pieces<'_> {
         start.saturating_sub(offset)..end.saturating_sub(offset).min(size)
     }
 
-    /// Returns the spans, which are boxes of pieces. If there are few pieces, a span is a piece.
-    pub(super) fn spans(&self) -> Spans<'_> {
+    /// Joins neighboring pieces to spans. If there are few pieces, a span is a piece. In C order, the items of each span
+    /// follow those of the span before, as those of pieces do.
+    pub(super) fn spans(mut self) -> Self {
         let mut left = (self.count() / SPANS).clamp(1, PIECES_OF_A_SPAN);
-        let mut counts = vec![1; self.axes.len()];
         // Entire inner axes, so that the pieces of a span are consecutive in C order.
         for at in (0..self.axes.len()).rev() {
             let count = self.count_on(at).max(1);
-            counts[at] = left.min(count);
+            self.counts[at] = left.min(count);
             left = if left >= count { left / count } else { 1 };
         }
-        Spans { pieces: self, counts }
+        self
     }
 
     /// Calls `work` with the range of each tile of a box, in C order.
@@ -260,14 +278,6 @@ impl Pieces<'_> {
     }
 }
 
-/// Boxes of pieces. In C order, the items of each span follow those of the span before, as those of pieces do.
-#[derive(Debug)]
-pub(super) struct Spans<'a> {
-    pieces: &'a Pieces<'a>,
-    /// The number of pieces of a span on each axis.
-    counts: Vec<u64>,
-}
-
 /// The items of a span.
 #[derive(Debug)]
 pub(super) struct Span<'a> {
@@ -275,37 +285,6 @@ pub(super) struct Span<'a> {
     /// The indices of the pieces on each axis.
     indices: Vec<Range<u64>>,
     pub(super) ranges: Vec<Range<u64>>,
-}
-
-impl Spans<'_> {
-    /// Returns the number of spans; some may be empty.
-    pub(super) fn count(&self) -> u64 {
-        (0..self.counts.len()).fold(1, |all, at| all.saturating_mul(self.count_on(at)))
-    }
-
-    fn count_on(&self, at: usize) -> u64 {
-        self.pieces.count_on(at).div_ceil(self.counts[at])
-    }
-
-    /// Returns a span; `None` if it is empty.
-    pub(super) fn get(&self, mut number: u64) -> Option<Span<'_>> {
-        let ndim = self.counts.len();
-        let mut span =
-            Span { pieces: self.pieces, indices: vec![0..0; ndim], ranges: vec![0..0; ndim] };
-        for at in (0..ndim).rev() {
-            let (count, pieces) = (self.count_on(at), self.counts[at]);
-            let start = number % count * pieces;
-            let end = (start + pieces).min(self.pieces.count_on(at));
-            number /= count;
-            span.indices[at] = start..end;
-            span.ranges[at] =
-                self.pieces.range(at, start).start..self.pieces.range(at, end - 1).end;
-            if span.ranges[at].is_empty() {
-                return None;
-            }
-        }
-        Some(span)
-    }
 }
 
 impl Span<'_> {
