@@ -122,7 +122,7 @@ impl Parts {
         }
     }
 
-    /// Frees the memory of the last block of which a part was decompressed.
+    /// Frees the memory of the last block that was decompressed in part.
     pub(crate) fn release(&mut self) {
         self.decoder = PartialDecoder::default();
     }
