@@ -107,13 +107,9 @@ impl<'a> Context<'a> {
         self.readings.iter().map(|(array, _)| *array).collect()
     }
 
-    /// Returns the number of items of this shape, if the read limit of at least one array allows their size in bytes.
-    pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
-        self.allowed_items(shape, size_of::<T>())
-    }
-
-    /// Returns the number of items of `size` bytes, as [`allowed_len`](Self::allowed_len) does.
-    pub(super) fn allowed_items(&self, shape: &[u64], size: usize) -> Result<usize> {
+    /// Returns the number of items of `size` bytes with this shape, if the read limit of at least one array allows their
+    /// size in bytes.
+    pub(super) fn allowed_len(&self, shape: &[u64], size: usize) -> Result<usize> {
         let bytes = len_in_memory(shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             Error::new(ErrorKind::TooLarge, DOING, detail)

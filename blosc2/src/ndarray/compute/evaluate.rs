@@ -27,7 +27,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     pub fn read(&self) -> Result<Vec<S::Item>> {
         let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
-        let count = context.allowed_len::<S::Item>(&shape)?;
+        let count = context.allowed_len(&shape, size_of::<S::Item>())?;
         let mut items = make_items(count, READ, |_| Ok(()))?;
         self.fill(&context, &shape, &mut items)?;
         Ok(items)

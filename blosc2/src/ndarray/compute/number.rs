@@ -3,7 +3,7 @@
 use std::ops::{Add, BitAnd, BitOr};
 
 use super::lanes::{Accumulator, Groups, LANES};
-use super::product::Product;
+use super::product::{Product, multiply_repeatedly};
 use super::sum::{Distance, Moments, Sum};
 use crate::Element;
 
@@ -32,7 +32,7 @@ use crate::Element;
 /// assert_eq!(total::<u8>(&array)?, 300u64);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Numeric: Element + PartialEq + sealed::Sealed {
+pub trait Numeric: Element + Default + PartialEq + sealed::Sealed {
     /// The type of sums and products.
     type Sum: Element;
     /// The type of means.
@@ -67,7 +67,10 @@ pub trait Numeric: Element + PartialEq + sealed::Sealed {
     #[doc(hidden)]
     fn product(factors: &Self::Factors) -> Self::Sum;
     #[doc(hidden)]
-    fn is_nonzero(self) -> bool;
+    #[inline(always)]
+    fn is_nonzero(self) -> bool {
+        self != Self::default()
+    }
     #[doc(hidden)]
     fn is_nan(self) -> bool {
         false
@@ -162,18 +165,6 @@ impl Default for WrappingProduct {
     }
 }
 
-fn wrapping_pow(mut base: u64, mut exponent: u64) -> u64 {
-    let mut power: u64 = 1;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            power = power.wrapping_mul(base);
-        }
-        base = base.wrapping_mul(base);
-        exponent >>= 1;
-    }
-    power
-}
-
 /// Arguments of `integers`: the item type, the type of sums, the type that holds the sum of a lane, the mask, the
 /// extreme items, and the difference of two items.
 macro_rules! integers {
@@ -213,7 +204,8 @@ macro_rules! integers {
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                self.0 = self.0.wrapping_mul(wrapping_pow(item as u64, count));
+                let multiply = |to: &mut u64, by: &u64| *to = to.wrapping_mul(*by);
+                multiply_repeatedly(&mut self.0, item as u64, count, multiply);
             }
 
             fn merge(&mut self, other: &Self) {
@@ -273,11 +265,6 @@ macro_rules! integers {
             }
 
             #[inline(always)]
-            fn is_nonzero(self) -> bool {
-                self != <$type>::default()
-            }
-
-            #[inline(always)]
             fn is_less(self, other: Self) -> bool {
                 self < other
             }
@@ -324,7 +311,7 @@ macro_rules! products {
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                self.multiply_repeatedly(f64::from(item), count);
+                multiply_repeatedly(self, Self::of(f64::from(item)), count, Self::multiply_wide);
             }
 
             fn merge(&mut self, other: &Self) {
@@ -385,11 +372,6 @@ macro_rules! floats {
 
             fn product(factors: &$factors) -> $type {
                 $from_f64(factors.to_f64())
-            }
-
-            #[inline(always)]
-            fn is_nonzero(self) -> bool {
-                self != Self::default()
             }
 
             #[inline(always)]
@@ -569,16 +551,8 @@ mod complex {
                 }
 
                 fn add_repeated(&mut self, item: Complex<$part>, count: u64) {
-                    let mut base = Complex::new(f64::from(item.re), f64::from(item.im));
-                    let mut left = count;
-                    while left > 1 {
-                        if left & 1 == 1 {
-                            self.0 *= base;
-                        }
-                        base *= base;
-                        left >>= 1;
-                    }
-                    self.0 *= base;
+                    let item = Complex::new(f64::from(item.re), f64::from(item.im));
+                    multiply_repeatedly(&mut self.0, item, count, |to, by| *to *= by);
                 }
 
                 fn merge(&mut self, other: &Self) {
@@ -616,10 +590,6 @@ mod complex {
 
                 fn product(factors: &ComplexProduct) -> Self {
                     Complex::new(factors.0.re as $part, factors.0.im as $part)
-                }
-
-                fn is_nonzero(self) -> bool {
-                    self.re != 0.0 || self.im != 0.0
                 }
 
                 fn is_nan(self) -> bool {

@@ -45,20 +45,7 @@ impl Product {
         self.exponent += exponent;
     }
 
-    /// Multiplies by `count` equal items.
-    pub(super) fn multiply_repeatedly(&mut self, item: f64, count: u64) {
-        let (mut base, mut left) = (Self::of(item), count);
-        while left > 1 {
-            if left & 1 == 1 {
-                self.multiply_wide(&base);
-            }
-            base.multiply_wide(&base.clone());
-            left >>= 1;
-        }
-        self.multiply_wide(&base);
-    }
-
-    fn of(item: f64) -> Self {
+    pub(super) fn of(item: f64) -> Self {
         let sign = 1f64.copysign(item);
         let has_value = item != 0.0 && item.is_finite();
         let (high, exponent) = if has_value { split(item) } else { (sign, 0) };
@@ -111,6 +98,24 @@ impl Product {
             }
         }
     }
+}
+
+/// Multiplies `product` by `count` equal factors. `count` is at least 1.
+pub(super) fn multiply_repeatedly<T: Clone>(
+    product: &mut T,
+    mut factor: T,
+    mut count: u64,
+    multiply: impl Fn(&mut T, &T),
+) {
+    while count > 1 {
+        if count & 1 == 1 {
+            multiply(product, &factor);
+        }
+        let other = factor.clone();
+        multiply(&mut factor, &other);
+        count >>= 1;
+    }
+    multiply(product, &factor);
 }
 
 /// Returns a finite number other than 0 as `high * 2^exponent`, with 1 <= |high| < 2.

@@ -184,7 +184,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let (shape, tiles) = (self.axes.kept_shape(), self.axes.tiles());
         // A result can have memory outside of its type, such as a histogram.
         let size = size_of::<R::Result>().max(self.reducer.size());
-        let len = self.context.allowed_items(&shape, size)?;
+        let len = self.context.allowed_len(&shape, size)?;
         let mut all = Vec::new();
         reserve(&mut all, len, DOING)?;
         let all = Mutex::new(all);

@@ -126,14 +126,14 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         // Called before results are added. It bounds the memory of all pieces together.
         let admit = |found: &mut Slab<R>, more: u64| {
             let count = total.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-            context.allowed_len::<R>(&[count])?;
+            context.allowed_len(&[count], size_of::<R>())?;
             reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX), DOING)
         };
         let runs = AtomicU64::new(0);
         // A run can be as short as one result, and takes more memory than some results.
         let admit_runs = |more: usize| {
             let count = runs.fetch_add(more as u64, Ordering::Relaxed).saturating_add(more as u64);
-            context.allowed_len::<Run>(&[count]).map(drop)
+            context.allowed_len(&[count], size_of::<Run>()).map(drop)
         };
         let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
