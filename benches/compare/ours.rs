@@ -206,7 +206,7 @@ impl Ours {
         let Arrays { a, operands, .. } = self.operands(task);
         let [b, spikes] = operands.as_ref()?;
         let e = || a.lazy::<f32>();
-        let number = |number: &f32| number.to_string();
+        let number = |number: &f32| f64::from(*number).to_string();
         let flag = |flag: &bool| u8::from(*flag).to_string();
         let total = |means: &Reduced<f32>| {
             means.items().iter().map(|&item| f64::from(item)).sum::<f64>().to_string()
