@@ -53,6 +53,16 @@ impl Rng {
         std::iter::repeat_with(|| self.next() as u8).take(len).collect()
     }
 
+    /// Returns `len` random bytes, which repeat after `period` bytes: the shorter the period, the better they compress.
+    pub fn repeating(&mut self, len: usize, period: usize) -> Vec<u8> {
+        let mut bytes = self.bytes(period.min(len));
+        while bytes.len() < len {
+            let more = bytes.len().min(len - bytes.len());
+            bytes.extend_from_within(..more);
+        }
+        bytes
+    }
+
     /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end

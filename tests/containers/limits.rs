@@ -327,21 +327,11 @@ fn set_keys(path: &Path, keys: &[String]) {
     schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
 }
 
-/// Random bytes, which repeat after `period` bytes: the shorter the period, the better they compress.
-fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = Rng(seed).bytes(period.min(len));
-    while bytes.len() < len {
-        let more = bytes.len().min(len - bytes.len());
-        bytes.extend_from_within(..more);
-    }
-    bytes
-}
-
 /// Bytes of all magnitudes up to 2 MiB, and of any compressibility.
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     let len = || (0..=21u32).prop_flat_map(|bits| 0..=1usize << bits);
     (len(), len(), any::<u64>())
-        .prop_map(|(len, period, seed)| content(len, period.min(1 << 18) + 1, seed))
+        .prop_map(|(len, period, seed)| Rng(seed).repeating(len, period.min(1 << 18) + 1))
 }
 
 /// Keys of any depth and length, also beyond what is allowed.

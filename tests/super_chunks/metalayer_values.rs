@@ -46,16 +46,6 @@ fn values_are_written_as_python_writes_them() {
     assert_eq!(schunk.vlmeta().get_value::<i8>("m").unwrap(), None);
 }
 
-/// Random bytes, which repeat after `period` bytes: the shorter the period, the better they compress.
-fn content(len: usize, period: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = Rng(seed).bytes(period.min(len));
-    while bytes.len() < len {
-        let more = bytes.len().min(len - bytes.len());
-        bytes.extend_from_within(..more);
-    }
-    bytes
-}
-
 /// Lengths of all magnitudes up to 64 MiB.
 fn lengths() -> impl Strategy<Value = usize> {
     (0..=26u32).prop_flat_map(|bits| 0..=1usize << bits)
@@ -119,7 +109,7 @@ proptest! {
         let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
         let mut written: Vec<(String, Vec<u8>)> = Vec::new();
         for (number, (len, period, seed)) in layers.into_iter().enumerate() {
-            let content = content(len, period.min(1 << 20) + 1, seed);
+            let content = Rng(seed).repeating(len, period.min(1 << 20) + 1);
             let name = number.to_string();
             schunk.vlmeta_mut().set(&name, &content).unwrap();
             written.push((name, content));
@@ -190,7 +180,7 @@ fn what_could_not_be_read_is_not_written() {
     let zeros = vec![0u8; 300 << 20];
     let mut schunk = OpenOptions::new().create_new(true).open(&path).unwrap();
     // This layer can be removed; the other ones do not depend on it.
-    schunk.vlmeta_mut().set("random", &content(1 << 20, 1 << 20, 1)).unwrap();
+    schunk.vlmeta_mut().set("random", &Rng(1).repeating(1 << 20, 1 << 20)).unwrap();
     let mut names = Vec::new();
     let error = loop {
         let name = format!("layer {}", names.len());

@@ -30,7 +30,7 @@ impl Chunk<'_> {
         let range = self.block_range(block);
         let bytes = self.bytes().get(..range.end)?;
         let size = self.block_size(block);
-        let mut at = range.start;
+        let at = range.start;
         if header.variable_blocks {
             let data = bytes.get(at.checked_add(4)?..)?;
             let stream =
@@ -39,12 +39,10 @@ impl Chunk<'_> {
             return Some(range.end);
         }
         let streams = self.streams(block);
-        let len = size / streams;
-        for _ in 0..streams {
-            let stream = read(bytes, &mut at, len, findings)?;
-            each(plausible(header, at, stream, len, findings)?);
-        }
-        Some(at)
+        read_all(header, bytes, at, (streams, size / streams), findings, |stream| {
+            each(stream);
+            true
+        })
     }
 
     /// Returns whether the codec compressed at least one stream. Each other stream is stored
@@ -74,21 +72,36 @@ pub fn each_stream<'a>(
 ) -> bool {
     let entry = header.header_len() + 4 * block;
     let start = bytes.get(entry..).and_then(|start| start.first_chunk::<4>());
-    let Some(Ok(mut at)) = start.map(|start| usize::try_from(i32::from_le_bytes(*start))) else {
+    let Some(Ok(at)) = start.map(|start| usize::try_from(i32::from_le_bytes(*start))) else {
         return false;
     };
     let is_split = header.split && len == header.block_len() as usize;
     let streams = if is_split { usize::from(header.typesize) } else { 1 };
     let size = len / streams;
     let mut findings = First::default();
+    let each = |stream| each(stream, size);
     at >= header.header_len() + 4 * header.nblocks() as usize
         && size * streams == len
-        && (0..streams).all(|_| {
-            let stream = read(bytes, &mut at, size, &mut findings);
-            let stream =
-                stream.and_then(|stream| plausible(header, at, stream, size, &mut findings));
-            stream.is_some_and(|stream| each(stream, size))
-        })
+        && read_all(header, bytes, at, (streams, size), &mut findings, each).is_some()
+}
+
+/// Calls `each` with `count` streams, which follow each other from the offset `at` on and decode to `len` bytes each.
+/// Returns the end of the last stream, or `None` if a stream violates a rule or `each` returns `false`.
+fn read_all<'a>(
+    header: &Header,
+    bytes: &'a [u8],
+    mut at: usize,
+    (count, len): (usize, usize),
+    findings: &mut impl Findings,
+    mut each: impl FnMut(Stream<'a>) -> bool,
+) -> Option<usize> {
+    for _ in 0..count {
+        let stream = read(bytes, &mut at, len, findings)?;
+        if !each(plausible(header, at, stream, len, findings)?) {
+            return None;
+        }
+    }
+    Some(at)
 }
 
 /// Returns the stream if the codec can decode it to `len` bytes. This check prevents the allocation of memory for invalid
