@@ -128,25 +128,44 @@ impl Parts {
     }
 }
 
-/// Decompresses the first `needed` bytes of an LZ4 stream. Returns whether this was possible.
+/// The bytes that mark the end of an incomplete LZ4 stream. Any bytes that are rare in data would do.
+const MARK: [u8; 20] = *b"\xa9the end of an LZ4 \xe2";
+
+/// Decompresses the first `needed` bytes of an LZ4 stream. Returns whether this was possible. The result does not depend
+/// on the content of `out`, not even for an invalid stream.
 fn lz4(stream: &[u8], needed: usize, out: &mut [u8]) -> bool {
-    let is_whole = needed == out.len();
+    let is_part = needed < out.len();
     let out = &mut out[..needed];
-    // LZ4 accepts matches at the distance 0, which keep what was in the memory: the data of another chunk.
-    out.fill(0);
-    let (Ok(stream_len), Ok(len)) = (stream.len().try_into(), out.len().try_into()) else {
-        return false;
+    let decompress = |out: &mut [u8]| {
+        let (Ok(stream_len), Ok(len)) = (stream.len().try_into(), out.len().try_into()) else {
+            return false;
+        };
+        let (from, to) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
+        // SAFETY: the lengths are those of the slices. LZ4 checks that all bytes that it reads are inside the stream or
+        // the written output, and stops at the end of the output (lz4.c, LZ4_decompress_generic).
+        let written = unsafe {
+            match is_part {
+                true => codecs::LZ4_decompress_safe_partial(from, to, stream_len, len, len),
+                false => codecs::LZ4_decompress_safe(from, to, stream_len, len),
+            }
+        };
+        written == len
     };
-    let (from, to) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
-    // SAFETY: the lengths are those of the slices. LZ4 checks that all bytes that it reads are inside the stream or the
-    // written output, and stops at the end of the output (lz4.c, LZ4_decompress_generic).
-    let written = unsafe {
-        match is_whole {
-            true => codecs::LZ4_decompress_safe(from, to, stream_len, len),
-            false => codecs::LZ4_decompress_safe_partial(from, to, stream_len, len, len),
-        }
-    };
-    written == len
+    if !is_part {
+        return decompress(out);
+    }
+    // LZ4 accepts matches at the distance 0, and decompresses them to zeros. But if such a match ends among the last 12
+    // bytes of a part, it keeps what was in the memory: the data of another chunk. Clearing the memory can take as long as
+    // decompressing. Therefore the last bytes are marked: a match that keeps more than these bytes keeps the first eight
+    // of them.
+    let mark_at = needed.saturating_sub(MARK.len());
+    out[mark_at..].copy_from_slice(&MARK[..needed - mark_at]);
+    let is_valid = decompress(out);
+    if is_valid && out[mark_at..].starts_with(&MARK[..8]) {
+        out.fill(0);
+        return decompress(out);
+    }
+    is_valid
 }
 
 /// Undoes shuffle for items of `width` bytes. Returns whether this was possible.
@@ -306,6 +325,49 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The memory before contains other data, as after other chunks. Half of the matches have the distance 0.
+    #[test]
+    fn lz4_does_not_depend_on_the_memory() {
+        let mut state = 1u32;
+        let mut below = |end: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % end
+        };
+        let (mut valid, mut found_zeros) = (0, 0);
+        for _ in 0..20_000 {
+            let (mut stream, mut len) = (Vec::new(), 0);
+            for _ in 0..1 + below(6) {
+                let (literals, extra) = (below(15), below(3) * below(255));
+                let offset = if below(2) == 0 { 0 } else { 1 + below(len + literals + 1) };
+                stream.push((literals << 4) as u8 | if extra == 0 { below(15) as u8 } else { 15 });
+                stream.extend((0..literals).map(|at| b'a' + at as u8));
+                stream.extend((offset as u16).to_le_bytes());
+                let matched = usize::from(stream[stream.len() - 3 - literals] & 15) + 4;
+                len += literals + matched + extra;
+                if extra > 0 {
+                    stream.push(extra as u8);
+                }
+            }
+            stream.push(5 << 4);
+            stream.extend(b"12345");
+            len += 5;
+            let needed = 1 + below(len);
+            let decompressed = |byte: u8| {
+                let mut out = vec![byte; len];
+                (super::lz4(&stream, needed, &mut out), out[..needed].to_vec())
+            };
+            let (is_valid, out) = decompressed(0);
+            let other = decompressed(0xff);
+            assert_eq!(
+                (is_valid, is_valid.then_some(&out)),
+                (other.0, is_valid.then_some(&other.1))
+            );
+            valid += usize::from(is_valid);
+            found_zeros += usize::from(is_valid && out.contains(&0));
+        }
+        assert!(valid > 5000 && found_zeros > 1000, "{valid}, {found_zeros}");
     }
 
     #[test]
