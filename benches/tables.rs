@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use blosc2::Dtype;
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema};
 
 const ROWS: u64 = 1_000_000;
 const DELETED: u64 = 10_000;
@@ -18,10 +18,10 @@ fn main() {
 
 fn schema() -> Schema {
     Schema::new()
-        .column("n", ColumnKind::Int64)
-        .column("f", ColumnSpec::from(ColumnKind::Float64).nullable())
-        .column("text", ColumnKind::Utf8)
-        .column("word", ColumnSpec::from(ColumnKind::Dictionary { ordered: false }).nullable())
+        .column("n", ItemKind::Int64)
+        .column("f", ItemType::from(ItemKind::Float64).nullable())
+        .column("text", ItemKind::Utf8)
+        .column("word", ItemType::from(ItemKind::Dictionary { ordered: false }).nullable())
         .expected_rows(ROWS)
 }
 
@@ -62,7 +62,7 @@ fn deletions() {
     let fastest = |by_mask: bool| {
         let times = (0..ROUNDS).map(|_| {
             let _ = std::fs::remove_dir_all(&path);
-            let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(ROWS);
+            let schema = Schema::new().column("n", ItemKind::Int64).expected_rows(ROWS);
             let mut table = CTable::create(&path, &schema).unwrap();
             table.append([("n", Data::items(&numbers))]).unwrap();
             time(|| {

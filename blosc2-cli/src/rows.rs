@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use blosc2_store::{CTable, ColumnKind, EmbedStore, Object};
+use blosc2_store::{CTable, EmbedStore, ItemKind, Object};
 
 use crate::file::{Content, Source};
 use crate::slice::Slices;
@@ -39,7 +39,7 @@ pub(crate) fn write(
 ) -> Result<()> {
     let columns = table.columns().iter();
     let columns: Vec<&str> = columns
-        .filter(|column| !matches!(column.kind(), ColumnKind::Computed(_)))
+        .filter(|column| !matches!(column.kind(), ItemKind::Computed(_)))
         .map(|column| column.name())
         .collect();
     let picks = slices.resolve_in(path, &[table.nrows()])?;

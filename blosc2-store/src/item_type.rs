@@ -1,11 +1,15 @@
-//! Item types: the types of the items of lists, as in Python's schemas.
+//! The types of values: of the columns of tables and of the items of lists, as in Python's schemas.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
 
-use blosc2::{ErrorKind, Value};
+use blosc2::dtype::Kind;
+use blosc2::{CParams, Dtype, Element, ErrorKind, Value};
 
-use crate::tag::what;
+use crate::tag::{Fault, what};
 
 /// Maximum nesting depth of lists and structures that are written.
 const MAX_DEPTH: usize = 32;
@@ -14,118 +18,177 @@ const MAX_OPTIONS: usize = 64;
 /// Default `max_length`.
 const MAX_LENGTH: u64 = 32;
 /// Default `batch_rows`.
-const BATCH_ROWS: u64 = 2048;
+pub(crate) const BATCH_ROWS: u64 = 2048;
+/// `items_per_block` of columns. Python computes it from the first batch, which can have few rows.
+pub(crate) const BLOCK_ROWS: u64 = 256;
 
-/// The type of the items of a list: the kind, whether items can be null, and options such as bounds. Python:
-/// `SchemaSpec`.
+/// The type of the values of a column, or of the items of a list: the kind, whether values can be null, and options
+/// such as bounds. Python: `SchemaSpec`.
 ///
-/// Create an item type from an [`ItemKind`]. The options then have the defaults of Python.
+/// Create a type from an [`ItemKind`]. The options then have the defaults of Python.
 ///
 /// ```
 /// use blosc2_store::{ItemKind, ItemType};
 ///
+/// let celsius = ItemType::from(ItemKind::Float64).nullable().with("ge", -273.15).with("default", 0.0);
+/// assert_eq!(celsius.get("ge"), Some(&(-273.15).into()));
+///
+/// let name = ItemKind::String { max_length: 100 };
 /// let count = ItemType::from(ItemKind::UInt16).with("le", 1000).nullable();
-/// let name = ItemType::from(ItemKind::String).with("max_length", 100);
-/// let fields = vec![("name".to_owned(), name), ("count".to_owned(), count)];
+/// let fields = vec![("name".to_owned(), name.into()), ("count".to_owned(), count)];
 /// let item = ItemType::from(ItemKind::Struct(fields));
 /// assert!(!item.is_nullable());
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemType {
-    /// With the type of the items and the fields, which are stored only here: a copy at each level would multiply the
-    /// memory of a type by its depth.
     kind: ItemKind,
-    /// The options, each once: in the order in which they were read, or in which Python writes them.
+    /// The options, each once: in the order in which they were read, or in which Python writes them. The parameters of
+    /// the kind are not among them.
     options: Vec<(String, Value)>,
+    cparams: Option<Box<CParams>>,
 }
 
-/// The kind of an [`ItemType`].
+/// The kind of an [`ItemType`]. The names of the kinds are the same as in Python's schemas.
 ///
 /// ```
-/// use blosc2_store::{ItemKind, ListArray};
+/// use blosc2_store::ItemKind;
 ///
-/// let mut lists = ListArray::in_memory(ItemKind::Float32, false)?;
-/// lists.append(Some(&[1.5, 2.5]))?;
-/// assert_eq!(lists.item_type().kind(), &ItemKind::Float32);
-/// # Ok::<(), blosc2::Error>(())
+/// assert_eq!(ItemKind::Int64.to_string(), "int64");
+/// assert_eq!(ItemKind::String { max_length: 8 }.to_string(), "string[8]");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ItemKind {
-    /// 8-bit signed integer.
+    /// 8-bit signed integer: `i8`.
     Int8,
-    /// 16-bit signed integer.
+    /// 16-bit signed integer: `i16`.
     Int16,
-    /// 32-bit signed integer.
+    /// 32-bit signed integer: `i32`.
     Int32,
-    /// 64-bit signed integer.
+    /// 64-bit signed integer: `i64`.
     Int64,
-    /// 8-bit unsigned integer.
+    /// 8-bit unsigned integer: `u8`.
     UInt8,
-    /// 16-bit unsigned integer.
+    /// 16-bit unsigned integer: `u16`.
     UInt16,
-    /// 32-bit unsigned integer.
+    /// 32-bit unsigned integer: `u32`.
     UInt32,
-    /// 64-bit unsigned integer.
+    /// 64-bit unsigned integer: `u64`.
     UInt64,
-    /// 32-bit float.
+    /// 32-bit float: `f32`.
     Float32,
-    /// 64-bit float.
+    /// 64-bit float: `f64`.
     Float64,
-    /// Complex number of two 32-bit floats.
+    /// Complex number of two `f32`.
     Complex64,
-    /// Complex number of two 64-bit floats.
+    /// Complex number of two `f64`.
     Complex128,
-    /// Boolean.
+    /// Boolean: `bool`. If a column stores nulls as a value instead of a mask, its items are `u8`: 0, 1, and 255 for
+    /// null.
     Bool,
-    /// Timestamp: 64-bit signed integer, the time since 1970-01-01. Its unit is the option `unit`: `s`, `ms`, `us`
-    /// (default) or `ns`.
-    Timestamp,
-    /// String of at most `max_length` characters, 32 by default.
-    String,
-    /// Byte string of at most `max_length` bytes, 32 by default.
-    Bytes,
-    /// Variable-length string. Python: `vlstring`.
-    VlString,
-    /// Variable-length bytes. Python: `vlbytes`.
-    VlBytes,
-    /// Variable-length string. Python: `utf8`. Lists store this kind like `VlString`. Tables store columns of the two
-    /// kinds differently: see [`ColumnKind`](crate::ColumnKind).
+    /// Timestamp: `i64`, the time since 1970-01-01 in the unit `unit`.
+    Timestamp {
+        /// The unit.
+        unit: TimeUnit,
+        /// The name of the time zone, which is for display only.
+        timezone: Option<String>,
+    },
+    /// String of at most `max_length` characters. Columns store strings of fixed length: each character takes four
+    /// bytes.
+    String {
+        /// Maximum number of characters.
+        max_length: u64,
+    },
+    /// Byte string of at most `max_length` bytes. Columns store byte strings of fixed length.
+    Bytes {
+        /// Maximum number of bytes.
+        max_length: u64,
+    },
+    /// Variable-length strings. A column stores them as an array of offsets and an array of all bytes. Python: `utf8`.
     Utf8,
-    /// List of items of one type.
+    /// Variable-length strings. A column stores them in batches, as in a [`BatchArray`](crate::BatchArray). Python:
+    /// `vlstring`.
+    VlString,
+    /// Variable-length bytes. A column stores them in batches. Python: `vlbytes`.
+    VlBytes,
+    /// Dictionary-encoded strings: each row of a column is an `i32` code, an index into a list of the distinct strings.
+    Dictionary {
+        /// Whether the order of the distinct strings is meaningful.
+        ordered: bool,
+    },
+    /// Variable-length lists. All items have this type: `ItemKind::List(ItemKind::Int8.into())`.
     List(Box<ItemType>),
-    /// Structure: a map with these fields, in this order.
+    /// Structures: maps with these fields, in this order.
     Struct(Vec<(String, ItemType)>),
-    /// A kind of this name that is unknown to this crate. Its items can be read, but not written.
+    /// Values of any type.
+    Object,
+    /// Arrays. The arrays of all rows have the same shape.
+    NDArray {
+        /// The shape of the array in each row.
+        shape: Vec<u64>,
+        /// The type of the items.
+        dtype: Dtype,
+    },
+    /// A column that is not stored: Python computes it from this expression or source code.
+    Computed(String),
+    /// A kind of this name that is unknown to this crate. Items of lists can be read, but not written.
     Other(String),
 }
 
-/// The kinds without parameters, and their names.
-const NAMED: [(&str, ItemKind); 19] = [
-    ("int8", ItemKind::Int8),
-    ("int16", ItemKind::Int16),
-    ("int32", ItemKind::Int32),
-    ("int64", ItemKind::Int64),
-    ("uint8", ItemKind::UInt8),
-    ("uint16", ItemKind::UInt16),
-    ("uint32", ItemKind::UInt32),
-    ("uint64", ItemKind::UInt64),
-    ("float32", ItemKind::Float32),
-    ("float64", ItemKind::Float64),
-    ("complex64", ItemKind::Complex64),
-    ("complex128", ItemKind::Complex128),
-    ("bool", ItemKind::Bool),
-    ("timestamp", ItemKind::Timestamp),
-    ("string", ItemKind::String),
-    ("bytes", ItemKind::Bytes),
-    ("vlstring", ItemKind::VlString),
-    ("vlbytes", ItemKind::VlBytes),
-    ("utf8", ItemKind::Utf8),
+/// The unit of an [`ItemKind::Timestamp`].
+///
+/// ```
+/// use blosc2_store::{ItemKind, TimeUnit};
+///
+/// let kind = ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None };
+/// assert_eq!(kind.to_string(), "timestamp[ms]");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TimeUnit {
+    /// Seconds: `s`.
+    Second,
+    /// Milliseconds: `ms`.
+    Millisecond,
+    /// Microseconds: `us`.
+    Microsecond,
+    /// Nanoseconds: `ns`.
+    Nanosecond,
+}
+
+/// A kind without parameters: its name, and the dtype of its items in an array.
+type Plain = (&'static str, ItemKind, Option<(Kind, u64)>);
+
+static PLAIN: [Plain; 17] = [
+    ("int8", ItemKind::Int8, Some((Kind::Int, 1))),
+    ("int16", ItemKind::Int16, Some((Kind::Int, 2))),
+    ("int32", ItemKind::Int32, Some((Kind::Int, 4))),
+    ("int64", ItemKind::Int64, Some((Kind::Int, 8))),
+    ("uint8", ItemKind::UInt8, Some((Kind::UInt, 1))),
+    ("uint16", ItemKind::UInt16, Some((Kind::UInt, 2))),
+    ("uint32", ItemKind::UInt32, Some((Kind::UInt, 4))),
+    ("uint64", ItemKind::UInt64, Some((Kind::UInt, 8))),
+    ("float32", ItemKind::Float32, Some((Kind::Float, 4))),
+    ("float64", ItemKind::Float64, Some((Kind::Float, 8))),
+    ("complex64", ItemKind::Complex64, Some((Kind::Complex, 8))),
+    ("complex128", ItemKind::Complex128, Some((Kind::Complex, 16))),
+    ("bool", ItemKind::Bool, Some((Kind::Bool, 1))),
+    ("utf8", ItemKind::Utf8, None),
+    ("vlstring", ItemKind::VlString, None),
+    ("vlbytes", ItemKind::VlBytes, None),
+    ("object", ItemKind::Object, None),
 ];
 
-/// The order in which Python writes the options of a type. Other options come last.
-const ORDER: [&str; 16] = [
+/// The order in which Python writes the entries of a type. Other entries come last.
+const ORDER: [&str; 26] = [
+    "kind",
+    "item",
+    "fields",
+    "index_type",
+    "value_type",
+    "ordered",
+    "item_shape",
+    "dtype_str",
     "ge",
     "gt",
     "le",
@@ -135,9 +198,11 @@ const ORDER: [&str; 16] = [
     "pattern",
     "unit",
     "timezone",
+    "bool_widened_to_uint8",
     "nullable",
     "null_value",
     "null_storage",
+    "null_code",
     "storage",
     "serializer",
     "batch_rows",
@@ -147,64 +212,247 @@ const ORDER: [&str; 16] = [
 /// The entry with the name of a field.
 const NAME: &str = "name";
 
-/// The position of an option in this order.
-fn place(option: &str) -> usize {
-    ORDER.iter().position(|known| *known == option).unwrap_or(ORDER.len())
+/// The position of an entry in this order.
+fn place(name: &str) -> usize {
+    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Second => "s",
+            Self::Millisecond => "ms",
+            Self::Microsecond => "us",
+            Self::Nanosecond => "ns",
+        })
+    }
+}
+
+/// Writes the kind in Python's schemas, with its parameters: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`,
+/// `ndarray[2, 3] of <f4`.
+impl fmt::Display for ItemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timestamp { unit, timezone: None } => write!(f, "timestamp[{unit}]"),
+            Self::Timestamp { unit, timezone: Some(zone) } => {
+                write!(f, "timestamp[{unit}, {zone}]")
+            }
+            Self::String { max_length } => write!(f, "string[{max_length}]"),
+            Self::Bytes { max_length } => write!(f, "bytes[{max_length}]"),
+            Self::List(item) => write!(f, "list[{}]", item.kind.name()),
+            Self::Struct(fields) => {
+                let fields: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+                write!(f, "struct[{}]", fields.join(", "))
+            }
+            Self::NDArray { shape, dtype } => write!(f, "ndarray{shape:?} of {dtype}"),
+            kind => f.write_str(kind.name()),
+        }
+    }
 }
 
 impl ItemKind {
-    /// Returns the name of the kind in Python.
+    /// Returns the name of the kind in Python, without parameters.
     pub fn name(&self) -> &str {
         match self {
+            Self::Timestamp { .. } => "timestamp",
+            Self::String { .. } => "string",
+            Self::Bytes { .. } => "bytes",
+            Self::Dictionary { .. } => "dictionary",
             Self::List(_) => "list",
             Self::Struct(_) => "struct",
+            Self::NDArray { .. } => "ndarray",
+            Self::Computed(_) => "computed",
             Self::Other(name) => name,
-            named => NAMED.iter().find(|(_, kind)| kind == named).map_or("", |(name, _)| name),
+            plain => PLAIN.iter().find(|(_, kind, _)| kind == plain).map_or("", |(name, ..)| name),
         }
+    }
+
+    /// The kind and the size of its values as items of an array; `None` if they have no fixed size.
+    fn scalar(&self) -> Option<(Kind, u64)> {
+        match self {
+            Self::Timestamp { .. } => Some((Kind::Int, 8)),
+            Self::String { max_length } => Some((Kind::Unicode, max_length.checked_mul(4)?)),
+            Self::Bytes { max_length } => Some((Kind::Bytes, *max_length)),
+            plain => PLAIN.iter().find(|(_, kind, _)| kind == plain)?.2,
+        }
+    }
+
+    /// The dtype of its values as items of an array; `None` if they have no fixed size, or one that is too large.
+    pub(crate) fn dtype(&self) -> Option<Dtype> {
+        if let Self::NDArray { dtype, .. } = self {
+            return Some(dtype.clone());
+        }
+        let (kind, size) = self.scalar()?;
+        Dtype::scalar(kind, usize::try_from(size).ok()?).ok()
+    }
+
+    /// The kind of numbers and booleans with this dtype; `None` if there is none.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn of_dtype(dtype: &Dtype) -> Option<Self> {
+        let scalar = Some((dtype.kind()?, dtype.size() as u64));
+        PLAIN.iter().find(|(.., known)| *known == scalar).map(|(_, kind, _)| kind.clone())
+    }
+
+    /// Whether values are strings.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Self::String { .. } | Self::Utf8 | Self::VlString | Self::Dictionary { .. })
+    }
+
+    /// Whether a column stores values in batches, or one per chunk.
+    pub(crate) fn has_batches(&self) -> bool {
+        use ItemKind::*;
+        matches!(self, VlString | VlBytes | List(_) | Struct(_) | Object)
+    }
+
+    /// Whether the values of a column have a fixed size.
+    pub(crate) fn has_items(&self) -> bool {
+        use ItemKind::*;
+        !self.has_batches() && !matches!(self, Utf8 | Dictionary { .. } | Computed(_) | Other(_))
     }
 
     /// The options that types of this kind accept; `None` if that is not known.
     fn options(&self) -> Option<&'static [&'static str]> {
         Some(match self {
-            Self::Bool | Self::Complex64 | Self::Complex128 | Self::Utf8 => {
-                &["nullable", "null_value", "null_storage"]
+            Self::Bool
+            | Self::Complex64
+            | Self::Complex128
+            | Self::Utf8
+            | Self::Timestamp { .. }
+            | Self::NDArray { .. } => &["nullable", "null_value", "null_storage"],
+            Self::String { .. } => {
+                &["min_length", "pattern", "nullable", "null_value", "null_storage"]
             }
-            Self::Timestamp => &["unit", "timezone", "nullable", "null_value", "null_storage"],
-            Self::String => {
-                &["min_length", "max_length", "pattern", "nullable", "null_value", "null_storage"]
-            }
-            Self::Bytes => &["min_length", "max_length", "nullable", "null_value", "null_storage"],
-            Self::VlString | Self::VlBytes => {
+            Self::Bytes { .. } => &["min_length", "nullable", "null_value", "null_storage"],
+            Self::VlString | Self::VlBytes | Self::Object => {
                 &["nullable", "serializer", "batch_rows", "items_per_block"]
             }
             Self::List(_) => {
                 &["nullable", "storage", "serializer", "batch_rows", "items_per_block"]
             }
             Self::Struct(_) => &["nullable"],
-            Self::Other(_) => return None,
+            Self::Dictionary { .. } => &["index_type", "value_type", "nullable", "null_code"],
+            Self::Computed(_) | Self::Other(_) => return None,
             _ => &["ge", "gt", "le", "lt", "nullable", "null_value", "null_storage"],
+        })
+    }
+
+    /// The entries of its parameters.
+    fn parameters(&self) -> Vec<(&'static str, Value)> {
+        match self {
+            Self::Timestamp { unit, timezone } => {
+                let zone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
+                [("unit", unit.to_string().into())].into_iter().chain(zone).collect()
+            }
+            Self::String { max_length } | Self::Bytes { max_length } => {
+                vec![("max_length", (*max_length).into())]
+            }
+            Self::Dictionary { ordered } => vec![("ordered", (*ordered).into())],
+            Self::List(item) => vec![("item", item.metadata())],
+            Self::Struct(fields) => {
+                let fields = fields.iter().map(|(name, field)| field.named(name)).collect();
+                vec![("fields", Value::List(fields))]
+            }
+            Self::NDArray { shape, dtype } => {
+                let shape = shape.iter().copied().collect();
+                vec![("item_shape", shape), ("dtype_str", dtype.to_string().into())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The kind of this name, whose parameters are taken from the entries of its type. The error describes the fault.
+    fn parse(name: String, entries: &mut Vec<(String, Value)>) -> Result<Self, String> {
+        let mut take = |name: &str| {
+            let at = entries.iter().position(|(known, _)| known == name)?;
+            Some(entries.remove(at).1).filter(|value| *value != Value::None)
+        };
+        let wrong = |name: &str| format!("a type with an invalid `{name}`");
+        let mut max_length = || match take("max_length") {
+            Some(length) => length.as_u64().ok_or_else(|| wrong("max_length")),
+            None => Ok(MAX_LENGTH),
+        };
+        Ok(match &*name {
+            "string" => Self::String { max_length: max_length()? },
+            "bytes" => Self::Bytes { max_length: max_length()? },
+            "timestamp" => Self::Timestamp {
+                unit: match take("unit").as_ref().map(Value::as_str) {
+                    Some(Some("s")) => TimeUnit::Second,
+                    Some(Some("ms")) => TimeUnit::Millisecond,
+                    Some(Some("us")) | None => TimeUnit::Microsecond,
+                    Some(Some("ns")) => TimeUnit::Nanosecond,
+                    Some(_) => return Err(wrong("unit")),
+                },
+                timezone: match take("timezone") {
+                    None => None,
+                    Some(Value::Str(zone)) => Some(zone),
+                    Some(_) => return Err(wrong("timezone")),
+                },
+            },
+            "dictionary" => {
+                Self::Dictionary { ordered: take("ordered") == Some(Value::Bool(true)) }
+            }
+            "list" => {
+                let item = take("item").ok_or("a type without an item type")?;
+                Self::List(Box::new(ItemType::from_metadata(item)?))
+            }
+            "struct" => {
+                let Some(Value::List(fields) | Value::Tuple(fields)) = take("fields") else {
+                    return Err("a type without fields".to_owned());
+                };
+                let field = |field| ItemType::field(field).ok_or("a field without a name")?;
+                let fields = fields.into_iter().map(field).collect::<Result<Vec<_>, _>>()?;
+                check_names(&fields)?;
+                Self::Struct(fields)
+            }
+            "ndarray" => {
+                let shape = take("item_shape").and_then(|shape| shape.into_type().ok());
+                let dtype = take("dtype_str").and_then(|name| Dtype::parse(name.as_str()?).ok());
+                Self::NDArray {
+                    shape: shape.ok_or_else(|| wrong("item_shape"))?,
+                    dtype: dtype.ok_or_else(|| wrong("dtype_str"))?,
+                }
+            }
+            _ => match PLAIN.iter().find(|(known, ..)| *known == name) {
+                Some((_, kind, _)) => kind.clone(),
+                None => Self::Other(name),
+            },
         })
     }
 }
 
 impl From<ItemKind> for ItemType {
     fn from(kind: ItemKind) -> Self {
-        let batches = [("serializer", "msgpack".into()), ("batch_rows", BATCH_ROWS.into())];
-        let options: Vec<(&str, Value)> = match &kind {
-            ItemKind::String | ItemKind::Bytes => vec![("max_length", MAX_LENGTH.into())],
-            ItemKind::Timestamp => vec![("unit", "us".into())],
-            ItemKind::VlString | ItemKind::VlBytes => {
-                [("nullable", false.into())].into_iter().chain(batches).collect()
-            }
+        let batches = || {
+            let rows = ("batch_rows", BATCH_ROWS.into());
+            [("nullable", false.into()), ("serializer", "msgpack".into()), rows]
+        };
+        let options = match &kind {
+            ItemKind::VlString | ItemKind::VlBytes | ItemKind::Object => batches().to_vec(),
             ItemKind::List(_) => {
-                let own = [("nullable", false.into()), ("storage", "batch".into())];
-                own.into_iter().chain(batches).collect()
+                batches().into_iter().chain([("storage", "batch".into())]).collect()
             }
             ItemKind::Struct(_) => vec![("nullable", false.into())],
+            ItemKind::Dictionary { .. } => {
+                let text = [("kind", "vlstring".into())].into_iter().chain(batches());
+                vec![
+                    ("index_type", Value::from([("kind", "int32".into())])),
+                    ("value_type", text.collect()),
+                    ("nullable", false.into()),
+                    ("null_code", (-1).into()),
+                ]
+            }
             _ => Vec::new(),
         };
-        let options = options.into_iter().map(|(name, value)| (name.to_owned(), value));
-        Self { options: options.collect(), kind }
+        let options = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut this = Self { kind, options, cparams: None };
+        this.sort();
+        this
+    }
+}
+
+impl From<ItemKind> for Box<ItemType> {
+    fn from(kind: ItemKind) -> Self {
+        Box::new(kind.into())
     }
 }
 
@@ -214,32 +462,44 @@ impl ItemType {
         &self.kind
     }
 
-    /// Allows null items (`None`).
+    /// Allows null values (`None`). In a table, the kind and the options of the column determine how null is stored:
+    /// - columns with the option `null_value` store this value;
+    /// - `Dictionary` columns store a code;
+    /// - columns that are stored in batches (`VlString`, `VlBytes`, `List`, `Struct` and `Object`) store `None`. A
+    ///   batch is a chunk of up to `batch_rows` rows;
+    /// - other columns have a separate mask of nulls.
     pub fn nullable(self) -> Self {
         // These kinds have no spare value that can represent null.
-        let masked = matches!(self.kind, ItemKind::Complex64 | ItemKind::Complex128);
+        let masked = matches!(self.kind, ItemKind::Complex64 | ItemKind::Complex128)
+            && self.get("null_value").is_none();
         let nullable = self.with("nullable", true);
         if masked { nullable.with("null_storage", "mask") } else { nullable }
     }
 
-    /// Returns whether items can be null (`None`).
+    /// Returns whether values can be null (`None`).
     pub fn is_nullable(&self) -> bool {
-        let is_set = |name| !matches!(self.get(name), None | Some(Value::None));
-        self.get("nullable") == Some(&Value::Bool(true))
-            || is_set("null_value")
-            || is_set("null_storage")
+        let has = |name| self.given(name).is_some();
+        self.get("nullable") == Some(&Value::Bool(true)) || has("null_value") || has("null_storage")
     }
 
     /// Sets an option. Options have the same names as the arguments in Python:
     ///
-    /// - integers and floats: `ge`, `gt`, `le` and `lt` are the bounds of the value (≥, >, ≤, <);
-    /// - `String` and `Bytes`: `min_length` and `max_length`;
-    /// - `Timestamp`: `unit` and `timezone`;
-    /// - the list type of a [`ListArray`](crate::ListArray): `batch_rows`, `items_per_block`, and `storage`, which is
-    ///   `batch` or `vl`.
+    /// | option | kinds | value |
+    /// |---|---|---|
+    /// | `ge`, `gt`, `le`, `lt` | integers and floats | the bound of the values: ≥, >, ≤ or < |
+    /// | `min_length` | `String` and `Bytes` | minimum length |
+    /// | `null_value` | columns of fixed-size kinds and `Utf8` | the value that represents null; must be 255 for `Bool` |
+    /// | `default` | columns of all kinds | the value of the column in rows that are appended without this column |
+    /// | `storage` | `List` | `batch` (default): several rows per chunk; `vl`: one row per chunk |
+    /// | `batch_rows` | kinds in batches (see [`nullable`](Self::nullable)), except `Struct` | rows per batch; default 2048 |
+    /// | `items_per_block` | kinds in batches, except `Struct` | rows per block of a batch; default 256 in columns |
     ///
-    /// This method does not check the option. Creating an array with the type checks it.
+    /// The parameters of the [`kind`](Self::kind), such as `max_length`, are not options. This method does not check the
+    /// option. Creating an array or a table, and adding a column, check it.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        if name == "null_value" {
+            self.options.retain(|(known, _)| known != "null_storage");
+        }
         let value = value.into();
         match self.options.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -253,101 +513,96 @@ impl ItemType {
         self.options.sort_by_key(|(name, _)| place(name));
     }
 
-    /// Returns the value of an option. The type of the items of a list and the fields of a structure are not options,
-    /// but parts of the [`kind`](Self::kind).
+    /// Returns the value of an option. Returns `None` if the option is not set.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value)
     }
 
-    /// Returns a map with the kind and all options, as Python writes it to a file.
-    pub fn metadata(&self) -> Value {
-        Value::Map(self.pairs())
+    /// The value of an option, unless it is not set or `None`.
+    pub(crate) fn given(&self, name: &str) -> Option<&Value> {
+        self.get(name).filter(|value| **value != Value::None)
     }
 
-    fn pairs(&self) -> Vec<(Value, Value)> {
-        let mut pairs = vec![("kind", self.kind.name().into())];
-        match &self.kind {
-            ItemKind::List(item) => pairs.push(("item", item.metadata())),
-            ItemKind::Struct(fields) => {
-                let fields = fields.iter().map(|(name, field)| {
-                    let name = (NAME.into(), name.as_str().into());
-                    Value::Map([name].into_iter().chain(field.pairs()).collect())
-                });
-                pairs.push(("fields", Value::List(fields.collect())));
-            }
-            _ => {}
+    /// Sets the compression parameters of a column. The default parameters are the defaults of Python.
+    pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
+        self.cparams = Some(Box::new(params.borrow().clone()));
+        self
+    }
+
+    pub(crate) fn params(&self) -> Option<&CParams> {
+        self.cparams.as_deref()
+    }
+
+    /// Returns a map with the kind, its parameters and all options, as Python writes it to a file.
+    pub fn metadata(&self) -> Value {
+        self.entries().collect()
+    }
+
+    /// The same map, with a name at the start: that of a field or of a column.
+    pub(crate) fn named(&self, name: &str) -> Value {
+        [(NAME, name.into())].into_iter().chain(self.entries()).collect()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&str, Value)> {
+        let mut entries = vec![("kind", self.kind.name().into())];
+        entries.extend(self.kind.parameters());
+        entries.extend(self.options.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        if !matches!(self.kind, ItemKind::Other(_)) {
+            entries.sort_by_key(|(name, _)| place(name));
         }
-        let options = self.options.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        pairs.into_iter().chain(options).map(|(name, value)| (name.into(), value)).collect()
+        entries.into_iter()
     }
 
     /// Parses a type as Python writes it. The error describes the fault.
     pub(crate) fn from_metadata(metadata: Value) -> Result<Self, String> {
         let Value::Map(pairs) = metadata else { return Err("a type that is not a map".to_owned()) };
-        Self::from_pairs(pairs)
-    }
-
-    fn from_pairs(pairs: Vec<(Value, Value)>) -> Result<Self, String> {
-        let (mut kind, mut item, mut fields) = (None, None, None);
-        let mut this = Self { kind: ItemKind::Bool, options: Vec::new() };
+        let mut entries = Vec::with_capacity(pairs.len());
+        let mut names = BTreeSet::new();
         for (name, value) in pairs {
             let Value::Str(name) = name else {
                 return Err(format!("an option whose name is {}", what(&name)));
             };
-            let place = match &*name {
-                "kind" => &mut kind,
-                "item" => &mut item,
-                "fields" => &mut fields,
-                _ => {
-                    if this.get(&name).is_some() {
-                        return Err(format!("two options with the name {}", what(&name.into())));
-                    }
-                    this.options.push((name, value));
-                    check_count(this.options.len())?;
-                    continue;
-                }
-            };
-            if place.replace(value).is_some() {
-                return Err(format!("a type with two entries `{name}`"));
+            if !names.insert(name.clone()) {
+                return Err(format!("two options with the name {}", what(&name.into())));
             }
+            entries.push((name, value));
         }
-        let missing = |what: &str| format!("a type without {what}");
-        let Some(Value::Str(name)) = kind else { return Err(missing("a kind")) };
-        this.kind = match &*name {
-            "list" => {
-                let item = item.take().ok_or_else(|| missing("an item type"))?;
-                ItemKind::List(Box::new(Self::from_metadata(item)?))
-            }
-            "struct" => {
-                let Some(Value::List(fields) | Value::Tuple(fields)) = fields.take() else {
-                    return Err(missing("fields"));
-                };
-                let fields = fields.into_iter().map(Self::field).collect::<Result<Vec<_>, _>>()?;
-                check_names(&fields)?;
-                ItemKind::Struct(fields)
-            }
-            _ => match NAMED.iter().find(|(known, _)| *known == name) {
-                Some((_, kind)) => kind.clone(),
-                None => ItemKind::Other(name),
-            },
+        let kind = entries.iter().position(|(name, _)| name == "kind").map(|at| entries.remove(at));
+        let Some((_, Value::Str(kind))) = kind else {
+            return Err("a type without a kind".to_owned());
         };
-        // Types of other kinds, which a later Python adds, can have entries of the same names.
-        for (name, value) in [("item", item), ("fields", fields)] {
-            this.options.extend(value.map(|value| (name.to_owned(), value)));
-        }
-        Ok(this)
+        let kind = ItemKind::parse(kind, &mut entries)?;
+        check_count(entries.len())?;
+        Ok(Self { kind, options: entries, cparams: None })
     }
 
-    fn field(metadata: Value) -> Result<(String, Self), String> {
-        let Value::Map(pairs) = metadata else {
-            return Err("a field that is not a map".to_owned());
+    /// Parses the type of a field; `None` without a name.
+    fn field(metadata: Value) -> Option<Result<(String, Self), String>> {
+        let (name, metadata) = without_name(metadata)?;
+        Some(Self::from_metadata(metadata).map(|item| (name, item)))
+    }
+
+    /// Parses the entry of a column in a schema; `None` without a name or a kind. The kind of a column that this crate
+    /// cannot read is [`ItemKind::Other`], or [`ItemKind::Computed`].
+    pub(crate) fn column(entry: Value, computed: bool) -> Option<(String, Self)> {
+        let other = match computed {
+            true => {
+                let source = ["expression", "dsl_source"].into_iter();
+                let mut source = source.filter_map(|part| entry.get(part)?.as_str());
+                ItemKind::Computed(source.next().unwrap_or_default().to_owned())
+            }
+            false => ItemKind::Other(entry.get("kind")?.as_str()?.to_owned()),
         };
-        let (mut names, others): (Vec<_>, Vec<_>) =
-            pairs.into_iter().partition(|(key, _)| key.as_str() == Some(NAME));
-        match (names.pop(), names.is_empty()) {
-            (Some((_, Value::Str(name))), true) => Ok((name, Self::from_pairs(others)?)),
-            _ => Err("a field without a name".to_owned()),
+        let (name, entry) = without_name(entry)?;
+        if !computed && let Ok(column) = Self::from_metadata(entry.clone()) {
+            return Some((name, column));
         }
+        let Value::Map(pairs) = entry else { return None };
+        let options = pairs.into_iter().filter_map(|(name, value)| match name {
+            Value::Str(name) if name != "kind" => Some((name, value)),
+            _ => None,
+        });
+        Some((name, Self { kind: other, options: options.collect(), cparams: None }))
     }
 
     /// Checks that Python accepts the type. The error describes the fault.
@@ -364,9 +619,12 @@ impl ItemType {
         if let Some((name, _)) = self.options.iter().find(|(name, _)| !known(name)) {
             return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
         }
+        if self.cparams.is_some() {
+            return Err("compression parameters, which only columns have".to_owned());
+        }
         check_count(self.options.len())?;
         ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
-        ["min_length", "max_length"].iter().try_for_each(|name| self.length(name).map(drop))?;
+        self.length("min_length")?;
         for name in ["batch_rows", "items_per_block"] {
             if self.length(name)? == Some(0) {
                 return Err(format!("`{name}` 0, expected 1 or more"));
@@ -388,26 +646,85 @@ impl ItemType {
         }
     }
 
+    /// Checks that a table can have a new column of this type. Returns the type with all options that Python writes.
+    /// The error describes the fault.
+    pub(crate) fn for_column(&self) -> Result<Self, String> {
+        let mut this = self.without_default();
+        match &this.kind {
+            ItemKind::Computed(_) | ItemKind::Other(_) => {
+                return Err(format!("the type {}, which cannot be created", this.kind));
+            }
+            ItemKind::String { max_length: 0 } | ItemKind::Bytes { max_length: 0 } => {
+                return Err("the maximum length 0, expected at least 1".to_owned());
+            }
+            ItemKind::NDArray { shape, .. } if shape.is_empty() || shape.contains(&0) => {
+                return Err(format!("arrays of the shape {shape:?}, expected items in each"));
+            }
+            ItemKind::NDArray { shape, dtype } => {
+                if row_size(dtype, shape).is_none_or(|row| isize::try_from(row).is_err()) {
+                    return Err(format!(
+                        "arrays of the shape {shape:?} and the dtype {dtype}, which take more than 2^63 - 1 bytes each"
+                    ));
+                }
+                if dtype.kind().is_none() {
+                    return Err(format!("arrays of {dtype}, expected numbers or strings"));
+                }
+            }
+            _ => {}
+        }
+        this.check()?;
+        let has_sentinel = this.given("null_value").is_some();
+        let has_mask = this.kind == ItemKind::Utf8 || this.kind.has_items();
+        if has_sentinel {
+            this = this.with_new("nullable", true);
+        } else if has_mask && this.get("nullable") == Some(&Value::Bool(true)) {
+            this = this.with_new("null_storage", "mask");
+        }
+        if this.kind.options().is_some_and(|options| options.contains(&"items_per_block")) {
+            this = this.with_new("items_per_block", BLOCK_ROWS);
+        }
+        // Bools have no spare value.
+        if let ItemKind::NDArray { dtype, .. } = &mut this.kind
+            && *dtype == bool::dtype()
+            && has_sentinel
+        {
+            *dtype = u8::dtype();
+            this = this.with("bool_widened_to_uint8", true);
+        }
+        Ok(match self.get("default") {
+            Some(default) => this.with("default", default.clone()),
+            None => this,
+        })
+    }
+
+    /// The type without the properties that only a column can have.
+    pub(crate) fn without_default(&self) -> Self {
+        let mut this = Self { cparams: None, ..self.clone() };
+        this.options.retain(|(name, _)| name != "default");
+        this
+    }
+
+    /// Sets an option that is not set.
+    fn with_new(self, name: &str, value: impl Into<Value>) -> Self {
+        if self.given(name).is_some() { self } else { self.with(name, value) }
+    }
+
     fn number(&self, name: &str) -> Result<Option<&Value>, String> {
-        match self.get(name) {
-            None | Some(Value::None) => Ok(None),
-            Some(number @ (Value::Int(_) | Value::Float(_))) => Ok(Some(number)),
-            Some(other) => Err(format!("`{name}` {}, expected a number", what(other))),
+        match self.given(name) {
+            Some(other) if !matches!(other, Value::Int(_) | Value::Float(_)) => {
+                Err(format!("`{name}` {}, expected a number", what(other)))
+            }
+            number => Ok(number),
         }
     }
 
     pub(crate) fn length(&self, name: &str) -> Result<Option<u64>, String> {
-        match self.get(name) {
-            None | Some(Value::None) => Ok(None),
-            Some(value) => match value.as_u64() {
-                Some(length) => Ok(Some(length)),
-                None => Err(format!("`{name}` {}, expected an integer of at least 0", what(value))),
-            },
-        }
+        let wrong = |value| format!("`{name}` {}, expected an integer of at least 0", what(value));
+        self.given(name).map(|value| value.as_u64().ok_or_else(|| wrong(value))).transpose()
     }
 
     /// Converts a value to its stored form. The error describes why it cannot be stored.
-    pub(crate) fn stored(&self, value: Value) -> Result<Value, (ErrorKind, String)> {
+    pub(crate) fn stored(&self, value: Value) -> Result<Value, Fault> {
         let kind = self.kind.name();
         if value == Value::None {
             let none = format!("None, which its type `{kind}` does not allow");
@@ -430,7 +747,14 @@ impl ItemType {
                 });
                 return fields.collect::<Result<_, _>>().map(Value::Map);
             }
-            (ItemKind::Other(_), _) => {
+            (
+                ItemKind::Dictionary { .. }
+                | ItemKind::Object
+                | ItemKind::NDArray { .. }
+                | ItemKind::Computed(_)
+                | ItemKind::Other(_),
+                _,
+            ) => {
                 let detail = format!("items of the type `{kind}` cannot be written");
                 return Err((ErrorKind::Unsupported, detail));
             }
@@ -440,7 +764,7 @@ impl ItemType {
             (ItemKind::Complex64, Value::Complex { re, im }) => {
                 Value::Complex { re: (re as f32).into(), im: (im as f32).into() }
             }
-            (ItemKind::Bytes | ItemKind::VlBytes, Value::List(items)) => {
+            (ItemKind::Bytes { .. } | ItemKind::VlBytes, Value::List(items)) => {
                 // serde serializes a vector of bytes as a list of integers.
                 let bytes = items.iter().map(|item| u8::try_from(item.as_u64()?).ok());
                 match bytes.collect::<Option<_>>() {
@@ -450,22 +774,17 @@ impl ItemType {
             }
             (_, value) => value,
         };
-        let fits = match (&self.kind, &stored) {
-            (ItemKind::Int8, Value::Int(number)) => i8::try_from(*number).is_ok(),
-            (ItemKind::Int16, Value::Int(number)) => i16::try_from(*number).is_ok(),
-            (ItemKind::Int32, Value::Int(number)) => i32::try_from(*number).is_ok(),
-            (ItemKind::Int64 | ItemKind::Timestamp, Value::Int(number)) => {
-                i64::try_from(*number).is_ok()
+        let fits = match (self.kind.scalar(), &stored) {
+            (Some((kind @ (Kind::Int | Kind::UInt), size)), Value::Int(number)) => {
+                int_range(kind, size).contains(number)
             }
-            (ItemKind::UInt8, Value::Int(number)) => u8::try_from(*number).is_ok(),
-            (ItemKind::UInt16, Value::Int(number)) => u16::try_from(*number).is_ok(),
-            (ItemKind::UInt32, Value::Int(number)) => u32::try_from(*number).is_ok(),
-            (ItemKind::UInt64, Value::Int(number)) => u64::try_from(*number).is_ok(),
-            (ItemKind::Float32 | ItemKind::Float64, Value::Float(_))
-            | (ItemKind::Complex64 | ItemKind::Complex128, Value::Complex { .. })
-            | (ItemKind::Bool, Value::Bool(_))
-            | (ItemKind::String | ItemKind::VlString | ItemKind::Utf8, Value::Str(_))
-            | (ItemKind::Bytes | ItemKind::VlBytes, Value::Bytes(_)) => true,
+            (Some((Kind::Float, _)), Value::Float(_))
+            | (Some((Kind::Complex, _)), Value::Complex { .. })
+            | (Some((Kind::Bool, _)), Value::Bool(_))
+            | (Some((Kind::Unicode, _)), Value::Str(_))
+            | (Some((Kind::Bytes, _)), Value::Bytes(_)) => true,
+            (_, Value::Str(_)) => self.kind.is_text(),
+            (_, Value::Bytes(_)) => self.kind == ItemKind::VlBytes,
             _ => false,
         };
         if !fits {
@@ -495,13 +814,41 @@ impl ItemType {
             Value::Bytes(bytes) => bytes.len() as u64,
             _ => return Ok(()),
         };
-        let (min, max) = (self.length("min_length")?, self.length("max_length")?);
-        if min.is_some_and(|min| len < min) || max.is_some_and(|max| len > max) {
-            let (min, max) =
-                (min.unwrap_or(0), max.map_or("any".to_owned(), |max| max.to_string()));
+        let min = self.length("min_length")?.unwrap_or(0);
+        let max = match &self.kind {
+            ItemKind::String { max_length } | ItemKind::Bytes { max_length } => *max_length,
+            _ => u64::MAX,
+        };
+        if !(min..=max).contains(&len) {
             return Err(format!("{} of length {len}, expected {min} to {max}", what(value)));
         }
         Ok(())
+    }
+}
+
+/// The integers of this kind and size.
+pub(crate) fn int_range(kind: Kind, size: u64) -> RangeInclusive<i128> {
+    let bits = 8 * size as u32;
+    match kind {
+        Kind::Int => -(1 << (bits - 1))..=(1 << (bits - 1)) - 1,
+        _ => 0..=(1 << bits) - 1,
+    }
+}
+
+/// The bytes of a row of fixed-size items of this shape; `None` if the size overflows.
+pub(crate) fn row_size(dtype: &Dtype, shape: &[u64]) -> Option<usize> {
+    let row = shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
+    row.and_then(|row| usize::try_from(row).ok())
+}
+
+/// The name in an entry of a schema, and the other entries; `None` unless there is one name.
+fn without_name(metadata: Value) -> Option<(String, Value)> {
+    let Value::Map(pairs) = metadata else { return None };
+    let (mut names, others): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|(key, _)| key.as_str() == Some(NAME));
+    match (names.pop(), names.is_empty()) {
+        (Some((_, Value::Str(name))), true) => Some((name, Value::Map(others))),
+        _ => None,
     }
 }
 
@@ -547,12 +894,21 @@ mod tests {
         item.into().stored(value.into())
     }
 
+    fn text(max_length: u64) -> ItemKind {
+        ItemKind::String { max_length }
+    }
+
+    fn raw() -> ItemKind {
+        ItemKind::Bytes { max_length: 32 }
+    }
+
     #[test]
     fn items_are_of_their_type() {
         use ItemKind::*;
 
         let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
         let complex = |re, im| Value::Complex { re, im };
+        let time = || Timestamp { unit: TimeUnit::Microsecond, timezone: None };
         let long = "é".repeat(32);
         let kept: Vec<(ItemKind, Value)> = vec![
             (Int8, (-128).into()),
@@ -569,13 +925,13 @@ mod tests {
             (Complex64, complex(0.5, 1.0)),
             (Complex128, complex(0.1, 1.0)),
             (Bool, true.into()),
-            (Timestamp, i64::MIN.into()),
-            (String, long.as_str().into()),
+            (time(), i64::MIN.into()),
+            (text(32), long.as_str().into()),
             (VlString, "x".repeat(1000).into()),
             (Utf8, "x".repeat(1000).into()),
-            (Bytes, bytes(&[7; 32])),
+            (raw(), bytes(&[7; 32])),
             (VlBytes, bytes(&[7; 1000])),
-            (List(Box::new(Int8.into())), Value::List(vec![1.into()])),
+            (List(Int8.into()), Value::List(vec![1.into()])),
         ];
         for (kind, value) in kept {
             assert_eq!(stored(kind, value.clone()), Ok(value));
@@ -586,7 +942,7 @@ mod tests {
         assert_eq!(stored(Float32, 3), Ok(3.0.into()));
         assert_eq!(stored(Float64, 3), Ok(3.0.into()));
         assert_eq!(stored(Complex64, complex(0.1, 0.1)), Ok(complex(single, single)));
-        assert_eq!(stored(Bytes, Value::List(vec![1.into(), 255.into()])), Ok(bytes(&[1, 255])));
+        assert_eq!(stored(raw(), Value::List(vec![1.into(), 255.into()])), Ok(bytes(&[1, 255])));
         let field = |name: &str| (name.to_owned(), ItemType::from(Int8));
         let pairs = Value::from([("c", 3.into()), ("b", 2.into()), ("a", 1.into())]);
         let fields = Struct(vec![field("a"), field("b")]);
@@ -598,7 +954,7 @@ mod tests {
             (Int16, 32768.into()),
             (Int32, (1i64 << 31).into()),
             (Int64, (1u64 << 63).into()),
-            (Timestamp, (1u64 << 63).into()),
+            (time(), (1u64 << 63).into()),
             (UInt8, 256.into()),
             (UInt16, (-1).into()),
             (UInt32, (1i64 << 32).into()),
@@ -608,11 +964,11 @@ mod tests {
             (Float64, "1".into()),
             (Complex64, 1.0.into()),
             (Bool, 1.into()),
-            (String, bytes(b"a")),
-            (Bytes, "a".into()),
-            (Bytes, Value::List(vec![256.into()])),
-            (List(Box::new(Int8.into())), 1.into()),
-            (List(Box::new(Int8.into())), Value::List(vec!["a".into()])),
+            (text(32), bytes(b"a")),
+            (raw(), "a".into()),
+            (raw(), Value::List(vec![256.into()])),
+            (List(Int8.into()), 1.into()),
+            (List(Int8.into()), Value::List(vec!["a".into()])),
             (fields.clone(), 1.into()),
             (fields.clone(), Value::from([("a", 1.into())])),
             (fields, Value::from([("a", 1.into()), ("b", "2".into())])),
@@ -630,7 +986,6 @@ mod tests {
         use ItemKind::*;
 
         let of = |kind: ItemKind, name, bound: Value| ItemType::from(kind).with(name, bound);
-        let text = |name, len: i32| of(String, name, len.into());
         let both = |item: ItemType, good: Value, bad: Value| {
             assert!(item.stored(good).is_ok());
             let (kind, text) = item.stored(bad).unwrap_err();
@@ -643,11 +998,11 @@ mod tests {
         both(of(Float64, "ge", 1.into()), 1.0.into(), 0.9.into());
         both(of(Float64, "ge", 1.into()), f64::NAN.into(), 0.9.into());
         both(of(Float32, "lt", 1.5.into()), 1.25.into(), 1.5.into());
-        both(text("max_length", 2), "éé".into(), "aaa".into());
-        both(text("min_length", 2), "éé".into(), "é".into());
-        both(String.into(), "a".repeat(32).into(), "a".repeat(33).into());
-        both(Bytes.into(), Value::Bytes(vec![0; 32]), Value::Bytes(vec![0; 33]));
-        for kind in [Int8, Bool, Complex64, String, VlBytes, List(Box::new(Int8.into()))] {
+        both(text(2).into(), "éé".into(), "aaa".into());
+        both(of(text(32), "min_length", 2.into()), "éé".into(), "é".into());
+        both(text(32).into(), "a".repeat(32).into(), "a".repeat(33).into());
+        both(raw().into(), Value::Bytes(vec![0; 32]), Value::Bytes(vec![0; 33]));
+        for kind in [Int8, Bool, Complex64, text(32), VlBytes, List(Int8.into())] {
             let item = ItemType::from(kind);
             assert!(!item.is_nullable());
             assert_eq!(item.stored(Value::None).unwrap_err().0, ErrorKind::InvalidArgument);
@@ -663,7 +1018,7 @@ mod tests {
 
         let fields = vec![
             ("a".to_owned(), ItemType::from(Float32).with("le", 3).with("ge", 1.5)),
-            ("b".to_owned(), ItemType::from(List(Box::new(VlBytes.into()))).nullable()),
+            ("b".to_owned(), ItemType::from(List(VlBytes.into())).nullable()),
         ];
         let item = ItemType::from(Struct(fields)).nullable();
         let metadata = item.metadata();
@@ -678,10 +1033,10 @@ mod tests {
         assert_eq!(item.check(), Ok(()));
 
         // Options that a later Python adds are kept.
-        let other = Value::from([("kind", "dictionary".into()), ("ordered", true.into())]);
+        let other = Value::from([("kind", "decimal".into()), ("ordered", true.into())]);
         let item = ItemType::from_metadata(other.clone()).unwrap();
-        assert_eq!((item.kind(), item.metadata()), (&Other("dictionary".to_owned()), other));
-        assert_eq!(item.kind().name(), "dictionary");
+        assert_eq!((item.kind(), item.metadata()), (&Other("decimal".to_owned()), other));
+        assert_eq!(item.kind().name(), "decimal");
     }
 
     #[test]
@@ -705,15 +1060,14 @@ mod tests {
             assert!(ItemType::from_metadata(metadata.clone()).is_err(), "{metadata}");
         }
         let nest = |levels| {
-            (0..levels).fold(ItemType::from(ItemKind::Int8), |item, _| {
-                ItemKind::List(Box::new(item)).into()
-            })
+            (0..levels)
+                .fold(ItemType::from(ItemKind::Int8), |item, _| ItemKind::List(item.into()).into())
         };
         assert_eq!(nest(MAX_DEPTH).check(), Ok(()));
         let of_maps = |levels| {
             (0..levels).fold(ItemType::from(ItemKind::Int8), |item, level| match level % 2 {
                 0 => ItemKind::Struct(vec![("a".to_owned(), item)]).into(),
-                _ => ItemKind::List(Box::new(item)).into(),
+                _ => ItemKind::List(item.into()).into(),
             })
         };
         assert_eq!(of_maps(MAX_DEPTH).check(), Ok(()));
@@ -723,9 +1077,9 @@ mod tests {
             nest(MAX_DEPTH + 1),
             of_maps(MAX_DEPTH + 1),
             of(ItemKind::Int8).with("max_length", 3),
-            of(ItemKind::String).with("ge", 3),
+            of(text(32)).with("ge", 3),
             of(ItemKind::Int8).with("ge", "a"),
-            of(ItemKind::String).with("max_length", -3),
+            of(text(32)).with("min_length", -3),
             of(ItemKind::Struct(vec![])),
             of(ItemKind::Struct(vec![field(), field()])),
             of(ItemKind::Int8).with("kind", "int16"),

@@ -117,11 +117,9 @@ pub use batch_array::BatchArray;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{
-    CTable, Cell, Column, ColumnKind, ColumnSpec, Data, Row, Rows, Schema, TableAppender, TimeUnit,
-};
+pub use ctable::{CTable, Cell, Column, Data, Row, Rows, Schema, TableAppender};
 pub use embed_store::EmbedStore;
-pub use item_type::{ItemKind, ItemType};
+pub use item_type::{ItemKind, ItemType, TimeUnit};
 pub use list_array::ListArray;
 pub use members::{Member, Members};
 pub use object::Object;

@@ -628,7 +628,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_are_not_there() {
-        let mut array = ListArray::in_memory(ItemKind::String, false).unwrap();
+        let mut array = ListArray::in_memory(ItemKind::String { max_length: 32 }, false).unwrap();
         let refused = |changed: Result<()>, kind: ErrorKind, text: &str| {
             let error = changed.expect_err(text);
             assert_eq!(error.kind(), kind, "{error}");

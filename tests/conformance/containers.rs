@@ -427,7 +427,7 @@ fn item_type(name: &str) -> Result<ItemType> {
         "float64" => ItemKind::Float64.into(),
         "bool" => ItemKind::Bool.into(),
         "vlstring" => ItemKind::VlString.into(),
-        "bytes" => ItemKind::Bytes.into(),
+        "bytes" => ItemKind::Bytes { max_length: 32 }.into(),
         other => bail!("items of type {other}"),
     })
 }

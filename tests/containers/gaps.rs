@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2::{SChunk, Value};
 use blosc2_format::{Options, Severity, frame};
-use blosc2_store::{
-    BatchArray, CTable, ColumnKind, Data, ItemKind, ListArray, ObjectArray, Schema,
-};
+use blosc2_store::{BatchArray, CTable, Data, ItemKind, ListArray, ObjectArray, Schema};
 
 use crate::common::{Rng, repeats};
 
@@ -112,7 +110,7 @@ fn of_lists(path: &Path, rng: &mut Rng) {
 
 /// A table in a directory, with a file for each column.
 fn of_table(path: &Path, rng: &mut Rng) {
-    let schema = Schema::new().column("number", ColumnKind::Int64).column("text", ColumnKind::Utf8);
+    let schema = Schema::new().column("number", ItemKind::Int64).column("text", ItemKind::Utf8);
     let mut table = CTable::create(path, &schema).unwrap();
     let mut model: Vec<(i64, String)> = Vec::new();
     for number in 0..300 {

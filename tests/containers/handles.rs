@@ -4,8 +4,8 @@ use std::path::Path;
 
 use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 use blosc2_store::{
-    BatchArray, CTable, ColumnKind, ColumnSpec, Data, EmbedStore, ItemKind, ListArray, ObjectArray,
-    Schema, TreeStore,
+    BatchArray, CTable, Data, EmbedStore, ItemKind, ItemType, ListArray, ObjectArray, Schema,
+    TreeStore,
 };
 
 use crate::common::run_python;
@@ -16,13 +16,13 @@ fn assert_outdated<T: std::fmt::Debug>(result: Result<T>, what: &str) {
     assert!(error.to_string().contains("`refresh`"), "{what}: {error}");
 }
 
-fn columns() -> Vec<(&'static str, ColumnSpec)> {
+fn columns() -> Vec<(&'static str, ItemType)> {
     vec![
-        ("n", ColumnKind::Int64.into()),
-        ("text", ColumnKind::Utf8.into()),
-        ("word", ColumnKind::Dictionary { ordered: false }.into()),
-        ("long", ColumnKind::VlString.into()),
-        ("list", ColumnSpec::from(ColumnKind::List(ItemKind::Int64.into())).with("storage", "vl")),
+        ("n", ItemKind::Int64.into()),
+        ("text", ItemKind::Utf8.into()),
+        ("word", ItemKind::Dictionary { ordered: false }.into()),
+        ("long", ItemKind::VlString.into()),
+        ("list", ItemType::from(ItemKind::List(ItemKind::Int64.into())).with("storage", "vl")),
     ]
 }
 
@@ -120,7 +120,7 @@ fn readers_of_tables_report_the_changes_of_a_writer() {
     }
 
     // Columns.
-    writer.add_column("new", ColumnSpec::from(ColumnKind::Int8).with("default", 3), None).unwrap();
+    writer.add_column("new", ItemType::from(ItemKind::Int8).with("default", 3), None).unwrap();
     writer.drop_column("long").unwrap();
     used.refresh().unwrap();
     assert!(used.column("long").is_none());
@@ -135,7 +135,7 @@ fn readers_of_tables_report_the_changes_of_a_writer() {
 fn readers_of_tables_report_a_new_mask_of_nulls() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.b2d");
-    let column = || ColumnSpec::from(ColumnKind::Int64).nullable().with("null_storage", "mask");
+    let column = || ItemType::from(ItemKind::Int64).nullable().with("null_storage", "mask");
     let schema = Schema::new().column("opened", column()).column("fresh", column());
     let mut writer = CTable::create(&path, &schema).unwrap();
     let cells = |name| (name, Data::items(&[1i64, 2, 3]));
@@ -161,9 +161,9 @@ fn readers_of_tables_report_other_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.b2d");
     let schema = Schema::new()
-        .column("n", ColumnKind::Int64)
-        .column("fresh", ColumnKind::Int64)
-        .column("opened", ColumnKind::Int64);
+        .column("n", ItemKind::Int64)
+        .column("fresh", ItemKind::Int64)
+        .column("opened", ItemKind::Int64);
     let mut writer = CTable::create(&path, &schema).unwrap();
     let cells = |name| (name, Data::items(&[1i64, 2, 3]));
     writer.append([cells("n"), cells("fresh"), cells("opened")]).unwrap();
@@ -175,7 +175,7 @@ fn readers_of_tables_report_other_columns() {
         assert_outdated(reader.values(name, ..), name);
         assert_outdated(reader.values("n", ..), name);
         // Of the same type, but 5 is null.
-        let other = ColumnSpec::from(ColumnKind::Int64).nullable().with("null_value", 5);
+        let other = ItemType::from(ItemKind::Int64).nullable().with("null_value", 5);
         let cells = || vec![Value::None, 7.into(), 8.into()];
         writer.add_column(name, other, Some(Data::values(cells()))).unwrap();
         assert_outdated(reader.values(name, ..), name);

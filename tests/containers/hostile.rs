@@ -141,7 +141,7 @@ fn item_types_with_many_parts_are_cheap_or_refused() {
     refused(
         with(&mut [("kind".into(), "int16".into())].into_iter()),
         ErrorKind::InvalidData,
-        "two entries `kind`",
+        "two options with the name `kind`",
     );
     refused(
         with(&mut [(Value::Bytes(vec![5]), Value::None)].into_iter()),

@@ -10,8 +10,8 @@ use blosc2::{
     Value,
 };
 use blosc2_store::{
-    BatchArray, CTable, ColumnKind, ColumnSpec, Data, EmbedStore, ItemKind, ItemType, ListArray,
-    Object, ObjectArray, Schema, Tensor, TreeStore,
+    BatchArray, CTable, Data, EmbedStore, ItemKind, ItemType, ListArray, Object, ObjectArray,
+    Schema, Tensor, TreeStore,
 };
 use proptest::prelude::*;
 
@@ -53,8 +53,7 @@ fn objects() -> Vec<(&'static str, SChunk)> {
 }
 
 fn schema() -> Schema {
-    let kind =
-        ColumnKind::NDArray { shape: vec![400], dtype: blosc2::Dtype::parse("|u1").unwrap() };
+    let kind = ItemKind::NDArray { shape: vec![400], dtype: blosc2::Dtype::parse("|u1").unwrap() };
     Schema::new().column("a", kind).expected_rows(1)
 }
 
@@ -260,15 +259,15 @@ fn tensors_have_as_many_dimensions_as_their_readers_allow() {
 fn tables_that_readers_refuse_are_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2d");
-    let column = |default: Value| ColumnSpec::from(ColumnKind::Object).with("default", default);
+    let column = |default: Value| ItemType::from(ItemKind::Object).with("default", default);
     let deep = (0..126).fold(Value::None, |value, _| Value::List(vec![value]));
     let long = || Value::from("x".repeat(17 << 20));
-    let wide = || Value::List(vec![1.into(); 500_000]);
+    let wide = || Value::List(vec![1.into(); 1_000_000]);
     let cases = [
         (column(deep), 1, ErrorKind::InvalidArgument),
         (column(long()), 1, ErrorKind::TooLarge),
         (column(wide()), 1, ErrorKind::TooLarge),
-        (ColumnKind::Int8.into(), 1 << 44, ErrorKind::TooLarge),
+        (ItemKind::Int8.into(), 1 << 44, ErrorKind::TooLarge),
     ];
     for (column, rows, kind) in cases {
         let schema = Schema::new().column("a", column).expected_rows(rows);
@@ -276,7 +275,7 @@ fn tables_that_readers_refuse_are_not_created() {
         assert_eq!(error.kind(), kind, "{error}");
         assert!(!path.exists());
     }
-    let mut table = CTable::create(&path, &Schema::new().column("a", ColumnKind::Int8)).unwrap();
+    let mut table = CTable::create(&path, &Schema::new().column("a", ItemKind::Int8)).unwrap();
     let error = table.add_column("b", column(long()), None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     drop(table);
@@ -353,7 +352,7 @@ fn item_types() -> impl Strategy<Value = ItemType> {
     (levels, any::<bool>()).prop_map(|(levels, of_structs)| {
         (0..levels).fold(ItemType::from(ItemKind::Int8), |item, level| match of_structs {
             true if level % 2 == 0 => ItemKind::Struct(vec![("a".to_owned(), item)]).into(),
-            _ => ItemKind::List(Box::new(item)).into(),
+            _ => ItemKind::List(item.into()).into(),
         })
     })
 }
@@ -365,15 +364,14 @@ fn defaults() -> impl Strategy<Value = Value> {
     })
 }
 
-fn columns() -> impl Strategy<Value = ColumnSpec> {
+fn columns() -> impl Strategy<Value = ItemType> {
     prop_oneof![
-        Just(ColumnKind::Float64.into()),
-        Just(ColumnSpec::from(ColumnKind::Utf8).nullable()),
-        defaults()
-            .prop_map(|default| ColumnSpec::from(ColumnKind::Object).with("default", default)),
-        item_types().prop_map(|item| ColumnKind::List(item).into()),
+        Just(ItemKind::Float64.into()),
+        Just(ItemType::from(ItemKind::Utf8).nullable()),
+        defaults().prop_map(|default| ItemType::from(ItemKind::Object).with("default", default)),
+        item_types().prop_map(|item| ItemKind::List(item.into()).into()),
         (0..20u32).prop_map(|bits| {
-            ColumnSpec::from(ColumnKind::VlString).with("default", "x".repeat(1 << bits))
+            ItemType::from(ItemKind::VlString).with("default", "x".repeat(1 << bits))
         }),
     ]
 }
@@ -449,11 +447,11 @@ proptest! {
         let _ = table.add_column(&added.0, added.1, None);
         let _ = table.rename_column(&specs[0].0, &renamed);
         table.finish().unwrap();
-        let expected: Vec<Value> =
-            table.columns().iter().map(|column| column.metadata().clone()).collect();
+        let expected: Vec<ItemType> =
+            table.columns().iter().map(|column| column.item_type().clone()).collect();
         drop(table);
         let table = CTable::open(&path).unwrap();
-        let found = table.columns().iter().map(|column| column.metadata().clone());
+        let found = table.columns().iter().map(|column| column.item_type().clone());
         prop_assert_eq!(found.collect::<Vec<_>>(), expected);
         for column in table.columns() {
             prop_assert!(table.values(column.name(), ..).unwrap().is_empty());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::common::{Rng, assert_same, run_python};
 use blosc2::{CParams, Codec, OpenOptions, SChunk, Value};
-use blosc2_store::{BatchArray, ItemKind, ItemType, ListArray, ObjectArray};
+use blosc2_store::{BatchArray, ItemKind, ItemType, ListArray, ObjectArray, TimeUnit};
 use serde_json::json;
 
 /// The common part of the Python scripts.
@@ -351,14 +351,14 @@ fn what_rust_wrote_is_read_by_python() {
         ),
         (
             "text",
-            ItemType::from(ItemKind::String).with("min_length", 1).with("max_length", 5),
+            ItemType::from(ItemKind::String { max_length: 5 }).with("min_length", 1),
             "blosc2.string(min_length=1, max_length=5)",
             vec![Value::List(vec!["ééééé".into()])],
         ),
-        ("short", ItemKind::String.into(), "blosc2.string()", vec![]),
+        ("short", ItemKind::String { max_length: 32 }.into(), "blosc2.string()", vec![]),
         (
             "bytes",
-            ItemType::from(ItemKind::Bytes).nullable(),
+            ItemType::from(ItemKind::Bytes { max_length: 32 }).nullable(),
             "blosc2.bytes(nullable=True)",
             vec![Value::List(vec![Value::Bytes(b"a".to_vec()), Value::None])],
         ),
@@ -385,13 +385,14 @@ fn what_rust_wrote_is_read_by_python() {
         ),
         (
             "time",
-            ItemType::from(ItemKind::Timestamp).with("timezone", "UTC").with("unit", "ns"),
+            ItemKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: Some("UTC".to_owned()) }
+                .into(),
             "blosc2.timestamp(unit='ns', timezone='UTC')",
             vec![vec_of(&[i64::MIN])],
         ),
         (
             "lists",
-            ItemKind::List(Box::new(ItemKind::Int8.into())).into(),
+            ItemKind::List(ItemKind::Int8.into()).into(),
             "blosc2.list(blosc2.int8())",
             vec![Value::List(vec![vec_of(&[1]), vec_of(&[])])],
         ),
@@ -417,7 +418,7 @@ fn what_rust_wrote_is_read_by_python() {
             let mut array = match more {
                 "" => ListArray::create(folder.join(&file), item.clone(), true).unwrap(),
                 _ => {
-                    let list = ItemType::from(ItemKind::List(Box::new(item.clone()))).nullable();
+                    let list = ItemType::from(ItemKind::List(item.clone().into())).nullable();
                     let list = list.with("items_per_block", 2).with("batch_rows", 3);
                     let options = OpenOptions::new().create_new(true).directory(true);
                     ListArray::new_in(options.open(folder.join(&file)).unwrap(), list).unwrap()
@@ -598,8 +599,7 @@ for path, kind, c, args, content in json.load(open("cases.json")):
                 assert_eq!(array.items_per_block(), Some(per_block), "{file}");
             }
             _ => {
-                let mut list =
-                    ItemType::from(ItemKind::List(Box::new(ItemKind::UInt64.into()))).nullable();
+                let mut list = ItemType::from(ItemKind::List(ItemKind::UInt64.into())).nullable();
                 for (name, value) in args.as_object().unwrap() {
                     list = list.with(name, Value::from_type(value).unwrap());
                 }
@@ -763,7 +763,7 @@ for name, directory in [("o-file", False), ("b-directory", True), ("l-file", Fal
             continue;
         }
         let options = OpenOptions::new().create_new(true).directory(directory);
-        let list = ItemType::from(ItemKind::List(Box::new(ItemKind::UInt32.into()))).nullable();
+        let list = ItemType::from(ItemKind::List(ItemKind::UInt32.into())).nullable();
         let list = list.with("batch_rows", 7);
         match name {
             "l-vl" => drop(

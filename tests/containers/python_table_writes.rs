@@ -9,7 +9,7 @@ use crate::common::{FOLDER, Rng, own_process, repeats, run_python};
 use crate::python_tables::{PRELUDE, check, encoded, expected, open};
 use crate::table_model::Model;
 use blosc2::{ErrorKind, Value};
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Object, Schema, TreeStore};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Object, Schema, TreeStore};
 use serde_json::{Value as Json, json};
 
 /// Python code that makes random tables, and changes them.
@@ -447,10 +447,10 @@ fn killed_writers_leave_the_old_rows() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let schema = Schema::new()
-        .column("n", ColumnSpec::from(ColumnKind::Int64).nullable())
-        .column("t", ColumnKind::Utf8)
-        .column("v", ColumnKind::VlString)
-        .column("w", ColumnKind::Dictionary { ordered: false })
+        .column("n", ItemType::from(ItemKind::Int64).nullable())
+        .column("t", ItemKind::Utf8)
+        .column("v", ItemKind::VlString)
+        .column("w", ItemKind::Dictionary { ordered: false })
         .expected_rows(5);
     let rows = |start: i64| {
         let texts: Vec<_> = (start..start + 10).map(|n| Some(n.to_string())).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{Rng, run_python};
 use blosc2::{ErrorKind, NDArray, Value};
-use blosc2_store::{CTable, Column, ColumnKind, Object, TimeUnit, TreeStore};
+use blosc2_store::{CTable, Column, ItemKind, Object, TimeUnit, TreeStore};
 use serde_json::{Value as Json, json};
 
 /// Python code that records the content of a table.
@@ -348,7 +348,7 @@ pub(crate) fn check(name: &str, table: &CTable, expected: &Json) {
         if expected["values"].is_null() {
             let error = table.values(column.name(), ..).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{what}");
-            let computed = matches!(column.kind(), ColumnKind::Computed(_));
+            let computed = matches!(column.kind(), ItemKind::Computed(_));
             assert_eq!(computed, expected["computed"] == json!(true), "{what}");
             assert_eq!(column.is_stale(), expected["stale"] == json!(true), "{what}");
             continue;
@@ -398,10 +398,10 @@ fn check_part(
     );
     let texts = table.texts(column.name(), rows.clone());
     match column.kind() {
-        ColumnKind::String { .. }
-        | ColumnKind::Utf8
-        | ColumnKind::VlString
-        | ColumnKind::Dictionary { .. } => {
+        ItemKind::String { .. }
+        | ItemKind::Utf8
+        | ItemKind::VlString
+        | ItemKind::Dictionary { .. } => {
             let texts: Vec<Json> = texts.unwrap().into_iter().map(Json::from).collect();
             assert_eq!(texts, values, "{what}, {rows:?}");
         }
@@ -427,18 +427,21 @@ fn columns_of_every_kind_are_read_as_python_reads_them() {
     let table = open(folder, "kinds.b2d");
     let kind = |name: &str| table.column(name).unwrap().kind().clone();
     let timezone = Some("UTC".to_owned());
-    assert_eq!(kind("moment"), ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone });
-    assert_eq!(kind("text"), ColumnKind::String { max_length: 9 });
-    assert_eq!(kind("raw"), ColumnKind::Bytes { max_length: 9 });
-    assert_eq!(kind("word"), ColumnKind::Dictionary { ordered: false });
+    assert_eq!(kind("moment"), ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone });
+    assert_eq!(kind("text"), ItemKind::String { max_length: 9 });
+    assert_eq!(kind("raw"), ItemKind::Bytes { max_length: 9 });
+    assert_eq!(kind("word"), ItemKind::Dictionary { ordered: false });
     let box_kind =
-        ColumnKind::NDArray { shape: vec![2, 3], dtype: blosc2::Dtype::parse("<f4").unwrap() };
+        ItemKind::NDArray { shape: vec![2, 3], dtype: blosc2::Dtype::parse("<f4").unwrap() };
     assert_eq!(kind("box"), box_kind);
     assert_eq!(kind("point").to_string(), "struct[x, tags]");
     assert_eq!(kind("points").to_string(), "list[struct]");
-    assert_eq!(table.column("i64").unwrap().metadata().get("ge"), Some(&(-5).into()));
-    assert_eq!(table.column("f64").unwrap().metadata().get("default"), Some(&f64::INFINITY.into()));
-    let default = table.column("c64").unwrap().metadata().get("default").cloned();
+    assert_eq!(table.column("i64").unwrap().item_type().get("ge"), Some(&(-5).into()));
+    assert_eq!(
+        table.column("f64").unwrap().item_type().get("default"),
+        Some(&f64::INFINITY.into())
+    );
+    let default = table.column("c64").unwrap().item_type().get("default").cloned();
     assert_eq!(default, Some(Value::Complex { re: 0.0, im: 0.0 }));
     assert!(table.column("no").is_none());
 
@@ -501,7 +504,7 @@ fn sentinels_names_and_computed_columns_are_read_as_python_reads_them() {
     }
 
     let table = open(folder, "computed.b2d");
-    let ColumnKind::Computed(expression) = table.column("twice").unwrap().kind() else {
+    let ItemKind::Computed(expression) = table.column("twice").unwrap().kind() else {
         panic!("it is computed");
     };
     assert_eq!(expression, "(o0 * 2)");

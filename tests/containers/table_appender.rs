@@ -1,7 +1,7 @@
 //! Appenders of tables, compared with single appends; and what is left after errors, drops and deaths of the program.
 
 use blosc2::{ErrorKind, Value};
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Row, Schema, TableAppender, TreeStore};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Row, Schema, TableAppender, TreeStore};
 
 use crate::common::{Rng, repeats};
 use crate::table_model::Model;
@@ -9,15 +9,15 @@ use crate::table_model::Model;
 /// Batches of any size, over the chunks at which rows are written.
 #[test]
 fn batches_of_any_size_are_appended() {
-    let nullable = |kind| ColumnSpec::from(kind).nullable();
-    let word = || ColumnKind::Dictionary { ordered: false };
+    let nullable = |kind| ItemType::from(kind).nullable();
+    let word = || ItemKind::Dictionary { ordered: false };
     let schema = Schema::new()
-        .column("n", ColumnKind::Int64)
-        .column("f", nullable(ColumnKind::Float32))
+        .column("n", ItemKind::Int64)
+        .column("f", nullable(ItemKind::Float32))
         .column("word", nullable(word()))
-        .column("coded", ColumnSpec::from(word()).with("nullable", true).with("null_code", 1 << 20))
-        .column("text", nullable(ColumnKind::Utf8))
-        .column("default", ColumnSpec::from(ColumnKind::Int8).with("default", 7));
+        .column("coded", ItemType::from(word()).with("nullable", true).with("null_code", 1 << 20))
+        .column("text", nullable(ItemKind::Utf8))
+        .column("default", ItemType::from(ItemKind::Int8).with("default", 7));
     // Chunks of fewer rows than are written at once, and of more.
     for (seed, expected) in [1000u64, 100_000].into_iter().enumerate() {
         let mut rng = Rng(seed as u64);
@@ -141,7 +141,7 @@ fn errors_keep_the_rows_that_were_collected() {
 /// A code that stands for null cannot be that of a string. This is an error of the call that passes the string.
 #[test]
 fn strings_with_the_null_code_are_refused_when_they_are_appended() {
-    let word = ColumnSpec::from(ColumnKind::Dictionary { ordered: false });
+    let word = ItemType::from(ItemKind::Dictionary { ordered: false });
     let schema = Schema::new().column("word", word.with("nullable", true).with("null_code", 3));
     let mut table = CTable::in_memory(&schema).unwrap();
     let mut rows = table.appender().unwrap();

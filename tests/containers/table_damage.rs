@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blosc2::{ErrorKind, NDArray, SChunk, Value};
-use blosc2_store::{BatchArray, CTable, ColumnKind, ColumnSpec, Data, Schema};
+use blosc2_store::{BatchArray, CTable, Data, ItemKind, ItemType, Schema};
 use blosc2_testing::{OTHER_ORDER, swapped};
 
 /// A table in a directory with two columns and five rows. The first row is deleted.
@@ -15,10 +15,10 @@ struct Table {
 }
 
 impl Table {
-    fn new(kind: impl Into<ColumnSpec>) -> Self {
+    fn new(kind: impl Into<ItemType>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.b2d");
-        let schema = Schema::new().column("id", ColumnKind::Int64).column("text", kind);
+        let schema = Schema::new().column("id", ItemKind::Int64).column("text", kind);
         let mut table = CTable::create(&path, &schema).unwrap();
         let texts = Data::texts((0..5).map(|row| Some(format!("{row}"))));
         table.append([("id", Data::items(&[0i64, 1, 2, 3, 4])), ("text", texts)]).unwrap();
@@ -54,13 +54,13 @@ fn replace(path: &Path, array: &NDArray) {
 
 #[test]
 fn compact_changes_no_column_if_one_cannot_be_read() {
-    let table = Table::new(ColumnKind::Utf8);
+    let table = Table::new(ItemKind::Utf8);
     let mut offsets = NDArray::open_rw(table.file("_cols/text.b2nd")).unwrap();
     offsets.write(5..6, &[99i64]).unwrap();
     drop(offsets);
     table.refuses(ErrorKind::InvalidData, |table| table.compact());
 
-    let table = Table::new(ColumnKind::VlString);
+    let table = Table::new(ItemKind::VlString);
     let mut batches = BatchArray::open_rw(table.file("_cols/text.b2b")).unwrap();
     let mut items = batches.batch(0).unwrap();
     items.truncate(3);
@@ -73,7 +73,7 @@ fn compact_changes_no_column_if_one_cannot_be_read() {
 #[test]
 fn ends_of_strings_outside_the_bytes_are_refused() {
     for end in [-1i64, 1 << 46] {
-        let table = Table::new(ColumnKind::Utf8);
+        let table = Table::new(ItemKind::Utf8);
         let mut offsets = NDArray::open_rw(table.file("_cols/text.b2nd")).unwrap();
         offsets.write(5..6, &[end]).unwrap();
         drop(offsets);
@@ -84,13 +84,13 @@ fn ends_of_strings_outside_the_bytes_are_refused() {
 
 #[test]
 fn items_that_differ_from_the_schema_are_not_changed() {
-    let table = Table::new(ColumnKind::String { max_length: 4 });
-    let longer = Table::new(ColumnKind::String { max_length: 9 });
+    let table = Table::new(ItemKind::String { max_length: 4 });
+    let longer = Table::new(ItemKind::String { max_length: 9 });
     fs::copy(longer.file("_cols/text.b2nd"), table.file("_cols/text.b2nd")).unwrap();
     let texts = || Data::texts([Some("x"), Some("y")]);
     table.refuses(ErrorKind::Unsupported, |table| table.update("text", [0, 2], texts()));
 
-    let table = Table::new(ColumnKind::Utf8);
+    let table = Table::new(ItemKind::Utf8);
     let dtype = &format!("{OTHER_ORDER}i8");
     let mut ids = NDArray::builder().full_bytes(&[0; 8], [5], dtype).unwrap();
     let bytes: Vec<u8> = (0..5i64).flat_map(|id| swapped(id.to_ne_bytes())).collect();
@@ -104,7 +104,7 @@ fn items_that_differ_from_the_schema_are_not_changed() {
 
 #[test]
 fn codes_of_another_size_than_that_of_their_dtype_are_refused() {
-    let table = Table::new(ColumnKind::Dictionary { ordered: false });
+    let table = Table::new(ItemKind::Dictionary { ordered: false });
     let codes = NDArray::from_slice(&[0i64, 1, 2, 3, 4], 5).unwrap();
     let mut frame = codes.to_cframe().unwrap();
     // The dtype in the metalayer of the array.
@@ -117,7 +117,7 @@ fn codes_of_another_size_than_that_of_their_dtype_are_refused() {
 
 #[test]
 fn masks_of_nulls_that_lack_rows_are_refused() {
-    let table = Table::new(ColumnSpec::from(ColumnKind::Utf8).nullable());
+    let table = Table::new(ItemType::from(ItemKind::Utf8).nullable());
     let mask = NDArray::from_slice(&[true; 3], [3]).unwrap();
     fs::write(table.file("_cols/text.notnull.b2nd"), mask.to_cframe().unwrap()).unwrap();
     let texts = || Data::texts([Some("x"), None]);
@@ -134,7 +134,7 @@ fn masks_of_nulls_that_lack_rows_are_refused() {
 
 #[test]
 fn batches_are_changed_together_or_not_at_all() {
-    let column = ColumnSpec::from(ColumnKind::VlString).with("batch_rows", 2);
+    let column = ItemType::from(ItemKind::VlString).with("batch_rows", 2);
     let table = Table::new(column);
     let file = table.file("_cols/text.b2b");
     let old = |batch| BatchArray::open(&file).unwrap().batch(batch).unwrap();
@@ -156,9 +156,9 @@ fn new_columns_of_masks_with_very_many_rows_are_refused() {
     let mask = || NDArray::builder().chunks([1 << 26]).blocks([1 << 20]);
     let rows: u64 = 1 << 36;
 
-    let table = Table::new(ColumnKind::Utf8);
+    let table = Table::new(ItemKind::Utf8);
     replace(&table.file("_valid_rows.b2nd"), &mask().full(true, [rows]).unwrap());
-    let with_default = ColumnSpec::from(ColumnKind::Int8).with("default", 1);
+    let with_default = ItemType::from(ItemKind::Int8).with("default", 1);
     let error = table.open().add_column("new", with_default, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 
@@ -166,7 +166,7 @@ fn new_columns_of_masks_with_very_many_rows_are_refused() {
     last.set([rows - 1], true).unwrap();
     replace(&table.file("_valid_rows.b2nd"), &last);
     let one = Some(Data::texts([Some("x")]));
-    let error = table.open().add_column("new", ColumnKind::VlString, one).unwrap_err();
+    let error = table.open().add_column("new", ItemKind::VlString, one).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }
 
@@ -174,7 +174,7 @@ fn new_columns_of_masks_with_very_many_rows_are_refused() {
 fn columns_below_another_column_stay() {
     let folder = tempfile::tempdir().unwrap();
     let schema = || {
-        let column = || ColumnKind::Int64;
+        let column = || ItemKind::Int64;
         Schema::new().column("a", column()).column("a.b", column()).column("z", column())
     };
     let fill = |table: &mut CTable| {
@@ -209,7 +209,7 @@ fn columns_below_another_column_stay() {
 
 #[test]
 fn numbers_that_do_not_fit_a_cell_are_refused() {
-    let mut table = CTable::in_memory(&Schema::new().column("a", ColumnKind::Float64)).unwrap();
+    let mut table = CTable::in_memory(&Schema::new().column("a", ItemKind::Float64)).unwrap();
     table.append([("a", Data::items(&[0.5, f64::INFINITY, 1e300]))]).unwrap();
     assert_eq!(table.cells::<f32>("a", ..2).unwrap(), [0.5, f32::INFINITY]);
     assert_eq!(table.cells::<f32>("a", ..).unwrap_err().kind(), ErrorKind::TypeMismatch);

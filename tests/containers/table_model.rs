@@ -2,15 +2,13 @@
 
 use crate::common::Rng;
 use blosc2::{ArrayValue, Dtype, Value};
-use blosc2_store::{
-    CTable, Column, ColumnKind, ColumnSpec, Data, ItemKind, Schema, TableAppender, TimeUnit,
-};
+use blosc2_store::{CTable, Column, Data, ItemKind, ItemType, Schema, TableAppender, TimeUnit};
 
 /// A column of a random table: how its cells are made.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) name: String,
-    pub(crate) spec: ColumnSpec,
+    pub(crate) spec: ItemType,
 }
 
 /// A random table and its expected rows.
@@ -25,8 +23,8 @@ fn one<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
     items[rng.below(items.len() as u64) as usize]
 }
 
-fn kind(rng: &mut Rng) -> ColumnKind {
-    use ColumnKind::*;
+fn kind(rng: &mut Rng) -> ItemKind {
+    use ItemKind::*;
     match rng.below(23) {
         0 => Int8,
         1 => Int16,
@@ -60,7 +58,7 @@ fn kind(rng: &mut Rng) -> ColumnKind {
         18 => VlBytes,
         19 => Dictionary { ordered: rng.below(2) == 0 },
         20 => {
-            let inner = ItemKind::List(Box::new(ItemKind::Float64.into()));
+            let inner = ItemKind::List(ItemKind::Float64.into());
             let fields = vec![
                 ("x".to_owned(), ItemKind::Int32.into()),
                 ("name".to_owned(), ItemKind::VlString.into()),
@@ -73,7 +71,7 @@ fn kind(rng: &mut Rng) -> ColumnKind {
             0 => Object,
             _ => Struct(vec![
                 ("x".to_owned(), ItemKind::Int32.into()),
-                ("tags".to_owned(), ItemKind::List(Box::new(ItemKind::VlString.into())).into()),
+                ("tags".to_owned(), ItemKind::List(ItemKind::VlString.into()).into()),
             ]),
         },
         _ => {
@@ -85,8 +83,8 @@ fn kind(rng: &mut Rng) -> ColumnKind {
 }
 
 /// The value that represents null in columns of this kind; `None` if they have no such value.
-fn sentinel(kind: &ColumnKind) -> Option<Value> {
-    use ColumnKind::*;
+fn sentinel(kind: &ItemKind) -> Option<Value> {
+    use ItemKind::*;
     Some(match kind {
         Int8 => i64::from(i8::MIN).into(),
         Int16 => i64::from(i16::MIN).into(),
@@ -113,28 +111,25 @@ fn sentinel(kind: &ColumnKind) -> Option<Value> {
 
 pub(crate) fn column(rng: &mut Rng, name: String) -> Made {
     let kind = kind(rng);
-    let mut spec = ColumnSpec::from(kind.clone());
+    let mut spec = ItemType::from(kind.clone());
     match (rng.below(4), sentinel(&kind)) {
         (0, Some(value)) => spec = spec.with("null_value", value),
         (0 | 1, _) => spec = spec.nullable(),
         _ => {}
     }
-    if matches!(kind, ColumnKind::List(_)) && rng.below(3) == 0 {
+    if matches!(kind, ItemKind::List(_)) && rng.below(3) == 0 {
         spec = spec.with("storage", "vl");
     }
-    if matches!(kind, ColumnKind::VlString | ColumnKind::List(_)) && rng.below(2) == 0 {
+    if matches!(kind, ItemKind::VlString | ItemKind::List(_)) && rng.below(2) == 0 {
         spec = spec.with("batch_rows", 1 + rng.below(50));
     }
-    if matches!(kind, ColumnKind::Int16 | ColumnKind::Float64) && spec.get("null_value").is_none() {
+    if matches!(kind, ItemKind::Int16 | ItemKind::Float64) && spec.get("null_value").is_none() {
         spec = spec.with("ge", -100).with("lt", 1000);
     }
     let mut made = Made { name, spec };
     let has_default = !matches!(
         kind,
-        ColumnKind::NDArray { .. }
-            | ColumnKind::Object
-            | ColumnKind::Struct(_)
-            | ColumnKind::List(_)
+        ItemKind::NDArray { .. } | ItemKind::Object | ItemKind::Struct(_) | ItemKind::List(_)
     );
     if has_default && rng.below(3) == 0 {
         let value = made.cell(rng);
@@ -157,7 +152,7 @@ impl Made {
     }
 
     pub(crate) fn cell(&self, rng: &mut Rng) -> Value {
-        use ColumnKind::*;
+        use ItemKind::*;
         if self.is_nullable() && rng.below(4) == 0 {
             return Value::None;
         }
@@ -274,14 +269,7 @@ impl Model {
     /// The model of a table that another program has written, from its rows.
     pub(crate) fn of(table: &CTable) -> Self {
         let columns = table.columns().iter().map(|column| {
-            let mut spec = ColumnSpec::from(column.kind().clone());
-            let Value::Map(pairs) = column.metadata() else { panic!("no map") };
-            for (key, value) in pairs {
-                let key = key.as_str().unwrap();
-                if !matches!(key, "name" | "kind") {
-                    spec = spec.with(key, value.clone());
-                }
-            }
+            let mut spec = column.item_type().clone();
             if !column.is_nullable() {
                 spec = spec.with("nullable", false);
             }

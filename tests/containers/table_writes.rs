@@ -6,9 +6,7 @@ use crate::common::Rng;
 use crate::common::repeats;
 use crate::table_model::Model;
 use blosc2::{Element, ErrorKind, NDArray, OpenOptions, Value};
-use blosc2_store::{
-    CTable, ColumnKind, ColumnSpec, Data, EmbedStore, Object, Row, Schema, TreeStore,
-};
+use blosc2_store::{CTable, Data, EmbedStore, ItemKind, ItemType, Object, Row, Schema, TreeStore};
 
 fn table_of(object: Object) -> CTable {
     match object {
@@ -94,15 +92,12 @@ fn in_a_tree(path: &Path, model: &mut Model, schema: &Schema, rng: &mut Rng, wha
 #[test]
 fn wrong_use_is_an_error_and_changes_nothing() {
     let schema = Schema::new()
-        .column("n", ColumnSpec::from(ColumnKind::Int8).with("ge", -5).with("le", 50))
-        .column("text", ColumnKind::Utf8)
-        .column(
-            "short",
-            ColumnSpec::from(ColumnKind::String { max_length: 3 }).with("min_length", 1),
-        )
-        .column("word", ColumnSpec::from(ColumnKind::Dictionary { ordered: false }).nullable())
-        .column("list", ColumnKind::List(blosc2_store::ItemKind::Int8.into()))
-        .column("defaulted", ColumnSpec::from(ColumnKind::Float32).with("default", 1.5));
+        .column("n", ItemType::from(ItemKind::Int8).with("ge", -5).with("le", 50))
+        .column("text", ItemKind::Utf8)
+        .column("short", ItemType::from(ItemKind::String { max_length: 3 }).with("min_length", 1))
+        .column("word", ItemType::from(ItemKind::Dictionary { ordered: false }).nullable())
+        .column("list", ItemKind::List(blosc2_store::ItemKind::Int8.into()))
+        .column("defaulted", ItemType::from(ItemKind::Float32).with("default", 1.5));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.b2d");
     let mut table = CTable::create(&path, &schema).unwrap();
@@ -184,10 +179,10 @@ fn wrong_use_is_an_error_and_changes_nothing() {
     assert_eq!(table.update("n", .., Data::items(&[1i8, 99])).unwrap_err().kind(), InvalidArgument);
     assert_eq!(table.delete_rows([2]).unwrap_err().kind(), ErrorKind::OutOfBounds);
     assert_eq!(table.delete_rows(vec![true]).unwrap_err().kind(), ErrorKind::OutOfBounds);
-    let add = |table: &mut CTable, name: &str, spec: ColumnSpec, data| {
+    let add = |table: &mut CTable, name: &str, spec: ItemType, data| {
         table.add_column(name, spec, data).unwrap_err().kind()
     };
-    let int = || ColumnSpec::from(ColumnKind::Int8);
+    let int = || ItemType::from(ItemKind::Int8);
     assert_eq!(add(&mut table, "n", int(), Some(Data::items(&[1i8, 2]))), ErrorKind::AlreadyExists);
     assert_eq!(add(&mut table, "_x", int(), None), InvalidArgument);
     assert_eq!(add(&mut table, "x..y", int(), None), InvalidArgument);
@@ -211,13 +206,13 @@ fn wrong_use_is_an_error_and_changes_nothing() {
     assert_eq!(table.finish().unwrap_err().kind(), ErrorKind::ReadOnly);
 
     let bad = |schema: Schema| CTable::in_memory(&schema).unwrap_err().kind();
-    let one = |spec: ColumnSpec| Schema::new().column("a", spec);
+    let one = |spec: ItemType| Schema::new().column("a", spec);
     assert_eq!(bad(Schema::new()), InvalidArgument);
     assert_eq!(bad(one(int()).column("a", int())), InvalidArgument);
     assert_eq!(bad(one(int().with("null_value", 1000))), InvalidArgument);
     assert_eq!(bad(one(int().with("default", "x"))), TypeMismatch);
-    assert_eq!(bad(one(ColumnKind::Computed("1".into()).into())), InvalidArgument);
-    assert_eq!(bad(one(ColumnKind::Bytes { max_length: 0 }.into())), InvalidArgument);
+    assert_eq!(bad(one(ItemKind::Computed("1".into()).into())), InvalidArgument);
+    assert_eq!(bad(one(ItemKind::Bytes { max_length: 0 }.into())), InvalidArgument);
     // A schema that cannot be created leaves nothing.
     let path = folder.path().join("none.b2d");
     CTable::create(&path, &Schema::new()).unwrap_err();
@@ -231,8 +226,8 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
     for order in ['<', '>'] {
         let path = folder.path().join("a.b2d");
         let schema = Schema::new()
-            .column("word", ColumnKind::Dictionary { ordered: false })
-            .column("text", ColumnKind::Utf8);
+            .column("word", ItemKind::Dictionary { ordered: false })
+            .column("text", ItemKind::Utf8);
         let mut table = CTable::create(&path, &schema).unwrap();
         let words = |words: [&str; 2]| {
             let data = || Data::texts(words.map(Some));
@@ -276,20 +271,20 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
 #[test]
 fn cells_are_passed_in_every_form() {
     let texts = [
-        ColumnKind::Utf8,
-        ColumnKind::VlString,
-        ColumnKind::String { max_length: 5 },
-        ColumnKind::Dictionary { ordered: false },
+        ItemKind::Utf8,
+        ItemKind::VlString,
+        ItemKind::String { max_length: 5 },
+        ItemKind::Dictionary { ordered: false },
     ];
     let mut schema = Schema::new().column(
         "when",
-        ColumnKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None },
+        ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None },
     );
     for (number, kind) in texts.iter().enumerate() {
-        schema = schema.column(format!("t{number}"), ColumnSpec::from(kind.clone()).nullable());
+        schema = schema.column(format!("t{number}"), ItemType::from(kind.clone()).nullable());
     }
-    let boxes = ColumnKind::NDArray { shape: vec![2], dtype: f32::dtype() };
-    let schema = schema.column("box", ColumnSpec::from(boxes).nullable());
+    let boxes = ItemKind::NDArray { shape: vec![2], dtype: f32::dtype() };
+    let schema = schema.column("box", ItemType::from(boxes).nullable());
     let mut table = CTable::in_memory(&schema).unwrap();
     let words = vec!["né".to_owned(), "x".to_owned()];
     let forms = [
@@ -330,12 +325,12 @@ fn cells_are_passed_in_every_form() {
 #[test]
 fn rows_of_an_unfinished_append_are_removed() {
     let schema = Schema::new()
-        .column("n", ColumnKind::Int32)
-        .column("t", ColumnKind::Utf8)
-        .column("v", ColumnKind::VlString)
+        .column("n", ItemKind::Int32)
+        .column("t", ItemKind::Utf8)
+        .column("v", ItemKind::VlString)
         .column(
             "l",
-            ColumnSpec::from(ColumnKind::List(blosc2_store::ItemKind::Int8.into()))
+            ItemType::from(ItemKind::List(blosc2_store::ItemKind::Int8.into()))
                 .with("storage", "vl"),
         );
     let folder = tempfile::tempdir().unwrap();
@@ -378,7 +373,7 @@ fn rows_of_an_unfinished_append_are_removed() {
 fn compact_moves_more_rows_than_it_holds() {
     // 5,000 rows of 8 KiB, with a deleted row after every second one.
     let (rows, len) = (5000, 1024);
-    let kind = ColumnKind::NDArray { shape: vec![len], dtype: i64::dtype() };
+    let kind = ItemKind::NDArray { shape: vec![len], dtype: i64::dtype() };
     let schema = Schema::new().column("a", kind);
     let mut table = CTable::in_memory(&schema).unwrap();
     let items: Vec<i64> = (0..rows * len as i64).collect();
@@ -398,20 +393,20 @@ fn structs_are_rows() {
     struct Reading {
         id: u64,
         small: i8,
-        #[row(name = "°C", spec = ColumnSpec::from(ColumnKind::Float32).with("ge", -273.15))]
+        #[row(name = "°C", spec = ItemType::from(ItemKind::Float32).with("ge", -273.15))]
         celsius: f32,
         exact: Option<f64>,
         is_valid: Option<bool>,
         name: Option<String>,
-        #[row(spec = ColumnKind::String { max_length: 4 })]
+        #[row(spec = ItemKind::String { max_length: 4 })]
         short: String,
-        #[row(spec = ColumnKind::Dictionary { ordered: false })]
+        #[row(spec = ItemKind::Dictionary { ordered: false })]
         r#type: String,
         raw: Vec<u8>,
         codes: Option<Vec<u16>>,
         words: Vec<String>,
         any: Value,
-        #[row(spec = ColumnKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None })]
+        #[row(spec = ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None })]
         time: i64,
     }
     let reading = |id: u64| Reading {
@@ -436,7 +431,7 @@ fn structs_are_rows() {
     table.append_rows::<Reading>(&[]).unwrap();
     assert_eq!(table.rows::<Reading>(..).unwrap(), rows);
     assert_eq!(table.rows::<Reading>([49, 3]).unwrap(), [reading(49), reading(3)]);
-    assert_eq!(table.column("°C").unwrap().kind(), &ColumnKind::Float32);
+    assert_eq!(table.column("°C").unwrap().kind(), &ItemKind::Float32);
     assert!(table.column("type").is_some());
 
     let mut cold = reading(1);
@@ -463,8 +458,8 @@ fn structs_are_rows() {
 #[test]
 fn damaged_columns_are_not_changed() {
     let schema = Schema::new()
-        .column("text", ColumnKind::Utf8)
-        .column("list", ColumnKind::List(blosc2_store::ItemKind::Int8.into()));
+        .column("text", ItemKind::Utf8)
+        .column("list", ItemKind::List(blosc2_store::ItemKind::Int8.into()));
     let mut table = CTable::in_memory(&schema).unwrap();
     let lists = vec![Value::List(vec![1.into()]); 4];
     let texts = [Some("a"), Some("bcd"), Some("ef"), Some("g")];

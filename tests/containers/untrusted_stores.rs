@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use blosc2::{ErrorKind, NDArray, SChunk, Value};
-use blosc2_store::{ColumnKind, EmbedStore, Members, Object, Schema, TreeStore};
+use blosc2_store::{EmbedStore, ItemKind, Members, Object, Schema, TreeStore};
 
 use crate::common::measure::measure;
 use crate::common::run_python;
@@ -233,7 +233,7 @@ fn a_folder_with_the_name_of_the_temporary_one_is_kept() {
 fn tables_of_one_store_are_changed_by_several_threads() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = TreeStore::create(folder.path().join("a.b2d")).unwrap();
-    let schema = Schema::new().column("n", ColumnKind::Int8);
+    let schema = Schema::new().column("n", ItemKind::Int8);
     let tables = [0, 1].map(|at| store.create_table(&format!("/t{at}"), &schema).unwrap());
     thread::scope(|scope| {
         for mut table in tables {

@@ -7,7 +7,7 @@ use blosc2::{CParams, NDArray, OpenOptions, SChunk};
 use blosc2_format::b2nd::Meta;
 use blosc2_format::chunk::{Params, Special};
 use blosc2_format::frame::{Metalayer, Writer};
-use blosc2_store::{CTable, ColumnKind, Data, Schema, TreeStore};
+use blosc2_store::{CTable, Data, ItemKind, Schema, TreeStore};
 
 use crate::common::*;
 
@@ -124,7 +124,7 @@ fn messages_about_limits_name_the_option_that_raises_them() {
 #[test]
 fn limits_apply_to_the_columns_of_tables() {
     let folder = Folder::new();
-    let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(1);
+    let schema = Schema::new().column("n", ItemKind::Int64).expected_rows(1);
     let numbers: Vec<i64> = (0..100).collect();
     let fill = |table: &mut CTable| {
         table.append([("n", Data::items(&numbers))]).unwrap();

@@ -53,7 +53,7 @@
 //! Exported tables have the same types as those exported by Python's `CTable.to_arrow`, with two exceptions: columns of
 //! arrays get an extension type; and columns of complex numbers, which Python does not export, are exported.
 //!
-//! | [kind of the column](crate::ColumnKind) | Arrow type | other Arrow types for which `Schema::try_from` creates this kind |
+//! | [kind of the column](crate::ItemKind) | Arrow type | other Arrow types for which `Schema::try_from` creates this kind |
 //! |---|---|---|
 //! | `Int8` to `Int64`, `UInt8` to `UInt64`, `Float32`, `Float64` | the type of the same name | |
 //! | `Bool` | `Boolean` | |

@@ -17,7 +17,7 @@ use super::items::array_of;
 use super::types::column_field;
 use super::values::array_from;
 use crate::tag::Fault;
-use crate::{CTable, Column, ColumnKind};
+use crate::{CTable, Column, ItemKind};
 
 const READ: &str = "read a table as record batches";
 /// Rows of a batch, as in Python.
@@ -27,8 +27,8 @@ const BATCH_ROWS: usize = 1 << 16;
 ///
 /// ```
 /// use blosc2_store::arrow::ReadOptions;
-/// # use blosc2_store::{CTable, ColumnKind, Data, Schema};
-/// # let schema = Schema::new().column("id", ColumnKind::Int64).column("name", ColumnKind::Utf8);
+/// # use blosc2_store::{CTable, ItemKind, Data, Schema};
+/// # let schema = Schema::new().column("id", ItemKind::Int64).column("name", ItemKind::Utf8);
 /// # let mut table = CTable::in_memory(&schema)?;
 /// # let names = Data::texts(["a", "b", "c"].map(Some));
 /// # table.append([("id", Data::items(&[1i64, 2, 3])), ("name", names)])?;
@@ -106,8 +106,8 @@ impl ReadOptions {
 ///
 /// ```
 /// use arrow_array::RecordBatchReader;
-/// # use blosc2_store::{CTable, ColumnKind, Data, Schema};
-/// # let mut table = CTable::in_memory(&Schema::new().column("id", ColumnKind::Int64))?;
+/// # use blosc2_store::{CTable, ItemKind, Data, Schema};
+/// # let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::Int64))?;
 /// # table.append([("id", Data::items(&[1i64, 2, 3]))])?;
 ///
 /// let batches = table.record_batches()?;
@@ -196,7 +196,7 @@ fn field(table: &CTable, name: &str) -> Result<Field> {
     let column = found(table, name)?;
     let stored = match column.kind() {
         // They are refused by `column_field`.
-        ColumnKind::Object | ColumnKind::Computed(_) | ColumnKind::Other(_) => None,
+        ItemKind::Object | ItemKind::Computed(_) | ItemKind::Other(_) => None,
         _ => table.stored_dtype(name)?,
     };
     column_field(column, stored.as_ref()).map_err(|detail| {
@@ -217,14 +217,14 @@ fn array(
     let invalid = |detail: String| failed(name, (ErrorKind::InvalidData, detail));
     let len = (rows.end - rows.start) as usize;
     match column.kind() {
-        ColumnKind::Utf8 => {
+        ItemKind::Utf8 => {
             let texts = table.raw_texts(name, rows)?;
             let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets));
             let bytes = Buffer::from_vec(texts.bytes);
             let texts = LargeStringArray::try_new(offsets, bytes, valid(texts.nulls));
             Ok(Arc::new(texts.map_err(|error| invalid(error.to_string()))?))
         }
-        ColumnKind::Dictionary { .. } => {
+        ItemKind::Dictionary { .. } => {
             let items = table.raw_items(name, rows)?;
             let nulls = valid(items.nulls);
             let codes = items.bytes.chunks_exact(4).enumerate().map(|(row, code)| {
@@ -249,10 +249,7 @@ fn array(
             let array = DictionaryArray::try_new(Int32Array::new(codes.into(), nulls), texts);
             Ok(Arc::new(array.map_err(|error| invalid(error.to_string()))?))
         }
-        ColumnKind::VlString
-        | ColumnKind::VlBytes
-        | ColumnKind::List(_)
-        | ColumnKind::Struct(_) => {
+        ItemKind::VlString | ItemKind::VlBytes | ItemKind::List(_) | ItemKind::Struct(_) => {
             let values = table.values(name, rows)?;
             let values: Vec<&Value> = values.iter().collect();
             array_from(field, &values).map_err(|fault| failed(name, fault))
@@ -261,7 +258,7 @@ fn array(
             let items = table.raw_items(name, rows)?;
             let dtype = match kind {
                 // Stored as bytes if null is a value.
-                ColumnKind::Bool => Dtype::scalar(Kind::Bool, 1),
+                ItemKind::Bool => Dtype::scalar(Kind::Bool, 1),
                 _ => Ok(items.dtype),
             };
             let dtype = dtype.map_err(|error| invalid(error.to_string()))?;

@@ -12,7 +12,7 @@ use super::items::{Items, items_of, texts_of};
 use super::types::column_kind;
 use super::values::{as_type, values_of};
 use crate::tag::Fault;
-use crate::{CTable, ColumnKind, ColumnSpec, Data, Schema, TableAppender};
+use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};
 
 const MAKE: &str = "create a table from an Arrow schema";
 const WRITE: &str = "append a record batch to a table";
@@ -34,7 +34,7 @@ impl TryFrom<&ArrowSchema> for Schema {
                 let detail = format!("the field `{name}`: {detail}");
                 Error::new(ErrorKind::Unsupported, MAKE, detail)
             })?;
-            let spec = ColumnSpec::from(kind);
+            let spec = ItemType::from(kind);
             Ok(made.column(name, if field.is_nullable() { spec.nullable() } else { spec }))
         })
     }
@@ -94,9 +94,9 @@ impl CTable {
     /// use std::sync::Arc;
     ///
     /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-    /// use blosc2_store::{CTable, ColumnKind, Schema};
+    /// use blosc2_store::{CTable, ItemKind, Schema};
     ///
-    /// let mut table = CTable::in_memory(&Schema::new().column("id", ColumnKind::Int64))?;
+    /// let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::Int64))?;
     /// let batch = |id| RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![id; 3])) as ArrayRef)]);
     /// table.append_record_batches((0..1000).map(batch))?;
     /// assert_eq!(table.nrows(), 3000);
@@ -200,13 +200,13 @@ impl Cells<'_> {
 }
 
 /// The cells of an array for a column of this kind. The error describes why there are none.
-fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, Fault> {
+fn cells<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, Fault> {
     match (kind, array.data_type()) {
         (
-            ColumnKind::String { .. }
-            | ColumnKind::Utf8
-            | ColumnKind::VlString
-            | ColumnKind::Dictionary { .. },
+            ItemKind::String { .. }
+            | ItemKind::Utf8
+            | ItemKind::VlString
+            | ItemKind::Dictionary { .. },
             data_type,
         ) => match data_type {
             DataType::Utf8 => {
@@ -227,11 +227,11 @@ fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Ce
             }
         },
         (
-            ColumnKind::Bytes { .. }
-            | ColumnKind::VlBytes
-            | ColumnKind::List(_)
-            | ColumnKind::Struct(_)
-            | ColumnKind::Object,
+            ItemKind::Bytes { .. }
+            | ItemKind::VlBytes
+            | ItemKind::List(_)
+            | ItemKind::Struct(_)
+            | ItemKind::Object,
             _,
         ) => {
             // As for reading: a few bytes can represent very many nulls, or be repeated.
@@ -244,7 +244,7 @@ fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Ce
                 }
             })
         }
-        (ColumnKind::Timestamp { .. }, DataType::Timestamp(unit, _)) => {
+        (ItemKind::Timestamp { .. }, DataType::Timestamp(unit, _)) => {
             if column_kind(field).is_ok_and(|found| same_unit(kind, &found)) {
                 let numbers =
                     as_type(array, DataType::Int64).map_err(|(_, detail)| mismatch(detail))?;
@@ -253,7 +253,7 @@ fn cells<'a>(kind: &ColumnKind, field: &Field, array: &'a ArrayRef) -> Result<Ce
             }
             Err(mismatch(format!("timestamps in the unit {unit}, expected {kind}")))
         }
-        (ColumnKind::Timestamp { .. }, data_type) => Err(unlike(kind, data_type)),
+        (ItemKind::Timestamp { .. }, data_type) => Err(unlike(kind, data_type)),
         _ => items_of(field, array, true).map(Cells::Items),
     }
 }
@@ -262,14 +262,14 @@ fn mismatch(detail: String) -> Fault {
     (ErrorKind::TypeMismatch, detail)
 }
 
-fn unlike(kind: &ColumnKind, data_type: &DataType) -> Fault {
+fn unlike(kind: &ItemKind, data_type: &DataType) -> Fault {
     mismatch(format!("an array of the type {data_type} for a column of {kind}"))
 }
 
 /// Whether the units of timestamps are the same. Their time zones are for display only.
-fn same_unit(one: &ColumnKind, other: &ColumnKind) -> bool {
+fn same_unit(one: &ItemKind, other: &ItemKind) -> bool {
     match (one, other) {
-        (ColumnKind::Timestamp { unit, .. }, ColumnKind::Timestamp { unit: other, .. }) => {
+        (ItemKind::Timestamp { unit, .. }, ItemKind::Timestamp { unit: other, .. }) => {
             unit == other
         }
         _ => false,

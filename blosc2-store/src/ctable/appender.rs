@@ -38,9 +38,9 @@ const MAX_BYTES: u64 = 256 << 20;
 /// can therefore be a field of a struct.
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind, Data, Schema};
+/// use blosc2_store::{CTable, ItemKind, Data, Schema};
 ///
-/// let schema = Schema::new().column("time", ColumnKind::Float64).column("name", ColumnKind::Utf8);
+/// let schema = Schema::new().column("time", ItemKind::Float64).column("name", ItemKind::Utf8);
 /// let mut table = CTable::in_memory(&schema)?;
 /// let mut rows = table.appender()?;
 /// for time in 0..2500 {

@@ -6,18 +6,19 @@ use std::path::Path;
 use blosc2::{Dtype, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use super::column::{Column, ColumnKind, Content, Nulls, Stored};
+use super::column::{Column, Content, Nulls, Stored};
 use super::data::Data;
-use super::encode::{Encoded, Form, Words, default_of, encode, failed, row_size};
+use super::encode::{Encoded, Form, Words, default_of, encode, failed};
 use super::json::Fault;
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
-use super::schema::{self, named_column};
-use super::spec::{BATCH_ROWS, ColumnSpec, Grid, MAKE, Part, Schema, check_names, parts};
+use super::schema;
+use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::{CTable, Leaves, OPEN, WRITE, json};
+use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::options_of;
 use crate::tag::{error, room};
-use crate::{EmbedStore, TreeStore};
+use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
 const MAX_GROWTH: u64 = 1 << 20;
@@ -47,23 +48,24 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     let mut all = Vec::new();
     for (column, cparams) in &columns {
         // The options are complete only if they make a valid row.
-        if let Some(default) = column.metadata.get("default") {
+        if let Some(default) = column.item_type.get("default") {
             let no_null = *default == Value::None && !column.nullable;
             if !no_null {
                 encode(column, default_of(column, 1, 0)?, Words::Known(&[]))?;
             }
         }
-        if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind.has_items()) {
+        if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind().has_items()) {
             encode(column, Data::values(vec![Value::None]), Words::Known(&[]))?;
         }
         all.extend(parts(column, cparams.as_ref(), grid, schema.capacity())?);
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
-    let entries: Vec<&Value> = columns.iter().map(|(column, _)| &column.metadata).collect();
+    let entries: Vec<Value> = columns.iter().map(|(column, _)| column.entry()).collect();
     let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
         .map(|(name, value): (&str, Value)| (name.into(), value));
-    check_schema(&entries, &others).map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
-    all.push(("/_meta".to_owned(), "b2f", meta(&text_of(&entries, &others))?));
+    check_schema(entries.clone(), &others)
+        .map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
+    all.push(("/_meta".to_owned(), "b2f", meta(&text_of(entries, &others))?));
     Ok(all)
 }
 
@@ -78,9 +80,8 @@ fn meta(schema: &str) -> Result<SChunk> {
 }
 
 /// The JSON of a schema.
-fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
-    let masked =
-        |entry: &&&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
+pub(super) fn text_of(columns: Vec<Value>, others: &[(Value, Value)]) -> String {
+    let masked = |entry: &&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
     let nested = others.iter().find(|(key, _)| key.as_str() == Some("metadata"));
     let nested = nested.and_then(|(_, metadata)| metadata.get("nested"));
     // The first version whose readers know everything that the table uses.
@@ -89,8 +90,8 @@ fn text_of(columns: &[&Value], others: &[(Value, Value)]) -> String {
         None if nested.is_some_and(|nested| *nested != Value::None) => 2,
         None => 1,
     };
-    let columns = Value::List(columns.iter().map(|&entry| entry.clone()).collect());
-    let mut schema = vec![("version".into(), version.into()), ("columns".into(), columns)];
+    let columns = ("columns".into(), Value::List(columns));
+    let mut schema = vec![("version".into(), version.into()), columns];
     schema.extend(others.iter().cloned());
     let mut text = String::new();
     // Only values that were read from JSON, or checked when a column was created.
@@ -110,7 +111,7 @@ fn check_rows(rows: u64, chunk: u64) -> Result<(), String> {
 }
 
 /// Checks that readers can read the schema, also when [`CTable::finish`] has added the number of rows.
-fn check_schema(columns: &[&Value], others: &[(Value, Value)]) -> Result<(), Fault> {
+fn check_schema(columns: Vec<Value>, others: &[(Value, Value)]) -> Result<(), Fault> {
     let mut others = others.to_vec();
     others.retain(|(key, _)| key.as_str() != Some(NROWS));
     others.push((NROWS.into(), u64::MAX.into()));
@@ -245,10 +246,10 @@ impl CTable {
     /// call marks all search indexes of the table as out of date.
     ///
     /// ```
-    /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+    /// use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema};
     ///
-    /// let count = ColumnSpec::from(ColumnKind::Int32).with("ge", 0).with("default", 1);
-    /// let schema = Schema::new().column("name", ColumnKind::Utf8).column("count", count);
+    /// let count = ItemType::from(ItemKind::Int32).with("ge", 0).with("default", 1);
+    /// let schema = Schema::new().column("name", ItemKind::Utf8).column("count", count);
     /// let mut table = CTable::in_memory(&schema)?;
     /// table.append([("count", Data::items(&[3, 5])), ("name", Data::texts([Some("tea"), Some("rice")]))])?;
     /// table.append([("name", Data::texts([Some("salt")]))])?;
@@ -349,7 +350,7 @@ impl CTable {
         stale: &[String],
     ) -> Result<()> {
         let coded = rows.iter().enumerate().map(|(index, rows)| {
-            let is_dictionary = matches!(self.columns[index].kind, ColumnKind::Dictionary { .. });
+            let is_dictionary = matches!(self.columns[index].kind(), ItemKind::Dictionary { .. });
             let (true, Form::Texts { lengths, bytes }) = (is_dictionary, &rows.content) else {
                 return Ok(None);
             };
@@ -573,13 +574,13 @@ impl CTable {
     pub fn add_column(
         &mut self,
         name: &str,
-        column: impl Into<ColumnSpec>,
+        column: impl Into<ItemType>,
         data: Option<Data<'_>>,
     ) -> Result<()> {
         self.check_writable()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
         let spec = column.into();
-        let column = spec.compile(&self.parts.root, name).map_err(invalid)?;
+        let column = new_column(&self.parts.root, name, &spec).map_err(invalid)?;
         self.check_new(name)?;
         let columns = self.columns[..self.stored_len()].iter().chain([&column]);
         check_names(columns.clone()).map_err(invalid)?;
@@ -638,7 +639,7 @@ impl CTable {
         }
         let batch_rows = self.batch_rows(index);
         let whole = places.len() as u64 == end;
-        let filler = match self.columns[index].kind.has_items() || whole {
+        let filler = match self.columns[index].kind().has_items() || whole {
             true => None,
             false => {
                 self.check_memory(end, size_of::<Value>() as u64)?;
@@ -672,21 +673,11 @@ impl CTable {
         self.check_free_of_others(name)?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
         // The name is checked as that of any column.
-        let spec = ColumnSpec::from(ColumnKind::Int8);
-        spec.compile(&self.parts.root, new_name).map_err(invalid)?;
+        new_column(&self.parts.root, new_name, &ItemKind::Int8.into()).map_err(invalid)?;
         self.check_new(new_name)?;
         self.open_column(index)?;
         let old = &self.columns[index];
-        let mut entry = old.metadata.clone();
-        if let Value::Map(pairs) = &mut entry {
-            for (key, value) in pairs {
-                if key.as_str() == Some("name") {
-                    *value = new_name.into();
-                }
-            }
-        }
-        let renamed = named_column(entry, false);
-        let mut renamed = renamed.ok_or_else(|| invalid("the column has no kind".to_owned()))?;
+        let mut renamed = Column::new(new_name.to_owned(), old.item_type.clone());
         renamed.stale = old.stale;
         let others = self.columns[..self.stored_len()].iter().enumerate();
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
@@ -839,7 +830,7 @@ impl CTable {
         // The mask first: columns may have more rows than the mask.
         self.live.resize(capacity)?;
         for index in 0..self.stored_len() {
-            if matches!(self.columns[index].kind, ColumnKind::Other(_)) {
+            if matches!(self.columns[index].kind(), ItemKind::Other(_)) {
                 continue;
             }
             let was_open = self.columns[index].stored.get().is_some();
@@ -946,14 +937,13 @@ impl CTable {
     }
 
     fn schema_text(&self) -> String {
-        let entries = self.columns[..self.stored_len()].iter().map(|column| &column.metadata);
-        text_of(&entries.collect::<Vec<_>>(), &self.others)
+        let entries = self.columns[..self.stored_len()].iter().map(Column::entry);
+        text_of(entries.collect(), &self.others)
     }
 
     /// Checks that readers can read the schema of these columns.
     fn check_schema<'a>(&self, columns: impl Iterator<Item = &'a Column>) -> Result<()> {
-        let entries: Vec<&Value> = columns.map(|column| &column.metadata).collect();
-        let checked = check_schema(&entries, &self.others);
+        let checked = check_schema(columns.map(Column::entry).collect(), &self.others);
         checked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))
     }
 
@@ -1046,7 +1036,7 @@ impl CTable {
 
     /// Number of stored columns, which are the first ones.
     fn stored_len(&self) -> usize {
-        let is_computed = |column: &Column| matches!(column.kind, ColumnKind::Computed(_));
+        let is_computed = |column: &Column| matches!(column.kind(), ItemKind::Computed(_));
         self.columns.iter().position(is_computed).unwrap_or(self.columns.len())
     }
 
@@ -1062,7 +1052,7 @@ impl CTable {
 
     fn open_column(&self, index: usize) -> Result<()> {
         let column = &self.columns[index];
-        if let ColumnKind::Other(kind) = &column.kind {
+        if let ItemKind::Other(kind) = column.kind() {
             let detail = format!("the column `{}` is of the unknown kind `{kind}`", column.name());
             return Err(Error::new(ErrorKind::Unsupported, WRITE, detail));
         }
@@ -1114,14 +1104,12 @@ impl CTable {
     fn filler(&self, index: usize, rows: usize, given: u64) -> Result<Encoded<'static>> {
         let column = &self.columns[index];
         let values = |value: Value| Form::Values(vec![value; rows]);
-        let content = match &column.kind {
-            ColumnKind::Utf8 => Form::Texts { lengths: vec![0; rows], bytes: Vec::new() },
-            ColumnKind::Dictionary { .. } => {
-                Form::Codes { codes: vec![-1; rows], added: Vec::new() }
-            }
-            ColumnKind::VlString if !column.nullable => values("".into()),
-            ColumnKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
-            ColumnKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
+        let content = match column.kind() {
+            ItemKind::Utf8 => Form::Texts { lengths: vec![0; rows], bytes: Vec::new() },
+            ItemKind::Dictionary { .. } => Form::Codes { codes: vec![-1; rows], added: Vec::new() },
+            ItemKind::VlString if !column.nullable => values("".into()),
+            ItemKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
+            ItemKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
             kind if kind.has_batches() => values(Value::None),
             _ => {
                 let row = column.items().map_or(Some(0), |(dtype, shape)| row_size(&dtype, shape));
@@ -1135,10 +1123,10 @@ impl CTable {
 
     fn batch_rows(&self, index: usize) -> Option<u64> {
         let column = &self.columns[index];
-        let rows = column.length_of("batch_rows");
-        match column.kind {
+        let rows = column.length("batch_rows");
+        match column.kind() {
             // Python writes the pending rows of such a list as one batch.
-            ColumnKind::List(_) => rows,
+            ItemKind::List(_) => rows,
             _ => rows.or(Some(BATCH_ROWS)),
         }
     }

@@ -1,169 +1,29 @@
 //! Columns of a table, as its schema describes them.
 
-use std::fmt;
 use std::sync::OnceLock;
 
 use blosc2::super_chunk::Revision;
-use blosc2::{Dtype, NDArray, Value};
+use blosc2::{Dtype, Element, NDArray, Value};
 
-use crate::{BatchArray, ItemType, ObjectArray};
-
-/// The type of a column. The names of the types are the same as in Python's schemas.
-///
-/// ```
-/// use blosc2_store::ColumnKind;
-///
-/// assert_eq!(ColumnKind::Int64.to_string(), "int64");
-/// assert_eq!(ColumnKind::String { max_length: 8 }.to_string(), "string[8]");
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ColumnKind {
-    /// 8-bit signed integer: `i8`.
-    Int8,
-    /// 16-bit signed integer: `i16`.
-    Int16,
-    /// 32-bit signed integer: `i32`.
-    Int32,
-    /// 64-bit signed integer: `i64`.
-    Int64,
-    /// 8-bit unsigned integer: `u8`.
-    UInt8,
-    /// 16-bit unsigned integer: `u16`.
-    UInt16,
-    /// 32-bit unsigned integer: `u32`.
-    UInt32,
-    /// 64-bit unsigned integer: `u64`.
-    UInt64,
-    /// 32-bit float: `f32`.
-    Float32,
-    /// 64-bit float: `f64`.
-    Float64,
-    /// Complex number of two `f32`.
-    Complex64,
-    /// Complex number of two `f64`.
-    Complex128,
-    /// Boolean: `bool`. If nulls are stored as a value instead of a mask, the items are `u8`: 0, 1, and 255 for null.
-    Bool,
-    /// Timestamp: `i64`, the time since 1970-01-01 in the unit `unit`.
-    Timestamp {
-        /// The unit.
-        unit: TimeUnit,
-        /// The name of the time zone, which is for display only.
-        timezone: Option<String>,
-    },
-    /// Fixed-length string of at most `max_length` characters. Each character takes four bytes.
-    String {
-        /// Maximum number of characters.
-        max_length: u64,
-    },
-    /// Fixed-length byte string of at most `max_length` bytes.
-    Bytes {
-        /// Maximum number of bytes.
-        max_length: u64,
-    },
-    /// Variable-length strings, stored as an array of offsets and an array of all bytes. Python: `utf8`.
-    Utf8,
-    /// Variable-length strings, stored in batches, as in a [`BatchArray`](crate::BatchArray). Python: `vlstring`.
-    VlString,
-    /// Variable-length bytes, stored in batches. Python: `vlbytes`.
-    VlBytes,
-    /// Dictionary-encoded strings: each row is an `i32` code, an index into a list of the distinct strings.
-    Dictionary {
-        /// Whether the order of the distinct strings is meaningful.
-        ordered: bool,
-    },
-    /// Variable-length lists. All items have this type.
-    List(ItemType),
-    /// Structures with these fields.
-    Struct(Vec<(String, ItemType)>),
-    /// Values of any type.
-    Object,
-    /// Arrays. The arrays of all rows have the same shape.
-    NDArray {
-        /// The shape of the array in each row.
-        shape: Vec<u64>,
-        /// The type of the items.
-        dtype: Dtype,
-    },
-    /// A column that is not stored: Python computes it from this expression or source code.
-    Computed(String),
-    /// A kind of this name that is unknown to this crate.
-    Other(String),
-}
-
-/// The unit of a [`ColumnKind::Timestamp`].
-///
-/// ```
-/// use blosc2_store::{ColumnKind, TimeUnit};
-///
-/// let kind = ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None };
-/// assert_eq!(kind.to_string(), "timestamp[ms]");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TimeUnit {
-    /// Seconds: `s`.
-    Second,
-    /// Milliseconds: `ms`.
-    Millisecond,
-    /// Microseconds: `us`.
-    Microsecond,
-    /// Nanoseconds: `ns`.
-    Nanosecond,
-}
-
-impl fmt::Display for TimeUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Second => "s",
-            Self::Millisecond => "ms",
-            Self::Microsecond => "us",
-            Self::Nanosecond => "ns",
-        })
-    }
-}
-
-/// Writes the kind in Python's schemas, with its parameters: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`,
-/// `ndarray[2, 3] of <f4`.
-impl fmt::Display for ColumnKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Timestamp { unit, timezone: None } => return write!(f, "timestamp[{unit}]"),
-            Self::Timestamp { unit, timezone: Some(timezone) } => {
-                return write!(f, "timestamp[{unit}, {timezone}]");
-            }
-            Self::String { max_length } => return write!(f, "string[{max_length}]"),
-            Self::Bytes { max_length } => return write!(f, "bytes[{max_length}]"),
-            Self::List(item) => return write!(f, "list[{}]", item.kind().name()),
-            Self::Struct(fields) => {
-                let fields: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-                return write!(f, "struct[{}]", fields.join(", "));
-            }
-            Self::NDArray { shape, dtype } => return write!(f, "ndarray{shape:?} of {dtype}"),
-            kind => kind.name(),
-        };
-        f.write_str(name)
-    }
-}
+use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
 /// A column of a [`CTable`](super::CTable).
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Schema};
+/// use blosc2_store::{CTable, ItemKind, ItemType, Schema};
 ///
-/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+/// let price = ItemType::from(ItemKind::Float32).nullable();
 /// let table = CTable::in_memory(&Schema::new().column("price", price))?;
 /// let column = table.column("price").expect("a column of the schema");
-/// assert_eq!(column.kind(), &ColumnKind::Float32);
+/// assert_eq!(column.kind(), &ItemKind::Float32);
 /// assert!(column.is_nullable() && !column.is_stale());
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Column {
     pub(super) name: String,
-    pub(super) kind: ColumnKind,
+    pub(super) item_type: ItemType,
     pub(super) nullable: bool,
-    pub(super) metadata: Value,
     pub(super) nulls: Nulls,
     /// The key of its data, below the table.
     pub(super) key: String,
@@ -196,8 +56,8 @@ impl Column {
     }
 
     /// Returns the type.
-    pub fn kind(&self) -> &ColumnKind {
-        &self.kind
+    pub fn kind(&self) -> &ItemKind {
+        self.item_type.kind()
     }
 
     /// Returns whether rows can be null.
@@ -212,10 +72,24 @@ impl Column {
         self.stale
     }
 
-    /// Returns the entry of the column in the schema. The entry contains the kind, the bounds, the default value, the
-    /// representation of nulls, and the size of batches.
-    pub fn metadata(&self) -> &Value {
-        &self.metadata
+    /// Returns the type of the values: the kind and the options, such as bounds, the default value, the representation
+    /// of nulls, and the size of batches. A new column of another table can have the same type.
+    pub fn item_type(&self) -> &ItemType {
+        &self.item_type
+    }
+
+    /// The value of an option that is a length.
+    pub(super) fn length(&self, option: &str) -> Option<u64> {
+        self.item_type.get(option).and_then(Value::as_u64)
+    }
+
+    /// The dtype and the shape of the fixed-size items of a row; `None` if it has none.
+    pub(super) fn items(&self) -> Option<(Dtype, &[u64])> {
+        Some(match self.kind() {
+            ItemKind::Bool if matches!(self.nulls, Nulls::Sentinel(_)) => (u8::dtype(), &[]),
+            ItemKind::NDArray { shape, dtype } => (dtype.clone(), shape),
+            kind => (kind.dtype()?, &[]),
+        })
     }
 }
 

@@ -8,10 +8,10 @@ use blosc2::{Dtype, Element, Value};
 /// The cells of a column, for writing to a [`CTable`](super::CTable).
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+/// use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema};
 ///
-/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
-/// let schema = Schema::new().column("price", price).column("name", ColumnKind::Utf8);
+/// let price = ItemType::from(ItemKind::Float32).nullable();
+/// let schema = Schema::new().column("price", price).column("name", ItemKind::Utf8);
 /// let mut table = CTable::in_memory(&schema)?;
 /// let prices = Data::items(&[1.5f32, 0.0]).nulls(&[false, true]);
 /// table.append([("price", prices), ("name", Data::texts([Some("tea"), Some("milk")]))])?;

@@ -10,11 +10,12 @@ use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
 use half::f16;
 
 use super::WRITE;
-use super::column::{Column, ColumnKind, Nulls};
+use super::column::{Column, Nulls};
 use super::data::{Cells, Data};
 use super::read::scalar;
-use crate::ItemType;
+use crate::item_type::{int_range, row_size};
 use crate::tag::{Fault, made, room, weight, what};
+use crate::{ItemKind, ItemType};
 
 /// Rows of a column in the form in which they are stored.
 #[derive(Debug)]
@@ -170,7 +171,7 @@ pub(super) fn encode<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> R
 /// The default of a column for `rows` rows: its option `default`, or null. The error states that it has none, or that the
 /// rows take too much memory, compared with the `given` bytes of the other columns.
 pub(super) fn default_of(column: &Column, rows: usize, given: u64) -> Result<Data<'static>> {
-    let value = match column.metadata.get("default") {
+    let value = match column.item_type.get("default") {
         Some(value) if *value != Value::None || column.nullable => value.clone(),
         _ if column.nullable => Value::None,
         _ => {
@@ -216,9 +217,9 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
     {
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
-    let is_later = matches!((&column.kind, words), (ColumnKind::Dictionary { .. }, Words::Later));
-    let content = match (&column.kind, words) {
-        (ColumnKind::Utf8, _) | (ColumnKind::Dictionary { .. }, Words::Later) => {
+    let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, Words::Later));
+    let content = match (column.kind(), words) {
+        (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, Words::Later) => {
             let (mut lengths, mut bytes) = (Vec::with_capacity(rows), Vec::new());
             let fill = match &column.nulls {
                 Nulls::Sentinel(Value::Str(text)) => text,
@@ -232,11 +233,11 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             }
             Form::Texts { lengths, bytes }
         }
-        (ColumnKind::Dictionary { .. }, Words::Known(words)) => {
+        (ItemKind::Dictionary { .. }, Words::Known(words)) => {
             let texts = texts(column, &cells, &nulls)?;
             codes(column, &texts, words)?
         }
-        (ColumnKind::VlString, _) => {
+        (ItemKind::VlString, _) => {
             let texts = texts(column, &cells, &nulls)?.into_iter();
             let values =
                 texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
@@ -275,7 +276,7 @@ impl Data<'_> {
                 match row.filter(|row| bytes.len().is_multiple_of(*row)) {
                     Some(row) => bytes.len() / row,
                     None => {
-                        let (len, kind) = (bytes.len(), &column.kind);
+                        let (len, kind) = (bytes.len(), column.kind());
                         return Err(invalid(format!("{len} bytes are not whole rows of {kind}")));
                     }
                 }
@@ -305,7 +306,7 @@ fn texts<'a>(
     nulls: &[bool],
 ) -> Result<Vec<Option<Cow<'a, str>>>, Fault> {
     let expected = |found: &str| mismatch(format!("{found}, expected strings"));
-    let limits = column.item_type().filter(|_| has_limits(column));
+    let limits = checked_type(column).filter(|_| has_limits(column));
     let rows = nulls.iter().enumerate();
     let texts = rows.map(|(row, null)| {
         if *null {
@@ -332,7 +333,7 @@ fn texts<'a>(
             }
             Cells::Items { dtype, .. } => return Err(expected(&format!("items of {dtype}"))),
         };
-        if let Some(limits) = &limits {
+        if let Some(limits) = limits {
             limits
                 .stored(text.into())
                 .map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
@@ -351,9 +352,17 @@ fn check_text(len: u64) -> Result<(), Fault> {
     Err((ErrorKind::TooLarge, format!("a string has {len} bytes, expected at most {max}")))
 }
 
+/// The type of its values, for checking them; `None` for kinds that are checked otherwise.
+fn checked_type(column: &Column) -> Option<&ItemType> {
+    let kind = column.kind();
+    use ItemKind::*;
+    (!matches!(kind, NDArray { .. } | Dictionary { .. } | Object)).then_some(&column.item_type)
+}
+
 fn has_limits(column: &Column) -> bool {
-    let names = ["ge", "gt", "le", "lt", "min_length", "max_length"];
-    names.iter().any(|name| !matches!(column.metadata.get(name), None | Some(Value::None)))
+    let names = ["ge", "gt", "le", "lt", "min_length"];
+    let is_text = matches!(column.kind(), ItemKind::String { .. } | ItemKind::Bytes { .. });
+    is_text || names.iter().any(|name| column.item_type.given(name).is_some())
 }
 
 /// The codes of strings.
@@ -393,15 +402,15 @@ fn codes(
 /// The values of a column in batches.
 fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value>, Fault> {
     let Cells::Values(values) = cells else {
-        let kind = &column.kind;
+        let kind = column.kind();
         return Err(mismatch(format!("it takes values of {kind}, passed by `Data::values`")));
     };
-    let item = column.item_type();
+    let item = checked_type(column);
     let values = values.iter().zip(nulls).enumerate().map(|(row, (value, null))| {
         if *null {
             return Ok(Value::None);
         }
-        let Some(item) = &item else {
+        let Some(item) = item else {
             // Nothing is written if a value cannot be.
             let written = value.to_msgpack();
             written.map_err(|error| (error.kind(), format!("row {row}: {error}")))?;
@@ -416,7 +425,7 @@ fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value
 /// The items of a column of fixed-size rows.
 fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a, [u8]>, Fault> {
     let no_items =
-        || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind));
+        || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind()));
     let (dtype, shape) = column.items().ok_or_else(no_items)?;
     let row = row_size(&dtype, shape);
     let given = cells.nbytes();
@@ -424,15 +433,15 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
         true => null_row(column, &dtype, row, given)?,
         false => Vec::new(),
     };
-    let item = column.item_type();
+    let item = checked_type(column);
     let mut bytes = match cells {
         Cells::Items { dtype: given, bytes } => {
-            let is_bool = column.kind == ColumnKind::Bool && given == bool::dtype();
+            let is_bool = *column.kind() == ItemKind::Bool && given == bool::dtype();
             if given != dtype && !is_bool {
                 return Err(mismatch(format!("items of {given}, expected {dtype}")));
             }
             if let Some(item) = item.filter(|_| has_limits(column)) {
-                check_items(&item, &dtype, &bytes, nulls)?;
+                check_items(item, &dtype, &bytes, nulls)?;
             }
             bytes
         }
@@ -443,14 +452,14 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
                     bytes.extend_from_slice(&fill);
                     continue;
                 }
-                push(column, item.as_ref(), &dtype, value, &mut bytes)
+                push(column, item, &dtype, value, &mut bytes)
                     .map_err(|(kind, fault)| (kind, format!("row {number} is {fault}")))?;
             }
             Cow::Owned(bytes)
         }
         cells => {
             if dtype.kind() != Some(Kind::Unicode) {
-                return Err(mismatch(format!("strings, expected {}", column.kind)));
+                return Err(mismatch(format!("strings, expected {}", column.kind())));
             }
             let mut bytes = room(nulls.len(), row, given)?;
             for (number, text) in texts(column, &cells, nulls)?.into_iter().enumerate() {
@@ -492,7 +501,7 @@ fn push(
     value: &Value,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    if let ColumnKind::NDArray { shape, .. } = &column.kind {
+    if let ItemKind::NDArray { shape, .. } = column.kind() {
         return match value {
             Value::Array(array) if array.dtype() == dtype && array.shape() == shape => {
                 bytes.extend_from_slice(array.data());
@@ -502,10 +511,10 @@ fn push(
                 let (found, size) = (array.dtype(), array.shape());
                 Err(mismatch(format!(
                     "an array of {found} and shape {size:?}, expected {}",
-                    column.kind
+                    column.kind()
                 )))
             }
-            other => Err(mismatch(format!("{}, expected {}", what(other), column.kind))),
+            other => Err(mismatch(format!("{}, expected {}", what(other), column.kind()))),
         };
     }
     let value = match item {
@@ -513,12 +522,6 @@ fn push(
         None => value.clone(),
     };
     push_scalar(dtype, &value, bytes).map_err(invalid)
-}
-
-/// The bytes of a row of fixed-size items of this shape; `None` if the size overflows.
-pub(super) fn row_size(dtype: &Dtype, shape: &[u64]) -> Option<usize> {
-    let row = shape.iter().try_fold(dtype.size() as u64, |size, len| size.checked_mul(*len));
-    row.and_then(|row| usize::try_from(row).ok())
 }
 
 /// The bytes of a null row of `row` bytes, which is made of `given` bytes.
@@ -533,7 +536,7 @@ fn null_row(
     let value = match (&column.nulls, dtype.kind()) {
         (Nulls::Sentinel(value), _) => value.clone(),
         (Nulls::Mask, Some(Kind::Float)) => f64::NAN.into(),
-        (Nulls::Mask, _) if matches!(column.kind, ColumnKind::Timestamp { .. }) => i64::MIN.into(),
+        (Nulls::Mask, _) if matches!(column.kind(), ItemKind::Timestamp { .. }) => i64::MIN.into(),
         _ => {
             bytes.resize(len, 0);
             return Ok(bytes);
@@ -568,12 +571,7 @@ fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), 
         (Some(Kind::Bool), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
         (Some(Kind::UInt), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
         (Some(kind @ (Kind::Int | Kind::UInt)), Value::Int(number)) if size <= 8 => {
-            let bits = 8 * size as u32;
-            let range = match kind {
-                Kind::Int => -(1i128 << (bits - 1))..=(1i128 << (bits - 1)) - 1,
-                _ => 0..=(1i128 << bits) - 1,
-            };
-            if !range.contains(number) {
+            if !int_range(kind, size as u64).contains(number) {
                 return Err(failed());
             }
             bytes.extend_from_slice(&number.to_le_bytes()[..size]);

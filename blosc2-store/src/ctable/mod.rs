@@ -23,16 +23,17 @@ use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 pub use appender::TableAppender;
 pub(crate) use change::new_parts;
+pub use column::Column;
 use column::Stored;
-pub use column::{Column, ColumnKind, TimeUnit};
 pub use data::Data;
 use live::LiveRows;
 use part::{Parts, array, row_bytes, row_items};
 pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
-pub use spec::{ColumnSpec, Schema};
+pub use spec::Schema;
 
+use crate::ItemKind;
 use crate::limits::options_of;
 use crate::tag::{error, what};
 
@@ -90,12 +91,12 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// decompresses only the blocks that contain these rows.
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+/// use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("prices.b2d");
-/// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
-/// let schema = Schema::new().column("id", ColumnKind::Int64).column("price", price);
+/// let price = ItemType::from(ItemKind::Float32).nullable();
+/// let schema = Schema::new().column("id", ItemKind::Int64).column("price", price);
 /// let mut table = CTable::create(&path, &schema)?;
 /// let prices = Data::items(&[1.5f32, 2.5, 0.0, 4.5]).nulls(&[false, false, true, false][..]);
 /// table.append([("id", Data::items(&[7i64, 8, 9, 10])), ("price", prices)])?;
@@ -106,7 +107,7 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// // Python: table = blosc2.CTable.open("prices.b2d")
 /// let table = CTable::open(&path)?;
 /// assert_eq!(table.nrows(), 3);
-/// assert_eq!(table.columns()[1].kind(), &ColumnKind::Float32);
+/// assert_eq!(table.columns()[1].kind(), &ItemKind::Float32);
 /// assert_eq!(table.read::<i64>("id", ..)?, [7, 9, 11]);
 /// assert_eq!(table.nulls("price", ..)?, [false, true, false]);
 /// assert_eq!(table.values("price", 2..)?, [4.5.into()]);
@@ -159,7 +160,7 @@ impl SeenSchema {
             return Ok(true);
         }
         let found = self.read()?.columns;
-        let described = |column: &Column| (column.metadata.clone(), column.stale);
+        let described = |column: &Column| (column.entry(), column.stale);
         let is_same = found.iter().map(described).eq(columns.iter().map(described));
         if is_same {
             *revision = now;
@@ -326,12 +327,8 @@ impl CTable {
     pub fn array(&self, name: &str) -> Result<NDArray> {
         let column = self.find_column(name)?;
         match column.kind() {
-            ColumnKind::VlString
-            | ColumnKind::VlBytes
-            | ColumnKind::List(_)
-            | ColumnKind::Struct(_)
-            | ColumnKind::Object
-            | ColumnKind::Computed(_) => Err(no_items(column)),
+            ItemKind::Computed(_) => Err(no_items(column)),
+            kind if kind.has_batches() => Err(no_items(column)),
             _ if self.parts.writable => {
                 let (_, stored) = self.stored(name)?;
                 let items = stored.parts().into_iter().find(|(end, ..)| end.is_empty());
@@ -384,9 +381,9 @@ impl CTable {
     /// column; it is not called for null rows. Up to 2<sup>20</sup> rows are in memory at the same time.
     ///
     /// ```
-    /// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, Schema};
+    /// use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema};
     ///
-    /// let price = ColumnSpec::from(ColumnKind::Float32).nullable();
+    /// let price = ItemType::from(ItemKind::Float32).nullable();
     /// let mut table = CTable::in_memory(&Schema::new().column("price", price))?;
     /// table.append([("price", Data::items(&[9.5f32, 0.0, 2.5, 8.0]).nulls(&[false, true, false, false][..]))])?;
     /// let cheap = table.find("price", |price: &f32| *price < 9.0)?;
@@ -400,7 +397,7 @@ impl CTable {
     /// - the errors of [`read`](Self::read).
     pub fn find<T: Element>(&self, name: &str, predicate: impl Fn(&T) -> bool) -> Result<Vec<u64>> {
         let column = self.find_column(name)?;
-        if let ColumnKind::NDArray { .. } = column.kind() {
+        if let ItemKind::NDArray { .. } = column.kind() {
             let detail = format!("the column `{name}` has arrays, not single items");
             return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
         }
@@ -436,16 +433,10 @@ impl CTable {
     /// - [`ErrorKind::TypeMismatch`]: the column does not hold strings;
     /// - the errors of [`values`](Self::values).
     pub fn texts(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Option<String>>> {
-        let column = self.find_column(name)?;
-        match column.kind() {
-            ColumnKind::String { .. }
-            | ColumnKind::Utf8
-            | ColumnKind::VlString
-            | ColumnKind::Dictionary { .. } => {}
-            kind => {
-                let detail = format!("the column `{name}` is of type {kind}, not of strings");
-                return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
-            }
+        let kind = self.find_column(name)?.kind();
+        if !kind.is_text() {
+            let detail = format!("the column `{name}` is of type {kind}, not of strings");
+            return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
         }
         let texts = self.values(name, rows)?.into_iter().map(|value| match value {
             Value::None => Ok(None),
@@ -490,11 +481,11 @@ impl CTable {
     fn stored(&self, name: &str) -> Result<(&Column, &Stored)> {
         let column = self.find_column(name)?;
         let refused = match column.kind() {
-            ColumnKind::Computed(source) => Some(format!(
+            ItemKind::Computed(source) => Some(format!(
                 "it is computed from `{}`, and code in a file is not run",
                 source.lines().next().unwrap_or_default()
             )),
-            ColumnKind::Other(kind) => Some(format!("it is of the unknown kind `{kind}`")),
+            ItemKind::Other(kind) => Some(format!("it is of the unknown kind `{kind}`")),
             _ if column.is_stale() => Some(
                 "it was computed from columns that have changed since; `array` opens the stored values"
                     .to_owned(),
@@ -637,8 +628,8 @@ mod tests {
     #[test]
     fn appenders_keep_their_rows_until_they_are_written() {
         let schema = Schema::new()
-            .column("n", ColumnKind::Int64)
-            .column("word", ColumnKind::Dictionary { ordered: false });
+            .column("n", ItemKind::Int64)
+            .column("word", ItemKind::Dictionary { ordered: false });
         let (table, counts) = counting(&schema);
         let mut rows = table.into_appender().unwrap();
         let append = |rows: &mut TableAppender, numbers: &[i64]| {
@@ -674,10 +665,10 @@ mod tests {
         let number = |row: i64| row.wrapping_mul(0x2545_f491_4f6c_dd1d);
         let all: Vec<i64> = (0..ROWS as i64).map(number).collect();
         let schema = Schema::new()
-            .column("n", ColumnKind::Int64)
-            .column("text", ColumnKind::Utf8)
-            .column("word", ColumnKind::Dictionary { ordered: false })
-            .column("long", ColumnKind::VlString);
+            .column("n", ItemKind::Int64)
+            .column("text", ItemKind::Utf8)
+            .column("word", ItemKind::Dictionary { ordered: false })
+            .column("long", ItemKind::VlString);
         let written = |batch: usize| {
             let (table, counts) = counting(&schema);
             let mut rows = table.into_appender().unwrap();
@@ -704,7 +695,7 @@ mod tests {
     #[test]
     fn scattered_rows_are_found_in_one_pass() {
         const ROWS: i64 = 100_000;
-        let schema = Schema::new().column("n", ColumnKind::Int64).expected_rows(ROWS as u64);
+        let schema = Schema::new().column("n", ItemKind::Int64).expected_rows(ROWS as u64);
         let (mut table, counts) = counting(&schema);
         let taken = || counts.reads.swap(0, Ordering::Relaxed);
         // Numbers that hardly compress, so that blocks are read one by one.

@@ -9,13 +9,13 @@ use blosc2::dtype::{ByteOrder, Kind};
 use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
 use half::f16;
 
-use super::column::{Column, ColumnKind, Content, Nulls, Stored};
+use super::column::{Column, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
 use super::rows::Ascending;
 use super::{OPEN, READ};
 use crate::tag::{error, weight, what};
-use crate::{BatchArray, ObjectArray};
+use crate::{BatchArray, ItemKind, ObjectArray};
 
 /// Live rows that are decoded at once.
 const WINDOW: u64 = 1 << 16;
@@ -37,15 +37,15 @@ impl Stored {
         if let Some(marks) = &marks {
             check_array(marks, "|b1", |dtype| dtype.kind() == Some(Kind::Bool))?;
         }
-        let content = match &column.kind {
-            ColumnKind::Dictionary { .. } => {
+        let content = match column.kind() {
+            ItemKind::Dictionary { .. } => {
                 let mut codes = array(parts, key)?;
                 codes.set_byte_order_conversion(true);
                 check_array(&codes, "i4", |dtype| is(dtype, Kind::Int, 4))?;
                 let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
-            ColumnKind::Utf8 => {
+            ItemKind::Utf8 => {
                 let mut offsets = array(parts, key)?;
                 offsets.set_byte_order_conversion(true);
                 check_array(&offsets, "i8", |dtype| is(dtype, Kind::Int, 8))?;
@@ -53,20 +53,16 @@ impl Stored {
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
                 Content::Texts { offsets, bytes }
             }
-            ColumnKind::VlString
-            | ColumnKind::VlBytes
-            | ColumnKind::Struct(_)
-            | ColumnKind::Object
-            | ColumnKind::List(_) => {
+            kind if kind.has_batches() => {
                 let schunk = leaf(parts, key, "b2b")?;
                 match schunk.meta().contains("vlarray") {
                     true => Content::Cells(ObjectArray::from_schunk(schunk)?),
                     false => Content::Batches(BatchArray::from_schunk(schunk)?),
                 }
             }
-            kind => {
+            _ => {
                 let array = array(parts, key)?;
-                check_items(&array, kind)?;
+                check_items(&array, column)?;
                 Content::Items(array)
             }
         };
@@ -200,7 +196,7 @@ impl Stored {
         if let Nulls::Sentinel(sentinel) = &column.nulls {
             self.content.remove_nulls(column, &mut values, sentinel);
         }
-        if column.kind == ColumnKind::Bool {
+        if *column.kind() == ItemKind::Bool {
             for value in &mut values {
                 if let Value::Int(number) = value {
                     *value = Value::Bool(*number != 0);
@@ -266,7 +262,7 @@ impl Content {
                 let row = row_bytes(array);
                 let bytes = span.read_bytes(array, row)?;
                 let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
-                let is_array = matches!(column.kind, ColumnKind::NDArray { .. });
+                let is_array = matches!(column.kind(), ItemKind::NDArray { .. });
                 let values = bytes.chunks_exact(row).map(|row| match is_array {
                     true => ArrayValue::new(dtype.clone(), inner.to_vec(), row.to_vec())
                         .map(Value::Array),
@@ -340,7 +336,7 @@ impl Content {
                     items.all(|item| scalar(dtype, item).is_ok_and(|item| same(&item, &sentinel)))
                 }
                 // NumPy's NaT is null, in addition to the null value.
-                Value::Int(moment) if matches!(column.kind, ColumnKind::Timestamp { .. }) => {
+                Value::Int(moment) if matches!(column.kind(), ItemKind::Timestamp { .. }) => {
                     *moment == i64::MIN.into() || same(value, &sentinel)
                 }
                 _ => same(value, &sentinel),
@@ -551,31 +547,25 @@ fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
     dtype.kind() == Some(kind) && dtype.size() == size
 }
 
-/// Checks that an array has the dtype and shape of its column.
-fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
+/// Checks that an array has the dtype and shape of its column. Items can have another byte order than in new columns, and
+/// strings another length.
+fn check_items(array: &NDArray, column: &Column) -> Result<()> {
     let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
     let inner = &array.shape()[1..];
-    let is = |kind, size| dtype.kind() == Some(kind) && dtype.size() == size && inner.is_empty();
-    let is_text = |kind| dtype.kind() == Some(kind) && inner.is_empty();
-    let fits = match kind {
-        ColumnKind::Int8 => is(Kind::Int, 1),
-        ColumnKind::Int16 => is(Kind::Int, 2),
-        ColumnKind::Int32 => is(Kind::Int, 4),
-        ColumnKind::Int64 | ColumnKind::Timestamp { .. } => is(Kind::Int, 8),
-        ColumnKind::UInt8 => is(Kind::UInt, 1),
-        ColumnKind::UInt16 => is(Kind::UInt, 2),
-        ColumnKind::UInt32 => is(Kind::UInt, 4),
-        ColumnKind::UInt64 => is(Kind::UInt, 8),
-        ColumnKind::Float32 => is(Kind::Float, 4),
-        ColumnKind::Float64 => is(Kind::Float, 8),
-        ColumnKind::Complex64 => is(Kind::Complex, 8),
-        ColumnKind::Complex128 => is(Kind::Complex, 16),
-        ColumnKind::Bool => is(Kind::Bool, 1) || is(Kind::UInt, 1),
-        ColumnKind::String { .. } => is_text(Kind::Unicode),
-        ColumnKind::Bytes { .. } => is_text(Kind::Bytes),
+    let fits = match (column.kind(), column.items()) {
         // Structures have a short dtype name there, without their fields.
-        ColumnKind::NDArray { shape, dtype: expected } => {
+        (ItemKind::NDArray { shape, dtype: expected }, _) => {
             inner == shape && !shape.contains(&0) && dtype.size() == expected.size()
+        }
+        (ItemKind::Bool, _) => {
+            inner.is_empty()
+                && matches!(dtype.kind(), Some(Kind::Bool | Kind::UInt))
+                && dtype.size() == 1
+        }
+        (kind, Some((expected, _))) => {
+            let any_size = matches!(kind, ItemKind::String { .. } | ItemKind::Bytes { .. });
+            let same_size = any_size || dtype.size() == expected.size();
+            inner.is_empty() && dtype.kind() == expected.kind() && same_size
         }
         _ => false,
     };
@@ -583,7 +573,7 @@ fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
     if fits && dtype.size() == array.typesize() {
         return Ok(());
     }
-    Err(unlike(array, &format!("those of a column of {kind}")))
+    Err(unlike(array, &format!("those of a column of {}", column.kind())))
 }
 
 fn no_dtype(array: &NDArray) -> Error {

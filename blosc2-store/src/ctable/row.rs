@@ -2,10 +2,9 @@
 
 use blosc2::{Error, ErrorKind, Result, Value};
 
-use super::column::ColumnKind;
 use super::data::Data;
 use super::rows::Rows;
-use super::spec::{ColumnSpec, Schema};
+use super::spec::Schema;
 use super::{CTable, READ};
 use crate::tag::what;
 use crate::{ItemKind, ItemType};
@@ -16,16 +15,16 @@ use crate::{ItemKind, ItemType};
 /// each field must implement [`Cell`]. A field can have these attributes:
 /// - `#[row(name = "...")]` sets the name of the column, if it differs from the name of the field;
 /// - `#[row(spec = EXPR)]` sets the type of the column in the [`schema`](Self::schema). `EXPR` is an expression whose
-///   type implements `Into<ColumnSpec>`; see [`ColumnSpec`].
+///   type implements `Into<ItemType>`; see [`ItemType`].
 ///
 #[cfg_attr(feature = "derive", doc = "```")]
 #[cfg_attr(not(feature = "derive"), doc = "```ignore")]
-/// use blosc2_store::{CTable, ColumnKind, ColumnSpec, Row};
+/// use blosc2_store::{CTable, ItemKind, ItemType, Row};
 ///
 /// #[derive(Debug, Clone, PartialEq, Row)]
 /// struct Reading {
 ///     time: i64,
-///     #[row(name = "°C", spec = ColumnSpec::from(ColumnKind::Float32).with("ge", -273.15))]
+///     #[row(name = "°C", spec = ItemType::from(ItemKind::Float32).with("ge", -273.15))]
 ///     celsius: f32,
 ///     station: Option<String>,
 ///     codes: Vec<u16>,
@@ -72,18 +71,14 @@ pub trait Row: Sized {
 /// | `Option<T>` | the kind of `T`, nullable | the kinds of `T` |
 ///
 /// ```
-/// use blosc2_store::{Cell, ColumnKind};
+/// use blosc2_store::{Cell, ItemKind};
 ///
-/// assert_eq!(<Option<f32>>::spec().kind(), &ColumnKind::Float32);
+/// assert_eq!(<Option<f32>>::spec().kind(), &ItemKind::Float32);
 /// assert_eq!(<Vec<String>>::spec().kind().to_string(), "list[vlstring]");
 /// ```
 pub trait Cell: Sized {
     /// Returns the type of a column that stores cells of this type.
-    fn spec() -> ColumnSpec;
-
-    /// Returns the type of the items of a list, if the items are cells of this type. Returns `None` if a list cannot
-    /// contain cells of this type.
-    fn item() -> Option<ItemType>;
+    fn spec() -> ItemType;
 
     /// Converts the cell to a value.
     fn to_value(&self) -> Value;
@@ -95,12 +90,8 @@ pub trait Cell: Sized {
 macro_rules! numbers {
     ($($type:ty, $kind:ident, $from:expr;)*) => {
         $(impl Cell for $type {
-            fn spec() -> ColumnSpec {
-                ColumnKind::$kind.into()
-            }
-
-            fn item() -> Option<ItemType> {
-                Some(ItemKind::$kind.into())
+            fn spec() -> ItemType {
+                ItemKind::$kind.into()
             }
 
             fn to_value(&self) -> Value {
@@ -129,14 +120,10 @@ numbers! {
 }
 
 macro_rules! cells {
-    ($($type:ty, $kind:expr, $item:expr, $to:expr, $value:pat $(if $guard:expr)? => $from:expr;)*) => {
+    ($($type:ty, $kind:ident, $to:expr, $value:pat $(if $guard:expr)? => $from:expr;)*) => {
         $(impl Cell for $type {
-            fn spec() -> ColumnSpec {
-                $kind.into()
-            }
-
-            fn item() -> Option<ItemType> {
-                $item.map(ItemType::from)
+            fn spec() -> ItemType {
+                ItemKind::$kind.into()
             }
 
             fn to_value(&self) -> Value {
@@ -155,27 +142,23 @@ macro_rules! cells {
 }
 
 cells! {
-    f32, ColumnKind::Float32, Some(ItemKind::Float32), |it: &f32| (*it).into(),
+    f32, Float32, |it: &f32| (*it).into(),
         // A number that is too large for an `f32` is not converted to infinity.
         Value::Float(number) if !number.is_finite() || (number as f32).is_finite() => number as f32;
-    f64, ColumnKind::Float64, Some(ItemKind::Float64), |it: &f64| (*it).into(),
+    f64, Float64, |it: &f64| (*it).into(),
         Value::Float(number) => number;
-    bool, ColumnKind::Bool, Some(ItemKind::Bool), |it: &bool| (*it).into(),
+    bool, Bool, |it: &bool| (*it).into(),
         Value::Bool(value) => value;
-    String, ColumnKind::Utf8, Some(ItemKind::VlString), |it: &String| it.as_str().into(),
+    String, Utf8, |it: &String| it.as_str().into(),
         Value::Str(text) => text;
-    Vec<u8>, ColumnKind::VlBytes, Some(ItemKind::VlBytes), |it: &Vec<u8>| Value::Bytes(it.clone()),
+    Vec<u8>, VlBytes, |it: &Vec<u8>| Value::Bytes(it.clone()),
         Value::Bytes(bytes) => bytes;
-    Value, ColumnKind::Object, None::<ItemKind>, |it: &Value| it.clone(), value => value;
+    Value, Object, |it: &Value| it.clone(), value => value;
 }
 
 impl<T: Cell> Cell for Option<T> {
-    fn spec() -> ColumnSpec {
+    fn spec() -> ItemType {
         T::spec().nullable()
-    }
-
-    fn item() -> Option<ItemType> {
-        T::item().map(ItemType::nullable)
     }
 
     fn to_value(&self) -> Value {
@@ -193,15 +176,13 @@ impl<T: Cell> Cell for Option<T> {
 macro_rules! lists {
     ($($type:ty),*) => {
         $(impl Cell for Vec<$type> {
-            fn spec() -> ColumnSpec {
-                match <$type>::item() {
-                    Some(item) => ColumnKind::List(item).into(),
-                    None => ColumnKind::Object.into(),
-                }
-            }
-
-            fn item() -> Option<ItemType> {
-                <$type>::item().map(|item| ItemKind::List(Box::new(item)).into())
+            fn spec() -> ItemType {
+                let item = match <$type>::spec() {
+                    // Lists store both kinds of strings in the same way.
+                    text if *text.kind() == ItemKind::Utf8 => ItemKind::VlString.into(),
+                    item => item,
+                };
+                ItemKind::List(item.into()).into()
             }
 
             fn to_value(&self) -> Value {

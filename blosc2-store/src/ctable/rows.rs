@@ -14,9 +14,9 @@ use blosc2::{Error, ErrorKind, Result};
 /// | `Vec<bool>`, `&[bool]` | a mask with one item for each valid row of the table; `true` selects the row |
 ///
 /// ```
-/// use blosc2_store::{CTable, ColumnKind, Data, Schema};
+/// use blosc2_store::{CTable, ItemKind, Data, Schema};
 ///
-/// let mut table = CTable::in_memory(&Schema::new().column("n", ColumnKind::Int32))?;
+/// let mut table = CTable::in_memory(&Schema::new().column("n", ItemKind::Int32))?;
 /// table.append([("n", Data::items(&[5, 6, 7, 8]))])?;
 /// assert_eq!(table.read::<i32>("n", 1..3)?, [6, 7]);
 /// assert_eq!(table.read::<i32>("n", [3, 0])?, [8, 5]);

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use blosc2::{Dtype, ErrorKind, Value};
+use blosc2::{ErrorKind, Value};
 
-use super::column::{Column, ColumnKind, Nulls, TimeUnit};
+use super::column::{Column, Nulls};
 use super::json::{self, Allowance, Fault, invalid};
 use crate::tag::weight;
 use crate::{ItemKind, ItemType};
@@ -63,127 +63,51 @@ pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
 
 /// Makes a column of its entry in the schema.
 fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Column, Fault> {
-    // Each level of a nested type holds a copy of its entry.
-    let copies = 2 + levels(&entry);
-    let nbytes = (weight(&entry) as usize).saturating_mul(copies);
+    // The entry is copied while its type is parsed.
+    let nbytes = (weight(&entry) as usize).saturating_mul(2);
     allowance.take(nbytes.saturating_add(2 * size_of::<Column>()))?;
-    let column = named_column(entry, computed);
-    column.ok_or_else(|| invalid("its schema has a column without a name or a kind"))
+    let column = ItemType::column(entry, computed);
+    let (name, item_type) =
+        column.ok_or_else(|| invalid("its schema has a column without a name or a kind"))?;
+    Ok(Column::new(name, item_type))
 }
 
-/// The number of levels of a nested value.
-fn levels(value: &Value) -> usize {
-    let below = |items: &mut dyn Iterator<Item = &Value>| 1 + items.map(levels).max().unwrap_or(0);
-    match value {
-        Value::List(items) => below(&mut items.iter()),
-        Value::Map(pairs) => below(&mut pairs.iter().map(|(_, value)| value)),
-        _ => 0,
+impl Column {
+    pub(super) fn new(name: String, item_type: ItemType) -> Self {
+        let sentinel = item_type.given("null_value");
+        let uses_mask = item_type.get("null_storage").and_then(Value::as_str) == Some("mask");
+        let nulls = match (item_type.kind(), sentinel) {
+            (ItemKind::Dictionary { .. }, _) => {
+                let code = match item_type.get("null_code") {
+                    Some(Value::Int(code)) => i64::try_from(*code).ok(),
+                    _ => None,
+                };
+                Nulls::Code(code.unwrap_or(-1))
+            }
+            _ if uses_mask => Nulls::Mask,
+            (kind, _) if kind.has_batches() => Nulls::Native,
+            (_, Some(sentinel)) => Nulls::Sentinel(sentinel.clone()),
+            (_, None) => Nulls::Never,
+        };
+        let nullable = match item_type.get("nullable") {
+            Some(Value::Bool(nullable)) => *nullable,
+            _ => matches!(nulls, Nulls::Mask | Nulls::Sentinel(_) | Nulls::Code(_)),
+        };
+        Self {
+            key: format!("/_cols/{}", path(&name)),
+            name,
+            item_type,
+            nullable,
+            nulls,
+            stale: false,
+            stored: OnceLock::new(),
+        }
     }
-}
 
-/// `None` without a name or a kind.
-pub(super) fn named_column(entry: Value, computed: bool) -> Option<Column> {
-    let name = entry.get("name")?.as_str()?.to_owned();
-    let kind = match computed {
-        true => {
-            let source = ["expression", "dsl_source"].into_iter();
-            let mut source = source.filter_map(|part| entry.get(part)?.as_str());
-            ColumnKind::Computed(source.next().unwrap_or_default().to_owned())
-        }
-        false => {
-            let name = entry.get("kind")?.as_str()?;
-            known_kind(name, &entry).unwrap_or_else(|| ColumnKind::Other(name.to_owned()))
-        }
-    };
-    let sentinel = entry.get("null_value").filter(|value| **value != Value::None);
-    let uses_mask = entry.get("null_storage").and_then(Value::as_str) == Some("mask");
-    let nulls = match (&kind, sentinel) {
-        (ColumnKind::Dictionary { .. }, _) => {
-            let code = entry.get("null_code").and_then(int);
-            Nulls::Code(code.and_then(|code| code.try_into().ok()).unwrap_or(-1))
-        }
-        _ if uses_mask => Nulls::Mask,
-        (
-            ColumnKind::VlString
-            | ColumnKind::VlBytes
-            | ColumnKind::Struct(_)
-            | ColumnKind::Object
-            | ColumnKind::List(_),
-            _,
-        ) => Nulls::Native,
-        (_, Some(sentinel)) => Nulls::Sentinel(sentinel.clone()),
-        (_, None) => Nulls::Never,
-    };
-    let nullable = match entry.get("nullable") {
-        Some(Value::Bool(nullable)) => *nullable,
-        _ => matches!(nulls, Nulls::Mask | Nulls::Sentinel(_) | Nulls::Code(_)),
-    };
-    Some(Column {
-        key: format!("/_cols/{}", path(&name)),
-        name,
-        kind,
-        nullable,
-        metadata: entry,
-        nulls,
-        stale: false,
-        stored: OnceLock::new(),
-    })
-}
-
-fn int(value: &Value) -> Option<i128> {
-    if let Value::Int(number) = value { Some(*number) } else { None }
-}
-
-/// The type of a column of this kind; `None` if it is not known.
-fn known_kind(name: &str, entry: &Value) -> Option<ColumnKind> {
-    // Python's default.
-    let max_length = || entry.get("max_length").map_or(Some(32), Value::as_u64);
-    Some(match name {
-        "int8" => ColumnKind::Int8,
-        "int16" => ColumnKind::Int16,
-        "int32" => ColumnKind::Int32,
-        "int64" => ColumnKind::Int64,
-        "uint8" => ColumnKind::UInt8,
-        "uint16" => ColumnKind::UInt16,
-        "uint32" => ColumnKind::UInt32,
-        "uint64" => ColumnKind::UInt64,
-        "float32" => ColumnKind::Float32,
-        "float64" => ColumnKind::Float64,
-        "complex64" => ColumnKind::Complex64,
-        "complex128" => ColumnKind::Complex128,
-        "bool" => ColumnKind::Bool,
-        "timestamp" => ColumnKind::Timestamp {
-            unit: match entry.get("unit")?.as_str()? {
-                "s" => TimeUnit::Second,
-                "ms" => TimeUnit::Millisecond,
-                "us" => TimeUnit::Microsecond,
-                "ns" => TimeUnit::Nanosecond,
-                _ => return None,
-            },
-            timezone: entry.get("timezone").and_then(Value::as_str).map(str::to_owned),
-        },
-        "string" => ColumnKind::String { max_length: max_length()? },
-        "bytes" => ColumnKind::Bytes { max_length: max_length()? },
-        "utf8" => ColumnKind::Utf8,
-        "vlstring" => ColumnKind::VlString,
-        "vlbytes" => ColumnKind::VlBytes,
-        "dictionary" => {
-            ColumnKind::Dictionary { ordered: entry.get("ordered") == Some(&Value::Bool(true)) }
-        }
-        "list" | "struct" => match ItemType::from_metadata(entry.clone()).ok()?.kind() {
-            ItemKind::List(item) => ColumnKind::List((**item).clone()),
-            ItemKind::Struct(fields) => ColumnKind::Struct(fields.clone()),
-            _ => return None,
-        },
-        "object" => ColumnKind::Object,
-        "ndarray" => {
-            let shape = entry.get("item_shape")?.as_list()?.iter();
-            let shape: Option<Vec<u64>> = shape.map(Value::as_u64).collect();
-            let dtype = Dtype::parse(entry.get("dtype_str")?.as_str()?).ok()?;
-            ColumnKind::NDArray { shape: shape?, dtype }
-        }
-        _ => return None,
-    })
+    /// Its entry in the schema.
+    pub(super) fn entry(&self) -> Value {
+        self.item_type.named(&self.name)
+    }
 }
 
 /// The key of a column below `_cols`: one part per level of its name, with special characters percent-encoded.
@@ -213,6 +137,7 @@ fn path(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ctable::change::text_of;
 
     #[test]
     fn names_become_paths_that_stay_below() {
@@ -247,7 +172,7 @@ mod tests {
     fn kinds_that_are_not_known_are_named() {
         let kinds = |text: &str| {
             let schema = parse(&format!("{{\"columns\": [{text}]}}")).unwrap();
-            schema.columns.into_iter().map(|column| column.kind.to_string()).collect::<Vec<_>>()
+            schema.columns.into_iter().map(|column| column.kind().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(kinds(r#"{"name": "a", "kind": "decimal"}"#), ["decimal"]);
         // Known kinds, but with missing attributes.
@@ -259,5 +184,35 @@ mod tests {
                 {"name": "y", "kind": "utf8"}]},
             {"name": "c", "kind": "ndarray", "item_shape": [2, 3], "dtype_str": "<f4"}"#;
         assert_eq!(kinds(others), ["list[tensor]", "struct[x, y]", "ndarray[2, 3] of <f4"]);
+    }
+
+    #[test]
+    fn schemas_of_python_are_written_as_they_were_read() {
+        let lines = [
+            r#"{"version": 3, "columns": [{"name": "a", "kind": "int8", "ge": -5.5, "le": 1180591620717411303424,"#,
+            r#""default": 3}, {"name": "b", "kind": "float32", "nullable": true, "null_value": NaN}, {"name": "c","#,
+            r#""kind": "string", "min_length": 1, "max_length": 7, "pattern": "a*", "nullable": true,"#,
+            r#""null_storage": "mask", "default": "\u00e9"}, {"name": "d", "kind": "bytes", "max_length": 5,"#,
+            r#""nullable": true, "null_value": {"__bytes__": true, "base64": "AQ=="}}, {"name": "e","#,
+            r#""kind": "timestamp", "unit": "ns", "timezone": "UTC", "nullable": true, "null_value": -5},"#,
+            r#"{"name": "f", "kind": "dictionary", "index_type": {"kind": "int32"}, "value_type": {"kind": "vlstring","#,
+            r#""nullable": false, "serializer": "msgpack", "batch_rows": 2048}, "ordered": false, "nullable": true,"#,
+            r#""null_code": -1}, {"name": "g", "kind": "list", "item": {"kind": "struct", "fields": [{"name": "x","#,
+            r#""kind": "string", "max_length": 32}, {"name": "y", "kind": "list", "item": {"kind": "timestamp","#,
+            r#""unit": "us"}, "nullable": false, "storage": "batch", "serializer": "msgpack", "batch_rows": null}],"#,
+            r#""nullable": false}, "nullable": false, "storage": "batch", "serializer": "msgpack", "batch_rows": 2048,"#,
+            r#""items_per_block": 7}, {"name": "h", "kind": "ndarray", "item_shape": [2, 3], "dtype_str": "<f4"},"#,
+            r#"{"name": "i", "kind": "ndarray", "item_shape": [2], "dtype_str": "|u1", "bool_widened_to_uint8": true,"#,
+            r#""nullable": true, "null_value": 255}, {"name": "j", "kind": "vlstring", "nullable": false,"#,
+            r#""serializer": "msgpack", "batch_rows": 5}, {"name": "k", "kind": "object", "nullable": false,"#,
+            r#""serializer": "msgpack", "batch_rows": 2048}, {"name": "l", "kind": "utf8", "nullable": true,"#,
+            r#""null_value": "x", "chunks": [1000]}, {"name": "m", "kind": "complex64", "nullable": true,"#,
+            r#""null_storage": "mask", "default": {"__complex__": true, "real": 0.0, "imag": 1.0}}], "n_rows": 0,"#,
+            r#""summary_indexes_built": true}"#,
+        ];
+        let text = lines.join(" ");
+        let schema = parse(&text).unwrap();
+        let written = text_of(schema.columns.iter().map(Column::entry).collect(), &schema.others);
+        assert_eq!(written, text);
     }
 }

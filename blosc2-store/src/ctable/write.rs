@@ -11,9 +11,9 @@ use super::encode::{Encoded, Form};
 use super::live::{AT_ONCE, LiveRows, Span};
 use super::part::{replace, row_bytes};
 use super::read::{Texts, read_texts};
-use super::spec::BATCH_ROWS;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
+use crate::item_type::BATCH_ROWS;
 use crate::limits::{MAX_BATCH, VALUE_SIZE, check_readable};
 use crate::tag::{error, weight};
 
@@ -417,7 +417,7 @@ fn add_words(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CTable, ColumnKind, Data, EmbedStore, Object, Schema};
+    use crate::{CTable, Data, EmbedStore, ItemKind, Object, Schema};
 
     #[test]
     fn batches_have_a_maximum_size() {
@@ -428,8 +428,7 @@ mod tests {
         assert_eq!(fitting(&texts, 2048, MAX_BATCH / 2), 3);
         assert_eq!(fitting(&texts, 2048, MAX_BATCH), 0);
 
-        let mut table =
-            CTable::in_memory(&Schema::new().column("a", ColumnKind::VlString)).unwrap();
+        let mut table = CTable::in_memory(&Schema::new().column("a", ItemKind::VlString)).unwrap();
         let long = Value::from("y".repeat(2 * MAX_BATCH as usize));
         let all = [&texts[..], &[long.clone(), long], &texts].concat();
         for part in [&all[..5], &all[5..]] {

@@ -20,11 +20,11 @@ impl TreeStore {
     /// For a store in a zip file, drop the table before you call [`finish`](Self::finish) of the store.
     ///
     /// ```
-    /// use blosc2_store::{ColumnKind, Data, Object, Schema, TreeStore};
+    /// use blosc2_store::{ItemKind, Data, Object, Schema, TreeStore};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let mut store = TreeStore::create(folder.path().join("runs.b2d"))?;
-    /// let schema = Schema::new().column("time", ColumnKind::Float64);
+    /// let schema = Schema::new().column("time", ItemKind::Float64);
     /// let mut table = store.create_table("/first/times", &schema)?;
     /// table.append([("time", Data::items(&[0.5, 1.5]))])?;
     /// table.finish()?;

@@ -12,52 +12,49 @@ use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, TimeUnit 
 use arrow_select::concat::concat_batches;
 use blosc2::{Dtype, ErrorKind, NDArray, Value};
 use blosc2_store::arrow::ReadOptions;
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, ItemKind, ItemType, Schema, TimeUnit};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema, TimeUnit};
 use blosc2_testing::{Rng, repeats};
 
 use crate::common::assert_same;
 
 /// Kinds of columns that have an Arrow type.
-fn kinds() -> Vec<ColumnKind> {
+fn kinds() -> Vec<ItemKind> {
     let field = |name: &str, item: ItemType| (name.to_owned(), item);
     let point = vec![
         field("x", ItemType::from(ItemKind::Float32)),
-        field(
-            "names",
-            ItemType::from(ItemKind::List(Box::new(ItemKind::VlString.into()))).nullable(),
-        ),
+        field("names", ItemType::from(ItemKind::List(ItemKind::VlString.into())).nullable()),
     ];
-    let array = |shape: &[u64], dtype: &str| ColumnKind::NDArray {
+    let array = |shape: &[u64], dtype: &str| ItemKind::NDArray {
         shape: shape.to_vec(),
         dtype: Dtype::parse(dtype).unwrap(),
     };
     vec![
-        ColumnKind::Int8,
-        ColumnKind::Int16,
-        ColumnKind::Int32,
-        ColumnKind::Int64,
-        ColumnKind::UInt8,
-        ColumnKind::UInt16,
-        ColumnKind::UInt32,
-        ColumnKind::UInt64,
-        ColumnKind::Float32,
-        ColumnKind::Float64,
-        ColumnKind::Complex64,
-        ColumnKind::Complex128,
-        ColumnKind::Bool,
-        ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: Some("UTC".to_owned()) },
-        ColumnKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: None },
-        ColumnKind::String { max_length: 5 },
-        ColumnKind::Bytes { max_length: 5 },
-        ColumnKind::Utf8,
-        ColumnKind::VlString,
-        ColumnKind::VlBytes,
-        ColumnKind::Dictionary { ordered: false },
-        ColumnKind::Dictionary { ordered: true },
-        ColumnKind::List(ItemType::from(ItemKind::Int16).nullable()),
-        ColumnKind::List(ItemKind::Complex64.into()),
-        ColumnKind::List(ItemKind::List(Box::new(ItemKind::Utf8.into())).into()),
-        ColumnKind::Struct(point),
+        ItemKind::Int8,
+        ItemKind::Int16,
+        ItemKind::Int32,
+        ItemKind::Int64,
+        ItemKind::UInt8,
+        ItemKind::UInt16,
+        ItemKind::UInt32,
+        ItemKind::UInt64,
+        ItemKind::Float32,
+        ItemKind::Float64,
+        ItemKind::Complex64,
+        ItemKind::Complex128,
+        ItemKind::Bool,
+        ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: Some("UTC".to_owned()) },
+        ItemKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: None },
+        ItemKind::String { max_length: 5 },
+        ItemKind::Bytes { max_length: 5 },
+        ItemKind::Utf8,
+        ItemKind::VlString,
+        ItemKind::VlBytes,
+        ItemKind::Dictionary { ordered: false },
+        ItemKind::Dictionary { ordered: true },
+        ItemKind::List(ItemType::from(ItemKind::Int16).nullable().into()),
+        ItemKind::List(ItemKind::Complex64.into()),
+        ItemKind::List(ItemKind::List(ItemKind::Utf8.into()).into()),
+        ItemKind::Struct(point),
         array(&[2, 3], "<i4"),
         array(&[3], "<f2"),
         array(&[2], "|b1"),
@@ -66,7 +63,7 @@ fn kinds() -> Vec<ColumnKind> {
 }
 
 /// A random cell of a column of this kind, or null.
-fn cell(kind: &ColumnKind, nullable: bool, rng: &mut Rng) -> Value {
+fn cell(kind: &ItemKind, nullable: bool, rng: &mut Rng) -> Value {
     if nullable && rng.below(4) == 0 {
         return Value::None;
     }
@@ -78,40 +75,40 @@ fn cell(kind: &ColumnKind, nullable: bool, rng: &mut Rng) -> Value {
     let float = |rng: &mut Rng| f64::from(rng.next() as i32 as f32 / 8.0);
     let some = |rng: &mut Rng| 0..rng.below(4);
     match kind {
-        ColumnKind::Int8 => signed(8, rng),
-        ColumnKind::Int16 => signed(16, rng),
-        ColumnKind::Int32 => signed(32, rng),
-        ColumnKind::Int64 | ColumnKind::Timestamp { .. } => signed(63, rng),
-        ColumnKind::UInt8 => unsigned(8, rng),
-        ColumnKind::UInt16 => unsigned(16, rng),
-        ColumnKind::UInt32 => unsigned(32, rng),
-        ColumnKind::UInt64 => unsigned(64, rng),
-        ColumnKind::Float32 | ColumnKind::Float64 => float(rng).into(),
-        ColumnKind::Complex64 | ColumnKind::Complex128 => {
+        ItemKind::Int8 => signed(8, rng),
+        ItemKind::Int16 => signed(16, rng),
+        ItemKind::Int32 => signed(32, rng),
+        ItemKind::Int64 | ItemKind::Timestamp { .. } => signed(63, rng),
+        ItemKind::UInt8 => unsigned(8, rng),
+        ItemKind::UInt16 => unsigned(16, rng),
+        ItemKind::UInt32 => unsigned(32, rng),
+        ItemKind::UInt64 => unsigned(64, rng),
+        ItemKind::Float32 | ItemKind::Float64 => float(rng).into(),
+        ItemKind::Complex64 | ItemKind::Complex128 => {
             Value::Complex { re: float(rng), im: float(rng) }
         }
-        ColumnKind::Bool => (rng.below(2) == 0).into(),
-        ColumnKind::Bytes { .. } | ColumnKind::VlBytes => {
+        ItemKind::Bool => (rng.below(2) == 0).into(),
+        ItemKind::Bytes { .. } | ItemKind::VlBytes => {
             let len = rng.below(6) as usize;
             let bytes: Vec<u8> = rng.bytes(len).into_iter().map(|byte| byte | 1).collect();
             bytes.into()
         }
-        ColumnKind::Dictionary { .. } => rng.pick(&["one", "two", "", "drei"]).to_owned().into(),
-        ColumnKind::List(item) => Value::List(match item.kind() {
-            ItemKind::Int16 => some(rng).map(|_| cell(&ColumnKind::Int16, true, rng)).collect(),
+        ItemKind::Dictionary { .. } => rng.pick(&["one", "two", "", "drei"]).to_owned().into(),
+        ItemKind::List(item) => Value::List(match item.kind() {
+            ItemKind::Int16 => some(rng).map(|_| cell(&ItemKind::Int16, true, rng)).collect(),
             ItemKind::Complex64 => {
-                some(rng).map(|_| cell(&ColumnKind::Complex64, false, rng)).collect()
+                some(rng).map(|_| cell(&ItemKind::Complex64, false, rng)).collect()
             }
             _ => some(rng)
                 .map(|_| Value::List(some(rng).map(|_| text(rng).into()).collect()))
                 .collect(),
         }),
-        ColumnKind::Struct(_) => {
+        ItemKind::Struct(_) => {
             let names = some(rng).map(|_| text(rng).into()).collect();
             let names = if rng.below(4) == 0 { Value::None } else { Value::List(names) };
             Value::from([("x", float(rng).into()), ("names", names)])
         }
-        ColumnKind::NDArray { shape, dtype } => {
+        ItemKind::NDArray { shape, dtype } => {
             let len = shape.iter().product::<u64>() as usize * dtype.size();
             let bytes = match dtype.size() {
                 1 => rng.bytes(len).into_iter().map(|byte| byte & 1).collect(),
@@ -137,7 +134,7 @@ fn tables_with_random_columns_go_to_arrow_and_back() {
     for round in 0..repeats(300) {
         let kinds = kinds();
         // At first each kind once, then some of them.
-        let columns: Vec<(String, ColumnKind, bool)> = match round {
+        let columns: Vec<(String, ItemKind, bool)> = match round {
             0 => kinds
                 .into_iter()
                 .enumerate()
@@ -155,7 +152,7 @@ fn tables_with_random_columns_go_to_arrow_and_back() {
         let schema = columns.iter().fold(
             Schema::new().expected_rows(1000),
             |schema, (name, kind, nullable)| {
-                let spec = ColumnSpec::from(kind.clone());
+                let spec = ItemType::from(kind.clone());
                 schema.column(name, if *nullable { spec.nullable() } else { spec })
             },
         );
@@ -202,7 +199,7 @@ fn tables_with_random_columns_go_to_arrow_and_back() {
 
         // With the batches of this table, and some of them sliced.
         let back = Schema::try_from(&*arrow).unwrap();
-        let kinds: Vec<&ColumnKind> = back.columns().map(|(_, spec)| spec.kind()).collect();
+        let kinds: Vec<&ItemKind> = back.columns().map(|(_, spec)| spec.kind()).collect();
         let mut copy = CTable::in_memory(&back.clone().expected_rows(100)).unwrap();
         for batch in &batches {
             let cut = rng.below(batch.num_rows() as u64 + 1) as usize;
@@ -212,7 +209,7 @@ fn tables_with_random_columns_go_to_arrow_and_back() {
         for (at, (name, kind, _)) in columns.iter().enumerate() {
             match kind {
                 // Their items are nullable in Arrow.
-                ColumnKind::List(_) | ColumnKind::Struct(_) => {}
+                ItemKind::List(_) | ItemKind::Struct(_) => {}
                 kind => assert_eq!(kinds[at], kind),
             }
             assert_eq!(copy.values(name, ..).unwrap(), model[at], "the copy of {name}: {kind}");
@@ -226,9 +223,9 @@ fn tables_with_random_columns_go_to_arrow_and_back() {
 #[test]
 fn columns_and_rows_are_selected() {
     let schema = Schema::new()
-        .column("a", ColumnKind::Int64)
-        .column("thing", ColumnKind::Object)
-        .column("b", ColumnKind::Utf8);
+        .column("a", ItemKind::Int64)
+        .column("thing", ItemKind::Object)
+        .column("b", ItemKind::Utf8);
     let mut table = CTable::in_memory(&schema).unwrap();
     let numbers: Vec<i64> = (0..10).collect();
     let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
@@ -268,25 +265,25 @@ fn columns_and_rows_are_selected() {
 #[test]
 fn arrow_types_that_are_stored_in_another_way_are_converted() {
     let words: DictionaryArray<UInt8Type> = [Some("x"), None, Some("yy")].into_iter().collect();
-    let arrays: [(&str, ArrayRef, ColumnKind); 5] = [
-        ("text", Arc::new(StringArray::from(vec![Some("a"), None, Some("")])), ColumnKind::Utf8),
+    let arrays: [(&str, ArrayRef, ItemKind); 5] = [
+        ("text", Arc::new(StringArray::from(vec![Some("a"), None, Some("")])), ItemKind::Utf8),
         (
             "view",
             Arc::new(StringViewArray::from(vec![Some("longer than twelve bytes"), None, Some("")])),
-            ColumnKind::Utf8,
+            ItemKind::Utf8,
         ),
-        ("words", Arc::new(words), ColumnKind::Dictionary { ordered: false }),
+        ("words", Arc::new(words), ItemKind::Dictionary { ordered: false }),
         (
             "bytes",
             Arc::new(BinaryViewArray::from(vec![Some(&b"\0\xff"[..]), None, Some(b"")])),
-            ColumnKind::VlBytes,
+            ItemKind::VlBytes,
         ),
         (
             "fixed",
             Arc::new(
                 FixedSizeBinaryArray::try_from_iter([b"ab", b"\0\0", b"c\0"].into_iter()).unwrap(),
             ),
-            ColumnKind::VlBytes,
+            ItemKind::VlBytes,
         ),
     ];
     let batch =
@@ -313,13 +310,13 @@ fn arrow_types_that_are_stored_in_another_way_are_converted() {
 #[test]
 fn batches_that_do_not_fit_are_refused_as_a_whole() {
     let schema = Schema::new()
-        .column("number", ColumnKind::Int64)
+        .column("number", ItemKind::Int64)
         .column(
             "when",
-            ColumnSpec::from(ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None })
+            ItemType::from(ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None })
                 .nullable(),
         )
-        .column("text", ColumnSpec::from(ColumnKind::String { max_length: 3 }).nullable());
+        .column("text", ItemType::from(ItemKind::String { max_length: 3 }).nullable());
     let mut table = CTable::in_memory(&schema).unwrap();
     let mut refused = |columns: Vec<(&str, ArrayRef)>, kind, text: &str| {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -373,7 +370,7 @@ fn arrays_that_take_much_more_memory_as_items_are_refused() {
     let parts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
     let arrays: [ArrayRef; 2] =
         [Arc::new(StringArray::from_iter_values(&texts)), Arc::new(BinaryArray::from_vec(parts))];
-    let mut table = CTable::in_memory(&Schema::new().column("a", ColumnKind::Int64)).unwrap();
+    let mut table = CTable::in_memory(&Schema::new().column("a", ItemKind::Int64)).unwrap();
     for array in arrays {
         let field = Field::new("a", array.data_type().clone(), false);
         let error =
@@ -385,7 +382,7 @@ fn arrays_that_take_much_more_memory_as_items_are_refused() {
     }
 
     // An array of nulls takes no memory for them.
-    let mut table = CTable::in_memory(&Schema::new().column("a", ColumnKind::Object)).unwrap();
+    let mut table = CTable::in_memory(&Schema::new().column("a", ItemKind::Object)).unwrap();
     let nulls = Arc::new(NullArray::new(1 << 40)) as ArrayRef;
     let batch = RecordBatch::try_from_iter([("a", nulls)]).unwrap();
     let error = table.append_record_batch(&batch).unwrap_err();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use blosc2::{Dtype, Value};
-use blosc2_store::{CTable, ColumnKind, ColumnSpec, Data, ItemKind, Schema, TimeUnit};
+use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema, TimeUnit};
 use parquet_example::{parquet_to_table, table_to_parquet};
 
 fn run_python(script: &str, folder: &Path) {
@@ -25,16 +25,16 @@ fn make(path: &Path) {
     let names = ["id", "price", "when", "name", "word", "tags", "box"];
     let dtype = Dtype::parse("<f4").unwrap();
     let schema = Schema::new()
-        .column("id", ColumnKind::Int64)
-        .column("price", ColumnSpec::from(ColumnKind::Float32).nullable())
+        .column("id", ItemKind::Int64)
+        .column("price", ItemType::from(ItemKind::Float32).nullable())
         .column(
             "when",
-            ColumnKind::Timestamp { unit: TimeUnit::Microsecond, timezone: Some("UTC".into()) },
+            ItemKind::Timestamp { unit: TimeUnit::Microsecond, timezone: Some("UTC".into()) },
         )
-        .column("name", ColumnSpec::from(ColumnKind::Utf8).nullable())
-        .column("word", ColumnSpec::from(ColumnKind::Dictionary { ordered: false }).nullable())
-        .column("tags", ColumnSpec::from(ColumnKind::List(ItemKind::VlString.into())).nullable())
-        .column("box", ColumnKind::NDArray { shape: vec![2, 2], dtype })
+        .column("name", ItemType::from(ItemKind::Utf8).nullable())
+        .column("word", ItemType::from(ItemKind::Dictionary { ordered: false }).nullable())
+        .column("tags", ItemType::from(ItemKind::List(ItemKind::VlString.into())).nullable())
+        .column("box", ItemKind::NDArray { shape: vec![2, 2], dtype })
         .expected_rows(ROWS as u64);
     let mut table = CTable::create(path, &schema).unwrap();
     let ids: Vec<i64> = (0..ROWS as i64).collect();

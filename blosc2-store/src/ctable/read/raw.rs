@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    ColumnKind, Content, Dtype, Error, ErrorKind, NDArray, Nulls, READ, Result, Texts, Value,
+    Content, Dtype, Error, ErrorKind, ItemKind, NDArray, Nulls, READ, Result, Texts, Value,
     as_item, failed, no_dtype, read_texts, row_bytes, same, scalar, texts_of,
 };
 use crate::CTable;
@@ -70,7 +70,7 @@ impl CTable {
             }
             Nulls::Sentinel(sentinel) => {
                 let sentinel = as_item(sentinel, Some(&dtype));
-                let is_moment = matches!(column.kind, ColumnKind::Timestamp { .. });
+                let is_moment = matches!(column.kind(), ItemKind::Timestamp { .. });
                 // NumPy's NaT is null, in addition to the null value.
                 let is_nat = |item: &Value| is_moment && *item == Value::Int(i64::MIN.into());
                 let is_null = |item: &[u8]| {
