@@ -10,12 +10,12 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use blosc2::dtype::Kind;
-use blosc2::{Dtype, Error, ErrorKind, Result, Value};
+use blosc2::{Element, Error, ErrorKind, Result};
 
 use super::items::array_of;
 use super::types::column_field;
 use super::values::array_from;
+use crate::ctable::data::{Cells, Encoded};
 use crate::tag::Fault;
 use crate::{CTable, Column, ItemKind};
 
@@ -216,60 +216,52 @@ fn array(
     let column = found(table, name)?;
     let invalid = |detail: String| failed(name, (ErrorKind::InvalidData, detail));
     let len = (rows.end - rows.start) as usize;
-    match column.kind() {
-        ItemKind::Utf8 => {
-            let texts = table.raw_texts(name, rows)?;
-            let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets));
-            let bytes = Buffer::from_vec(texts.bytes);
-            let texts = LargeStringArray::try_new(offsets, bytes, valid(texts.nulls));
-            Ok(Arc::new(texts.map_err(|error| invalid(error.to_string()))?))
+    let Encoded { cells, nulls, .. } = table.stored_rows(name, rows)?;
+    let nulls = nulls.filter(|nulls| nulls.contains(&true));
+    let nulls = nulls.map(|nulls| nulls.iter().map(|null| !null).collect::<NullBuffer>());
+    let array = match cells {
+        Cells::Texts(texts) => {
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets.into_owned()));
+            let bytes = Buffer::from_vec(texts.bytes.into_owned());
+            let texts = LargeStringArray::try_new(offsets, bytes, nulls);
+            return Ok(Arc::new(texts.map_err(|error| invalid(error.to_string()))?));
         }
-        ItemKind::Dictionary { .. } => {
-            let items = table.raw_items(name, rows)?;
-            let nulls = valid(items.nulls);
-            let codes = items.bytes.chunks_exact(4).enumerate().map(|(row, code)| {
-                let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-                let code = i32::from_ne_bytes(code.try_into().unwrap_or_default());
-                if is_null { 0 } else { code }
-            });
-            let codes: Vec<i32> = codes.collect();
+        Cells::Codes { codes, texts } => {
+            let mut codes = codes.into_owned();
+            if let Some(nulls) = &nulls {
+                let codes = codes.iter_mut().zip(nulls);
+                codes.filter(|(_, valid)| !valid).for_each(|(code, _)| *code = 0);
+            }
             let texts = match dictionary {
                 Some(texts) => texts.clone(),
                 None => {
-                    let texts = table.dictionary(name)?;
                     let nbytes = texts.iter().map(String::len).fold(0, usize::saturating_add);
                     if i32::try_from(nbytes).is_err() {
                         let detail =
                             format!("its strings have {nbytes} bytes, expected less than 2^31");
                         return Err(failed(name, (ErrorKind::Unsupported, detail)));
                     }
-                    dictionary.insert(Arc::new(StringArray::from_iter_values(texts))).clone()
+                    dictionary.insert(Arc::new(StringArray::from_iter_values(&*texts))).clone()
                 }
             };
             let array = DictionaryArray::try_new(Int32Array::new(codes.into(), nulls), texts);
-            Ok(Arc::new(array.map_err(|error| invalid(error.to_string()))?))
+            return Ok(Arc::new(array.map_err(|error| invalid(error.to_string()))?));
         }
-        ItemKind::VlString | ItemKind::VlBytes | ItemKind::List(_) | ItemKind::Struct(_) => {
-            let values = table.values(name, rows)?;
-            let values: Vec<&Value> = values.iter().collect();
-            array_from(field, &values).map_err(|fault| failed(name, fault))
-        }
-        kind => {
-            let items = table.raw_items(name, rows)?;
-            let dtype = match kind {
+        Cells::Values(values) => array_from(field, &values.iter().collect::<Vec<_>>()),
+        Cells::Items { dtype, bytes } => {
+            let mut bytes = bytes.into_owned();
+            if !dtype.is_native() {
+                let plan = dtype.swap_plan().map_err(|error| invalid(error.to_string()))?;
+                plan.apply(&mut bytes);
+            }
+            let (dtype, shape) = match column.kind() {
                 // Stored as bytes if null is a value.
-                ItemKind::Bool => Dtype::scalar(Kind::Bool, 1),
-                _ => Ok(items.dtype),
+                ItemKind::Bool => (bool::dtype(), &[][..]),
+                ItemKind::NDArray { shape, .. } => (dtype.to_native(), &shape[..]),
+                _ => (dtype.to_native(), &[][..]),
             };
-            let dtype = dtype.map_err(|error| invalid(error.to_string()))?;
-            array_of(field, &dtype, &items.shape, len, items.bytes, valid(items.nulls))
-                .map_err(|fault| failed(name, fault))
+            array_of(field, &dtype, shape, len, bytes, nulls)
         }
-    }
-}
-
-/// The rows that are not null; `None` if all are.
-fn valid(nulls: Option<Vec<bool>>) -> Option<NullBuffer> {
-    let nulls = nulls.filter(|nulls| nulls.contains(&true))?;
-    Some(nulls.into_iter().map(|null| !null).collect())
+    };
+    array.map_err(|fault| failed(name, fault))
 }

@@ -5,8 +5,7 @@ use std::{fmt, mem};
 
 use blosc2::Result;
 
-use super::data::Data;
-use super::encode::Encoded;
+use super::data::{Data, Encoded};
 use super::{CTable, Row};
 
 /// Minimum rows that are written at once: each write also recompresses the last chunks of variable-length columns.

@@ -1,14 +1,17 @@
 //! Changes of tables.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use blosc2::{Dtype, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{
+    Dtype, Element, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value,
+};
 use serde::Serialize;
 
 use super::column::{Column, Content, Nulls, Stored};
-use super::data::Data;
-use super::encode::{Encoded, Form, Words, default_of, encode, failed};
+use super::data::{Cells, Data, Encoded, Texts};
+use super::encode::{Words, default_of, encode, failed};
 use super::json::Fault;
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
@@ -351,18 +354,11 @@ impl CTable {
     ) -> Result<()> {
         let coded = rows.iter().enumerate().map(|(index, rows)| {
             let is_dictionary = matches!(self.columns[index].kind(), ItemKind::Dictionary { .. });
-            let (true, Form::Texts { lengths, bytes }) = (is_dictionary, &rows.content) else {
+            let (true, Cells::Texts(texts)) = (is_dictionary, &rows.cells) else {
                 return Ok(None);
             };
-            let ends = lengths.iter().scan(0, |end, len| {
-                *end += len;
-                Some(*end)
-            });
-            let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
-            let nulls = rows.valid.iter().flatten().map(|valid| !valid).collect::<Vec<_>>();
-            let texts = Data::offsets(offsets, &bytes[..]);
-            let texts = if nulls.is_empty() { texts } else { texts.nulls(nulls) };
-            self.encode(index, texts).map(Some)
+            let nulls = rows.nulls.as_deref().map(Cow::Borrowed);
+            self.encode(index, Data { cells: Cells::Texts(texts.borrowed()), nulls }).map(Some)
         });
         let coded = coded.collect::<Result<Vec<_>>>()?;
         let rows = rows.iter().zip(&coded).map(|(rows, coded)| coded.as_ref().unwrap_or(rows));
@@ -402,7 +398,7 @@ impl CTable {
         self.begin(Change::Values, stale)?;
         self.grow(start + count)?;
         let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
-            if encoded.valid.is_some() {
+            if encoded.nulls.is_some() {
                 self.add_mask(index)?;
             }
             let batch_rows = self.batch_rows(index);
@@ -475,7 +471,7 @@ impl CTable {
         self.stored_mut(index)?.check_rows(places.last().map_or(0, |last| last + 1))?;
         let stale = self.computed_from(self.columns[index].name());
         self.begin(Change::Values, &stale)?;
-        if encoded.valid.is_some() {
+        if encoded.nulls.is_some() {
             self.add_mask(index)?;
         }
         self.stored_mut(index)?.replace(&places, encoded)
@@ -634,7 +630,7 @@ impl CTable {
     fn fill_column(&mut self, index: usize, encoded: &Encoded<'_>) -> Result<()> {
         let places = self.places_of(&Picked::Range(0..self.nrows()))?;
         let end = self.live.end()?;
-        if encoded.valid.is_some() {
+        if encoded.nulls.is_some() {
             self.add_mask(index)?;
         }
         let batch_rows = self.batch_rows(index);
@@ -1103,22 +1099,27 @@ impl CTable {
     /// Cells for places that are not read, beside `given` bytes of other cells.
     fn filler(&self, index: usize, rows: usize, given: u64) -> Result<Encoded<'static>> {
         let column = &self.columns[index];
-        let values = |value: Value| Form::Values(vec![value; rows]);
-        let content = match column.kind() {
-            ItemKind::Utf8 => Form::Texts { lengths: vec![0; rows], bytes: Vec::new() },
-            ItemKind::Dictionary { .. } => Form::Codes { codes: vec![-1; rows], added: Vec::new() },
+        let values = |value: Value| Cells::Values(vec![value; rows].into());
+        let cells = match column.kind() {
+            ItemKind::Utf8 => {
+                Cells::Texts(Texts { offsets: vec![0; rows + 1].into(), ..Texts::default() })
+            }
+            ItemKind::Dictionary { .. } => {
+                Cells::Codes { codes: vec![-1; rows].into(), texts: Vec::new().into() }
+            }
             ItemKind::VlString if !column.nullable => values("".into()),
             ItemKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
             ItemKind::List(_) if !column.nullable => values(Value::List(Vec::new())),
             kind if kind.has_batches() => values(Value::None),
             _ => {
-                let row = column.items().map_or(Some(0), |(dtype, shape)| row_size(&dtype, shape));
+                let (dtype, shape) = column.items().unwrap_or((u8::dtype(), &[0]));
+                let row = row_size(&dtype, shape);
                 let mut bytes = room(rows, row, given).map_err(|fault| failed(column, fault))?;
                 bytes.resize(rows * row.unwrap_or(0), 0);
-                Form::Items(bytes.into())
+                Cells::Items { dtype, bytes: bytes.into() }
             }
         };
-        Ok(Encoded { rows, content, valid: None })
+        Ok(Encoded { rows, cells, nulls: None })
     }
 
     fn batch_rows(&self, index: usize) -> Option<u64> {
@@ -1138,48 +1139,6 @@ impl CTable {
 
     fn number_columns(&mut self) {
         self.places = super::places_of(&self.columns);
-    }
-}
-
-impl<'a> Encoded<'a> {
-    /// Some of the rows. A row can be picked several times.
-    fn pick(&self, rows: &[usize]) -> Result<Encoded<'a>> {
-        let content = match &self.content {
-            Form::Items(bytes) => {
-                let size = bytes.len().checked_div(self.rows).unwrap_or(0);
-                // The caller has checked the memory.
-                let picked = room(rows.len(), Some(size), u64::MAX);
-                let mut picked =
-                    picked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))?;
-                for row in rows {
-                    picked.extend_from_slice(&bytes[row * size..(row + 1) * size]);
-                }
-                Form::Items(picked.into())
-            }
-            Form::Texts { lengths, bytes } => {
-                let starts: Vec<usize> = std::iter::once(0)
-                    .chain(lengths.iter().scan(0, |end, len| {
-                        *end += *len as usize;
-                        Some(*end)
-                    }))
-                    .collect();
-                let text = |row: &usize| &bytes[starts[*row]..starts[row + 1]];
-                Form::Texts {
-                    lengths: rows.iter().map(|&row| lengths[row]).collect(),
-                    bytes: rows.iter().flat_map(text).copied().collect(),
-                }
-            }
-            Form::Codes { codes, added } => Form::Codes {
-                codes: rows.iter().map(|&row| codes[row]).collect(),
-                added: added.clone(),
-            },
-            Form::Values(values) => {
-                Form::Values(rows.iter().map(|&row| values[row].clone()).collect())
-            }
-        };
-        let valid = self.valid.as_ref();
-        let valid = valid.map(|valid| rows.iter().map(|&row| valid[row]).collect());
-        Ok(Encoded { rows: rows.len(), content, valid })
     }
 }
 

@@ -2,46 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::mem;
 
-use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::dtype::Kind;
 use blosc2::limits::default_max_read;
 use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
-use half::f16;
 
 use super::WRITE;
 use super::column::{Column, Nulls};
-use super::data::{Cells, Data};
-use super::read::scalar;
-use crate::item_type::{int_range, row_size};
+use super::data::{Cells, Data, Encoded, Texts};
+use super::scalar::{push_scalar, scalar};
+use crate::item_type::row_size;
 use crate::tag::{Fault, made, room, weight, what};
 use crate::{ItemKind, ItemType};
-
-/// Rows of a column in the form in which they are stored.
-#[derive(Debug)]
-pub(super) struct Encoded<'a> {
-    pub(super) rows: usize,
-    pub(super) content: Form<'a>,
-    /// The rows that are not null, if a mask marks them, or the content does not contain null codes yet, and a row is
-    /// null.
-    pub(super) valid: Option<Vec<bool>>,
-}
-
-#[derive(Debug)]
-pub(super) enum Form<'a> {
-    Items(Cow<'a, [u8]>),
-    /// The lengths and the bytes of strings.
-    Texts {
-        lengths: Vec<i64>,
-        bytes: Vec<u8>,
-    },
-    /// Codes, and the strings that are added to the dictionary.
-    Codes {
-        codes: Vec<i32>,
-        added: Vec<String>,
-    },
-    Values(Vec<Value>),
-}
 
 /// What is stored for the strings of a dictionary.
 #[derive(Debug, Clone, Copy)]
@@ -50,109 +22,6 @@ pub(super) enum Words<'a> {
     Known(&'a [String]),
     /// The strings, which get their codes when they are encoded again.
     Later,
-}
-
-impl<'a> Encoded<'a> {
-    /// Whether both have the same form, so that they can be joined.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        mem::discriminant(&self.content) == mem::discriminant(&other.content)
-    }
-
-    /// Reserves memory for rows of the same form.
-    pub(super) fn reserve(&mut self, more: &Encoded<'_>) -> Result<()> {
-        let reserved = match (&mut self.content, &more.content) {
-            (Form::Items(bytes), Form::Items(new)) => bytes.to_mut().try_reserve(new.len()),
-            (Form::Texts { lengths, bytes }, Form::Texts { bytes: new, .. }) => {
-                lengths.try_reserve(more.rows).and_then(|()| bytes.try_reserve(new.len()))
-            }
-            (Form::Codes { codes, .. }, _) => codes.try_reserve(more.rows),
-            (Form::Values(values), _) => values.try_reserve(more.rows),
-            _ => Ok(()),
-        };
-        reserved.map_err(|error| {
-            let detail = format!("collect {} bytes: {error}", more.nbytes());
-            Error::new(ErrorKind::OutOfMemory, WRITE, detail)
-        })
-    }
-
-    /// Adds rows of the same form.
-    pub(super) fn push(&mut self, new: Encoded<'_>) {
-        match (&mut self.valid, &new.valid) {
-            (None, None) => {}
-            (old, more) => {
-                let valid = old.get_or_insert_with(|| vec![true; self.rows]);
-                valid.extend_from_slice(more.as_deref().unwrap_or_default());
-                valid.resize(self.rows + new.rows, true);
-            }
-        }
-        self.rows += new.rows;
-        match (&mut self.content, new.content) {
-            (Form::Items(bytes), Form::Items(new)) => bytes.to_mut().extend_from_slice(&new),
-            (
-                Form::Texts { lengths, bytes },
-                Form::Texts { lengths: mut new, bytes: new_bytes },
-            ) => {
-                lengths.append(&mut new);
-                bytes.extend_from_slice(&new_bytes);
-            }
-            (Form::Codes { codes, added }, Form::Codes { codes: mut new, added: more }) => {
-                codes.append(&mut new);
-                added.extend(more);
-            }
-            (Form::Values(values), Form::Values(mut new)) => values.append(&mut new),
-            _ => unreachable!("the forms are the same"),
-        }
-    }
-
-    /// Removes the rows from `at` on, and returns them.
-    pub(super) fn split_off(&mut self, at: usize) -> Self {
-        let content = match &mut self.content {
-            Form::Items(bytes) => {
-                let start = bytes.len().checked_div(self.rows).unwrap_or(0) * at;
-                Form::Items(match bytes {
-                    Cow::Borrowed(all) => {
-                        let (head, tail) = all.split_at(start);
-                        *all = head;
-                        tail.into()
-                    }
-                    Cow::Owned(all) => all.split_off(start).into(),
-                })
-            }
-            Form::Texts { lengths, bytes } => {
-                let lengths = lengths.split_off(at);
-                let len = lengths.iter().sum::<i64>() as usize;
-                Form::Texts { lengths, bytes: bytes.split_off(bytes.len() - len) }
-            }
-            Form::Codes { codes, added } => {
-                Form::Codes { codes: codes.split_off(at), added: added.clone() }
-            }
-            Form::Values(values) => Form::Values(values.split_off(at)),
-        };
-        let valid = self.valid.as_mut().map(|valid| valid.split_off(at));
-        let rows = mem::replace(&mut self.rows, at) - at;
-        Self { rows, content, valid }
-    }
-
-    pub(super) fn into_owned(self) -> Encoded<'static> {
-        let content = match self.content {
-            Form::Items(bytes) => Form::Items(bytes.into_owned().into()),
-            Form::Texts { lengths, bytes } => Form::Texts { lengths, bytes },
-            Form::Codes { codes, added } => Form::Codes { codes, added },
-            Form::Values(values) => Form::Values(values),
-        };
-        Encoded { rows: self.rows, content, valid: self.valid }
-    }
-
-    /// The memory that the rows take, in bytes.
-    pub(super) fn nbytes(&self) -> u64 {
-        let content = match &self.content {
-            Form::Items(bytes) => bytes.len() as u64,
-            Form::Texts { lengths, bytes } => (size_of_val(&lengths[..]) + bytes.len()) as u64,
-            Form::Codes { codes, .. } => size_of_val(&codes[..]) as u64,
-            Form::Values(values) => values.iter().map(weight).sum(),
-        };
-        content + self.rows as u64
-    }
 }
 
 fn invalid(detail: impl Into<String>) -> Fault {
@@ -218,9 +87,9 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
     let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, Words::Later));
-    let content = match (column.kind(), words) {
+    let cells = match (column.kind(), words) {
         (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, Words::Later) => {
-            let (mut lengths, mut bytes) = (Vec::with_capacity(rows), Vec::new());
+            let mut all = Texts::default();
             let fill = match &column.nulls {
                 Nulls::Sentinel(Value::Str(text)) => text,
                 _ => "",
@@ -228,10 +97,9 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             for text in texts(column, &cells, &nulls)? {
                 let text = text.as_deref().unwrap_or(fill);
                 check_text(text.len() as u64)?;
-                lengths.push(text.len() as i64);
-                bytes.extend_from_slice(text.as_bytes());
+                all.push(text.as_bytes());
             }
-            Form::Texts { lengths, bytes }
+            Cells::Texts(all)
         }
         (ItemKind::Dictionary { .. }, Words::Known(words)) => {
             let texts = texts(column, &cells, &nulls)?;
@@ -241,29 +109,13 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             let texts = texts(column, &cells, &nulls)?.into_iter();
             let values =
                 texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
-            Form::Values(values.collect())
+            Cells::Values(values.collect())
         }
-        (kind, _) if kind.has_batches() => Form::Values(values(column, cells, &nulls)?),
-        _ => Form::Items(items(column, cells, &nulls)?),
+        (kind, _) if kind.has_batches() => Cells::Values(values(column, cells, &nulls)?.into()),
+        _ => items(column, cells, &nulls)?,
     };
     let masked = (column.nulls == Nulls::Mask || is_later) && nulls.contains(&true);
-    let valid = masked.then(|| nulls.iter().map(|null| !null).collect());
-    Ok(Encoded { rows, content, valid })
-}
-
-impl Cells<'_> {
-    /// The memory that they take, in bytes.
-    fn nbytes(&self) -> u64 {
-        match self {
-            Self::Items { bytes, .. } => bytes.len() as u64,
-            Self::Values(values) => values.iter().map(weight).sum(),
-            Self::Texts { offsets, bytes } => (size_of_val(&offsets[..]) + bytes.len()) as u64,
-            Self::Codes { codes, texts } => {
-                let texts = texts.iter().map(|text| text.len() + size_of::<String>());
-                (size_of_val(&codes[..]) + texts.sum::<usize>()) as u64
-            }
-        }
-    }
+    Ok(Encoded { rows, cells, nulls: masked.then_some(nulls) })
 }
 
 impl Data<'_> {
@@ -282,7 +134,7 @@ impl Data<'_> {
                 }
             }
             Cells::Values(values) => values.len(),
-            Cells::Texts { offsets, bytes } => {
+            Cells::Texts(Texts { offsets, bytes }) => {
                 let (first, last) = (offsets.first().copied(), offsets.last().copied());
                 let inside = first.is_some_and(|first| first >= 0)
                     && last.is_some_and(|last| last as u64 <= bytes.len() as u64);
@@ -316,12 +168,9 @@ fn texts<'a>(
             Cells::Values(values) => {
                 values[row].as_str().ok_or_else(|| expected(&what(&values[row])))?
             }
-            Cells::Texts { offsets, bytes } => {
-                let text = &bytes[offsets[row] as usize..offsets[row + 1] as usize];
-                std::str::from_utf8(text).map_err(|error| {
-                    invalid(format!("the string of row {row} is not UTF-8: {error}"))
-                })?
-            }
+            Cells::Texts(texts) => std::str::from_utf8(texts.get(row)).map_err(|error| {
+                invalid(format!("the string of row {row} is not UTF-8: {error}"))
+            })?,
             Cells::Codes { codes, texts } => {
                 let code = codes[row];
                 texts.get(code as usize).ok_or_else(|| {
@@ -370,7 +219,7 @@ fn codes(
     column: &Column,
     texts: &[Option<Cow<'_, str>>],
     words: &[String],
-) -> Result<Form<'static>, Fault> {
+) -> Result<Cells<'static>, Fault> {
     let null = match column.nulls {
         Nulls::Code(null) => {
             i32::try_from(null).map_err(|_| invalid("its null code is not an i32"))?
@@ -396,7 +245,7 @@ fn codes(
         }
     });
     let codes = codes.collect::<Result<_, _>>()?;
-    Ok(Form::Codes { codes, added })
+    Ok(Cells::Codes { codes, texts: added.into() })
 }
 
 /// The values of a column in batches.
@@ -423,7 +272,7 @@ fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value
 }
 
 /// The items of a column of fixed-size rows.
-fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a, [u8]>, Fault> {
+fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cells<'a>, Fault> {
     let no_items =
         || (ErrorKind::Unsupported, format!("a column of {} cannot be written", column.kind()));
     let (dtype, shape) = column.items().ok_or_else(no_items)?;
@@ -479,7 +328,7 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cow<'a
             }
         }
     }
-    Ok(bytes)
+    Ok(Cells::Items { dtype, bytes })
 }
 
 /// Checks the bounds of items.
@@ -548,77 +397,6 @@ fn null_row(
         bytes.extend_from_within(..bytes.len().min(len - bytes.len()));
     }
     Ok(bytes)
-}
-
-/// Appends the bytes of an item. The error describes the value and what was expected.
-fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), String> {
-    let start = bytes.len();
-    let size = dtype.size();
-    let failed = || format!("{}, expected an item of {dtype}", what(value));
-    let float = |bytes: &mut Vec<u8>, number: f64, size: usize| match size {
-        2 => bytes.extend_from_slice(&f16::from_f64(number).to_le_bytes()),
-        4 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
-        _ => bytes.extend_from_slice(&number.to_le_bytes()),
-    };
-    let number = |value: &Value| match value {
-        Value::Float(number) => Some(*number),
-        Value::Int(number) => Some(*number as f64),
-        _ => None,
-    };
-    // The size of the parts whose bytes have an order.
-    let mut part = size;
-    match (dtype.kind(), value) {
-        (Some(Kind::Bool), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
-        (Some(Kind::UInt), Value::Bool(value)) if size == 1 => bytes.push((*value).into()),
-        (Some(kind @ (Kind::Int | Kind::UInt)), Value::Int(number)) if size <= 8 => {
-            if !int_range(kind, size as u64).contains(number) {
-                return Err(failed());
-            }
-            bytes.extend_from_slice(&number.to_le_bytes()[..size]);
-        }
-        (Some(Kind::Float), value) if matches!(size, 2 | 4 | 8) => {
-            float(bytes, number(value).ok_or_else(failed)?, size);
-        }
-        (Some(Kind::Complex), value) if matches!(size, 8 | 16) => {
-            part = size / 2;
-            let (re, im) = match value {
-                Value::Complex { re, im } => (*re, *im),
-                value => (number(value).ok_or_else(failed)?, 0.0),
-            };
-            float(bytes, re, part);
-            float(bytes, im, part);
-        }
-        (Some(Kind::Unicode), Value::Str(text)) => {
-            part = 4;
-            check_end(text.ends_with('\0'))?;
-            for char in text.chars() {
-                bytes.extend_from_slice(&u32::from(char).to_le_bytes());
-            }
-        }
-        (Some(Kind::Bytes), Value::Bytes(content)) => {
-            part = 1;
-            check_end(content.ends_with(&[0]))?;
-            bytes.extend_from_slice(content);
-        }
-        _ => return Err(failed()),
-    }
-    if bytes.len() - start > size {
-        return Err(failed());
-    }
-    bytes.resize(start + size, 0);
-    if dtype.byte_order() == Some(ByteOrder::Big) {
-        bytes[start..].chunks_exact_mut(part.max(1)).for_each(<[u8]>::reverse);
-    }
-    Ok(())
-}
-
-fn check_end(is_zero: bool) -> Result<(), String> {
-    match is_zero {
-        true => {
-            Err("a string that ends with NUL, which NumPy does not distinguish from padding".into())
-        }
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]

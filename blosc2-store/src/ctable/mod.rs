@@ -3,7 +3,7 @@
 mod appender;
 mod change;
 mod column;
-mod data;
+pub(crate) mod data;
 mod encode;
 mod json;
 mod live;
@@ -11,6 +11,7 @@ mod part;
 mod read;
 mod row;
 mod rows;
+mod scalar;
 mod schema;
 mod spec;
 mod write;

@@ -1,18 +1,18 @@
 //! Reading columns, for each kind of storage.
 
-#[cfg(feature = "arrow")]
-mod raw;
-
 use std::sync::OnceLock;
 
-use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::dtype::Kind;
 use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
-use half::f16;
 
+#[cfg(feature = "arrow")]
+use super::CTable;
 use super::column::{Column, Content, Nulls, Stored};
+use super::data::{Cells, Encoded, Texts};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
 use super::rows::Ascending;
+use super::scalar::{as_item, same, scalar};
 use super::{OPEN, READ};
 use crate::tag::{error, weight, what};
 use crate::{BatchArray, ItemKind, ObjectArray};
@@ -123,11 +123,7 @@ impl Stored {
     /// The distinct strings of a dictionary, in the order of their codes.
     pub(super) fn words(&self) -> Result<Option<&[String]>> {
         let Content::Codes { texts, decoded, .. } = &self.content else { return Ok(None) };
-        if decoded.get().is_none() {
-            let texts = texts_of(texts)?;
-            decoded.get_or_init(|| texts);
-        }
-        Ok(decoded.get().map(Vec::as_slice))
+        words_of(texts, decoded).map(Some)
     }
 
     /// Its super-chunks.
@@ -149,7 +145,7 @@ impl Stored {
             let span = span?;
             match self.items() {
                 Some(array) => drop(span.read_bytes(array, row_bytes(array))?),
-                None => drop(self.content.values(column, &span, &mut held, &budget)?),
+                None => drop(self.span_values(column, &span, &mut held, &budget)?),
             }
         }
         if let Some(marks) = &self.marks {
@@ -185,25 +181,113 @@ impl Stored {
         held: &mut Held,
         budget: &Budget,
     ) -> Result<Vec<Value>> {
-        let mut values = self.content.values(column, span, held, budget)?;
-        if let Some(marks) = &self.marks {
-            for (value, mark) in values.iter_mut().zip(span.read::<bool>(marks)?) {
-                if !mark {
-                    *value = Value::None;
+        let Encoded { rows, cells, nulls } = self.cells(column, span, held, budget)?;
+        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+        if let Cells::Values(values) = cells {
+            let value = |(row, value)| if is_null(row) { Value::None } else { value };
+            return Ok(values.into_owned().into_iter().enumerate().map(value).collect());
+        }
+        let invalid = |detail| failed(self.schunks()[0], ErrorKind::InvalidData, detail);
+        let mut budget = budget.clone();
+        let size = self.items().map_or(0, row_bytes);
+        let values = (0..rows).map(|row| match &cells {
+            _ if is_null(row) => Ok(Value::None),
+            Cells::Items { dtype, bytes } => {
+                let bytes = &bytes[row * size..(row + 1) * size];
+                match column.kind() {
+                    ItemKind::NDArray { shape, .. } => {
+                        ArrayValue::new(dtype.clone(), shape.clone(), bytes.to_vec())
+                            .map(Value::Array)
+                    }
+                    ItemKind::Bool => Ok(Value::Bool(bytes != [0])),
+                    _ => scalar(dtype, bytes).map_err(invalid),
                 }
             }
-        }
-        if let Nulls::Sentinel(sentinel) = &column.nulls {
-            self.content.remove_nulls(column, &mut values, sentinel);
-        }
-        if *column.kind() == ItemKind::Bool {
-            for value in &mut values {
-                if let Value::Int(number) = value {
-                    *value = Value::Bool(*number != 0);
-                }
+            Cells::Texts(texts) => std::str::from_utf8(texts.get(row))
+                .map(Value::from)
+                .map_err(|error| invalid(format!("a string is not UTF-8: {error}"))),
+            Cells::Codes { codes, texts } => {
+                let code = codes[row];
+                let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
+                let text = text.ok_or_else(|| {
+                    let len = texts.len();
+                    invalid(format!("a row has the code {code}, but there are {len} strings"))
+                })?;
+                // A few long strings can be repeated in many rows.
+                budget.take(text.len() as u64)?;
+                Ok(text.as_str().into())
             }
-        }
-        Ok(values)
+            Cells::Values(_) => unreachable!("they are returned above"),
+        });
+        values.collect()
+    }
+
+    /// The wanted rows of a span, in the form in which they are stored.
+    fn cells(
+        &self,
+        column: &Column,
+        span: &Span,
+        held: &mut Held,
+        budget: &Budget,
+    ) -> Result<Encoded<'_>> {
+        let cells = match &self.content {
+            Content::Items(array) => {
+                let dtype = array.dtype().ok_or_else(|| no_dtype(array))?.clone();
+                Cells::Items { dtype, bytes: span.read_bytes(array, row_bytes(array))?.into() }
+            }
+            Content::Codes { codes, texts, decoded } => Cells::Codes {
+                codes: span.read(codes)?.into(),
+                texts: words_of(texts, decoded)?.into(),
+            },
+            Content::Texts { offsets, bytes } => {
+                let mut texts = Texts::default();
+                read_texts(offsets, bytes, span, budget, &mut texts)?;
+                Cells::Texts(texts)
+            }
+            Content::Batches(array) => Cells::Values(in_batches(array, span, held, budget)?.into()),
+            Content::Cells(array) => {
+                check_rows(&span.rows, array.len() as u64)
+                    .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail))?;
+                let mut taken = budget.clone();
+                let cells = span.numbers().map(|row| {
+                    let value = array.get(row as usize)?;
+                    taken.take(weight(&value))?;
+                    Ok(value)
+                });
+                Cells::Values(cells.collect::<Result<_>>()?)
+            }
+        };
+        let nulls = match (&column.nulls, &cells) {
+            (Nulls::Mask, _) => self.unmarked(span)?,
+            (Nulls::Code(null), Cells::Codes { codes, .. }) => {
+                Some(codes.iter().map(|code| i64::from(*code) == *null).collect())
+            }
+            (Nulls::Sentinel(Value::Str(null)), Cells::Texts(texts)) => {
+                Some(texts.iter().map(|text| text == null.as_bytes()).collect())
+            }
+            (Nulls::Sentinel(null), Cells::Items { dtype, bytes }) => {
+                let null = as_item(null, dtype);
+                let is_moment = matches!(column.kind(), ItemKind::Timestamp { .. });
+                // NumPy's NaT is null, in addition to the null value.
+                let is_nat = |item: &Value| is_moment && *item == Value::Int(i64::MIN.into());
+                let is_null = |item: &[u8]| {
+                    scalar(dtype, item).is_ok_and(|item| same(&item, &null) || is_nat(&item))
+                };
+                let rows = bytes.chunks_exact(self.items().map_or(1, row_bytes).max(1));
+                Some(rows.map(|row| row.chunks_exact(dtype.size()).all(is_null)).collect())
+            }
+            (Nulls::Native, Cells::Values(values)) => {
+                Some(values.iter().map(|value| *value == Value::None).collect())
+            }
+            _ => None,
+        };
+        Ok(Encoded { rows: span.numbers().count(), cells, nulls })
+    }
+
+    /// The null rows of a span, if a mask marks the others.
+    fn unmarked(&self, span: &Span) -> Result<Option<Vec<bool>>> {
+        let marks = self.marks.as_ref().map(|marks| span.read::<bool>(marks)).transpose()?;
+        Ok(marks.map(|marks| marks.into_iter().map(|mark| !mark).collect()))
     }
 
     /// The mask of null rows.
@@ -214,139 +298,72 @@ impl Stored {
         rows: impl Into<Ascending<'a>>,
     ) -> Result<Vec<bool>> {
         let rows = rows.into();
-        let mut nulls = Vec::new();
-        let mut budget = self.budget();
+        let (mut budget, mut held) = (self.budget(), None);
         budget.take(rows.len())?;
-        match (&column.nulls, &self.content, &self.marks) {
-            (Nulls::Mask, _, Some(marks)) => {
-                for span in live.spans(rows, Some(marks)).of(WINDOW) {
-                    nulls.extend(span?.read::<bool>(marks)?.into_iter().map(|mark| !mark));
+        if column.nulls == Nulls::Never || column.nulls == Nulls::Mask && self.marks.is_none() {
+            return Ok(vec![false; rows.len() as usize]);
+        }
+        let mut nulls = Vec::new();
+        for span in live.spans(rows, self.marks.as_ref().or(self.items())).of(WINDOW) {
+            let span = span?;
+            let found = match (&column.nulls, &self.content) {
+                (Nulls::Mask, _) => self.unmarked(&span)?,
+                (Nulls::Code(null), Content::Codes { codes, .. }) => {
+                    let codes = span.read::<i32>(codes)?.into_iter();
+                    Some(codes.map(|code| i64::from(code) == *null).collect())
                 }
-            }
-            (Nulls::Never | Nulls::Mask, ..) => {
-                nulls.resize(rows.len() as usize, false);
-            }
-            (Nulls::Code(null), Content::Codes { codes, .. }, _) => {
-                for span in live.spans(rows, Some(codes)).of(WINDOW) {
-                    let codes = span?.read::<i32>(codes)?;
-                    nulls.extend(codes.into_iter().map(|code| i64::from(code) == *null));
-                }
-            }
-            _ => {
-                let mut held = None;
-                for span in live.spans(rows, self.items()).of(WINDOW) {
-                    let values = self.span_values(column, &span?, &mut held, &budget)?;
-                    nulls.extend(values.into_iter().map(|value| value == Value::None));
-                }
-            }
+                _ => self.cells(column, &span, &mut held, &budget)?.nulls,
+            };
+            let len = nulls.len() + span.numbers().count();
+            nulls.extend(found.unwrap_or_default());
+            nulls.resize(len, false);
         }
         Ok(nulls)
     }
 }
 
-/// The rows of a batch that were decompressed last, and the index of the first.
-type Held = Option<(u64, Vec<Value>)>;
-
-impl Content {
-    /// The values of the live rows of a span, including null values.
-    fn values(
-        &self,
-        column: &Column,
-        span: &Span,
-        held: &mut Held,
-        budget: &Budget,
-    ) -> Result<Vec<Value>> {
-        match self {
-            Self::Items(array) => {
-                let inner = &array.shape()[1..];
-                let row = row_bytes(array);
-                let bytes = span.read_bytes(array, row)?;
-                let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
-                let is_array = matches!(column.kind(), ItemKind::NDArray { .. });
-                let values = bytes.chunks_exact(row).map(|row| match is_array {
-                    true => ArrayValue::new(dtype.clone(), inner.to_vec(), row.to_vec())
-                        .map(Value::Array),
-                    false => scalar(dtype, row)
-                        .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail)),
-                });
-                values.collect()
-            }
-            Self::Codes { codes, texts, decoded } => {
-                let numbers = span.read::<i32>(codes)?;
-                let texts = match decoded.get() {
-                    Some(texts) => texts,
-                    None => {
-                        let texts = texts_of(texts)?;
-                        decoded.get_or_init(|| texts)
-                    }
-                };
-                let null = match column.nulls {
-                    Nulls::Code(null) => Some(null),
-                    _ => None,
-                };
-                let found = numbers.into_iter().map(|code| {
-                    if Some(i64::from(code)) == null {
-                        return Ok(None);
-                    }
-                    let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
-                    text.map(Some).ok_or_else(|| {
-                        let len = texts.len();
-                        let detail =
-                            format!("a row has the code {code}, but there are {len} strings");
-                        failed(codes.schunk(), ErrorKind::InvalidData, detail)
-                    })
-                });
-                let found: Vec<Option<&String>> = found.collect::<Result<_>>()?;
-                // A few long strings can be repeated in many rows.
-                budget.check(found.iter().flatten().map(|text| text.len() as u64).sum())?;
-                let values = found.into_iter().map(|text| match text {
-                    Some(text) => text.as_str().into(),
-                    None => Value::None,
-                });
-                Ok(values.collect())
-            }
-            Self::Texts { offsets, bytes } => texts(offsets, bytes, span, budget),
-            Self::Batches(array) => in_batches(array, span, held, budget),
-            Self::Cells(array) => {
-                check_rows(&span.rows, array.len() as u64)
-                    .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail))?;
-                let mut taken = budget.clone();
-                let cells = span.numbers().map(|row| {
-                    let value = array.get(row as usize)?;
-                    taken.take(weight(&value))?;
-                    Ok(value)
-                });
-                cells.collect()
-            }
-        }
+#[cfg(feature = "arrow")]
+impl CTable {
+    /// The stored dtype of a column with fixed-size items.
+    pub(crate) fn stored_dtype(&self, name: &str) -> Result<Option<Dtype>> {
+        let (_, stored) = self.stored(name)?;
+        Ok(stored.items().and_then(NDArray::dtype).cloned())
     }
 
-    /// Replaces null values by `None`.
-    fn remove_nulls(&self, column: &Column, values: &mut [Value], sentinel: &Value) {
-        let dtype = match self {
-            Self::Items(array) => array.dtype(),
-            _ => None,
+    /// Rows of a column in the form in which they are stored, without a value for each of them.
+    pub(crate) fn stored_rows(
+        &self,
+        name: &str,
+        rows: std::ops::Range<u64>,
+    ) -> Result<Encoded<'_>> {
+        let (column, stored) = self.stored(name)?;
+        let (mut budget, mut held) = (stored.budget(), None);
+        let axis = match &stored.content {
+            Content::Texts { offsets, .. } => Some(offsets),
+            _ => stored.items(),
         };
-        let sentinel = as_item(sentinel, dtype);
-        for value in values {
-            let is_null = match value {
-                Value::Array(array) => {
-                    let dtype = array.dtype();
-                    let mut items = array.data().chunks_exact(dtype.size().max(1));
-                    items.all(|item| scalar(dtype, item).is_ok_and(|item| same(&item, &sentinel)))
-                }
-                // NumPy's NaT is null, in addition to the null value.
-                Value::Int(moment) if matches!(column.kind(), ItemKind::Timestamp { .. }) => {
-                    *moment == i64::MIN.into() || same(value, &sentinel)
-                }
-                _ => same(value, &sentinel),
-            };
-            if is_null {
-                *value = Value::None;
+        let fixed = axis.map_or(0, row_bytes) as u64;
+        budget.take((rows.end - rows.start).saturating_mul(fixed))?;
+        let mut all: Option<Encoded<'_>> = None;
+        for span in self.live.spans(rows, axis) {
+            let part = stored.cells(column, &span?, &mut held, &budget)?;
+            match &part.cells {
+                Cells::Texts(texts) => budget.take(texts.bytes.len() as u64)?,
+                Cells::Values(values) => budget.take(values.iter().map(weight).sum())?,
+                _ => {}
+            }
+            match &mut all {
+                Some(all) => all.push(part),
+                None => all = Some(part),
             }
         }
+        let none = Span::all(0..0);
+        all.map_or_else(|| stored.cells(column, &none, &mut held, &budget), Ok)
     }
 }
+
+/// The rows of a batch that were decompressed last, and the index of the first.
+type Held = Option<(u64, Vec<Value>)>;
 
 /// The live rows of a span of an array of batches.
 fn in_batches(
@@ -380,35 +397,13 @@ fn in_batches(
     Ok(values)
 }
 
-/// Strings, one after the other.
-#[derive(Debug, Default)]
-pub(super) struct Texts {
-    /// The end of each string.
-    pub(super) ends: Vec<usize>,
-    pub(super) bytes: Vec<u8>,
-}
-
-/// The strings of the live rows of a span.
-fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Result<Vec<Value>> {
-    let mut found = Texts::default();
-    read_texts(offsets, bytes, span, budget, &mut found)?;
-    let starts = [0].into_iter().chain(found.ends.iter().copied());
-    let texts = starts.zip(&found.ends).map(|(start, &end)| {
-        std::str::from_utf8(&found.bytes[start..end]).map(Value::from).map_err(|error| {
-            let detail = format!("a string is not UTF-8: {error}");
-            failed(offsets.schunk(), ErrorKind::InvalidData, detail)
-        })
-    });
-    texts.collect()
-}
-
 /// Appends the strings of the live rows of a span, which may be invalid UTF-8.
 pub(super) fn read_texts(
     offsets: &NDArray,
     bytes: &NDArray,
     span: &Span,
     budget: &Budget,
-    texts: &mut Texts,
+    texts: &mut Texts<'_>,
 ) -> Result<()> {
     let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
     span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
@@ -443,14 +438,21 @@ pub(super) fn read_texts(
         let bytes = bytes.read::<u8>([places])?;
         for ends in run {
             let text = (ends[0] - first) as usize..(ends[1] - first) as usize;
-            texts.bytes.extend_from_slice(&bytes[text]);
-            texts.ends.push(texts.bytes.len());
+            texts.push(&bytes[text]);
         }
     }
     Ok(())
 }
 
-/// The strings of a dictionary.
+/// The strings of a dictionary, which are decoded once.
+fn words_of<'a>(array: &BatchArray, decoded: &'a OnceLock<Vec<String>>) -> Result<&'a [String]> {
+    if let Some(words) = decoded.get() {
+        return Ok(words);
+    }
+    let words = texts_of(array)?;
+    Ok(decoded.get_or_init(|| words))
+}
+
 fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
     let mut budget = Budget::of(array.schunk(), array.schunk().cbytes());
     let mut texts = Vec::new();
@@ -464,82 +466,6 @@ fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
         texts.push(text);
     }
     Ok(texts)
-}
-
-/// Converts an item to a value.
-pub(super) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
-    let order = dtype.byte_order();
-    let number = |bytes: &[u8]| {
-        let shift = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-        match order {
-            Some(ByteOrder::Big) => bytes.iter().fold(0, shift),
-            _ => bytes.iter().rev().fold(0, shift),
-        }
-    };
-    let float = |bytes: &[u8]| match bytes.len() {
-        2 => f16::from_bits(number(bytes) as u16).to_f64(),
-        4 => f32::from_bits(number(bytes) as u32).into(),
-        _ => f64::from_bits(number(bytes)),
-    };
-    let unknown = || Err(format!("items of the dtype {dtype} have no corresponding value"));
-    Ok(match (dtype.kind(), bytes.len()) {
-        (Some(Kind::Bool), 1) => Value::Bool(bytes[0] != 0),
-        (Some(Kind::UInt), 1..=8) => number(bytes).into(),
-        (Some(Kind::Int), len @ 1..=8) => {
-            // Sign extension from the highest bit of the item.
-            let unused = 64 - 8 * len;
-            ((number(bytes) << unused) as i64 >> unused).into()
-        }
-        (Some(Kind::Float), 2 | 4 | 8) => float(bytes).into(),
-        (Some(Kind::Complex), 8 | 16) => {
-            let (re, im) = bytes.split_at(bytes.len() / 2);
-            Value::Complex { re: float(re), im: float(im) }
-        }
-        (Some(Kind::Unicode), _) => {
-            let chars = bytes.chunks_exact(4).map(|char| {
-                let code = number(char) as u32;
-                char::from_u32(code)
-                    .ok_or_else(|| format!("a string has the invalid character {code:#x}"))
-            });
-            let text: String = chars.collect::<Result<_, _>>()?;
-            text.trim_end_matches('\0').into()
-        }
-        (Some(Kind::Bytes), _) => Value::Bytes(without_zeros(bytes).to_vec()),
-        _ => return unknown(),
-    })
-}
-
-/// Without trailing zeros: NumPy does not distinguish them from padding.
-fn without_zeros(bytes: &[u8]) -> &[u8] {
-    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    &bytes[..len]
-}
-
-/// The null value, as it is read from an item.
-fn as_item(sentinel: &Value, dtype: Option<&Dtype>) -> Value {
-    let float = |number: f64| match dtype.map(Dtype::size) {
-        Some(2) => f16::from_f64(number).to_f64(),
-        Some(4) => (number as f32).into(),
-        _ => number,
-    };
-    match (sentinel, dtype.and_then(Dtype::kind)) {
-        (Value::Bool(value), _) => Value::Int((*value).into()),
-        (Value::Float(number), Some(Kind::Float)) => float(*number).into(),
-        (Value::Int(number), Some(Kind::Float)) => float(*number as f64).into(),
-        (Value::Str(text), Some(Kind::Unicode)) => text.trim_end_matches('\0').into(),
-        (Value::Bytes(bytes), Some(Kind::Bytes)) => without_zeros(bytes).to_vec().into(),
-        (sentinel, _) => sentinel.clone(),
-    }
-}
-
-/// Whether an item is the null value; all NaNs are equal here.
-fn same(item: &Value, sentinel: &Value) -> bool {
-    match (item, sentinel) {
-        (Value::Float(item), Value::Float(sentinel)) if sentinel.is_nan() => item.is_nan(),
-        (Value::Int(item), Value::Float(sentinel)) => *item as f64 == *sentinel,
-        (Value::Bool(item), sentinel) => *sentinel == Value::Int((*item).into()),
-        (item, sentinel) => item == sentinel,
-    }
 }
 
 /// Whether a dtype, in any byte order, has this kind and size.

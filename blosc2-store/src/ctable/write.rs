@@ -3,14 +3,15 @@
 use std::sync::OnceLock;
 
 use blosc2::dtype::ByteOrder;
+use blosc2::elements::bytes_of;
 use blosc2::{Dtype, ErrorKind, NDArray, Result, Value};
 
 use super::WRITE;
 use super::column::{Content, Stored};
-use super::encode::{Encoded, Form};
+use super::data::{Cells, Encoded, Texts};
 use super::live::{AT_ONCE, LiveRows, Span};
 use super::part::{replace, row_bytes};
-use super::read::{Texts, read_texts};
+use super::read::read_texts;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
 use crate::item_type::BATCH_ROWS;
@@ -97,29 +98,32 @@ impl Stored {
             self.truncate(at)?;
         }
         let end = at + encoded.rows as u64;
-        match (&mut self.content, &encoded.content) {
-            (Content::Items(array), Form::Items(bytes)) => {
+        match (&mut self.content, &encoded.cells) {
+            (Content::Items(array), Cells::Items { bytes, .. }) => {
                 array.bytes_mut().write(at..end, bytes)?;
             }
-            (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
+            (
+                Content::Codes { codes, texts, decoded },
+                Cells::Codes { codes: new, texts: added },
+            ) => {
                 add_words(texts, decoded, added)?;
                 codes.write(at..end, new)?;
             }
-            (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
-                append_texts(offsets, bytes, at, lengths, new)?;
+            (Content::Texts { offsets, bytes }, Cells::Texts(new)) => {
+                append_texts(offsets, bytes, at, new)?;
             }
-            (Content::Batches(array), Form::Values(values)) => {
+            (Content::Batches(array), Cells::Values(values)) => {
                 array.edit(|batches| {
                     batches.truncate(at)?;
                     append_batches(batches, values, batch_rows)
                 })?;
             }
-            (Content::Cells(array), Form::Values(values)) => array.append_all(values)?,
+            (Content::Cells(array), Cells::Values(values)) => array.append_all(values)?,
             _ => unreachable!("the form was made for this column"),
         }
         if let Some(marks) = &mut self.marks {
-            match &encoded.valid {
-                Some(valid) => marks.write(at..end, valid)?,
+            match &encoded.nulls {
+                Some(nulls) => marks.write(at..end, &valid(nulls))?,
                 // A deleted row may have been null.
                 None => marks.fill(at..end, true)?,
             }
@@ -131,11 +135,14 @@ impl Stored {
     pub(super) fn replace(&mut self, places: &[u64], encoded: &Encoded<'_>) -> Result<()> {
         let Some(&first) = places.first() else { return Ok(()) };
         let budget = self.budget();
-        match (&mut self.content, &encoded.content) {
-            (Content::Items(array), Form::Items(bytes)) => {
+        match (&mut self.content, &encoded.cells) {
+            (Content::Items(array), Cells::Items { bytes, .. }) => {
                 array.transaction(|array| replace(array, places, bytes))?;
             }
-            (Content::Codes { codes, texts, decoded }, Form::Codes { codes: new, added }) => {
+            (
+                Content::Codes { codes, texts, decoded },
+                Cells::Codes { codes: new, texts: added },
+            ) => {
                 add_words(texts, decoded, added)?;
                 let is_big = codes.dtype().and_then(Dtype::byte_order) == Some(ByteOrder::Big);
                 let bytes =
@@ -143,41 +150,35 @@ impl Stored {
                 let new: Vec<u8> = new.iter().flat_map(bytes).collect();
                 codes.transaction(|codes| replace(codes, places, &new))?;
             }
-            (Content::Texts { offsets, bytes }, Form::Texts { lengths, bytes: new }) => {
+            (Content::Texts { offsets, bytes }, Cells::Texts(new)) => {
                 // The places of all strings after the first one change.
                 let rows = first..offsets.shape()[0].saturating_sub(1);
                 let mut old = Texts::default();
                 read_texts(offsets, bytes, &Span::all(rows.clone()), &budget, &mut old)?;
-                let mut all = Vec::with_capacity(old.bytes.len() + new.len());
-                let mut all_lengths = Vec::with_capacity(old.ends.len());
-                let (mut next, mut start, mut old_start) = (0, 0, 0);
-                for (row, &old_end) in rows.zip(&old.ends) {
-                    let text = if places.get(next) == Some(&row) {
-                        let text = start..start + lengths[next] as usize;
-                        (next, start) = (next + 1, text.end);
-                        &new[text]
+                let mut all = Texts::default();
+                let mut next = 0;
+                for (row, old) in rows.zip(old.iter()) {
+                    if places.get(next) == Some(&row) {
+                        all.push(new.get(next));
+                        next += 1;
                     } else {
-                        &old.bytes[old_start..old_end]
-                    };
-                    old_start = old_end;
-                    all.extend_from_slice(text);
-                    all_lengths.push(text.len() as i64);
+                        all.push(old);
+                    }
                 }
-                append_texts(offsets, bytes, first, &all_lengths, &all)?;
+                append_texts(offsets, bytes, first, &all)?;
             }
-            (Content::Batches(array), Form::Values(values)) => {
+            (Content::Batches(array), Cells::Values(values)) => {
                 array.edit(|batches| replace_in_batches(batches, places, values))?;
             }
-            (Content::Cells(array), Form::Values(values)) => {
-                array.set_all(places.iter().map(|place| *place as usize).zip(values))?;
+            (Content::Cells(array), Cells::Values(values)) => {
+                array.set_all(places.iter().map(|place| *place as usize).zip(values.iter()))?;
             }
             _ => unreachable!("the form was made for this column"),
         }
         if let Some(marks) = &mut self.marks {
             let all = vec![true; places.len()];
-            let valid = encoded.valid.as_ref().unwrap_or(&all);
-            let bytes: Vec<u8> = valid.iter().map(|&valid| valid.into()).collect();
-            marks.transaction(|marks| replace(marks, places, &bytes))?;
+            let valid = encoded.nulls.as_deref().map_or(all, valid);
+            marks.transaction(|marks| replace(marks, places, &bytes_of(&valid)))?;
         }
         Ok(())
     }
@@ -209,10 +210,7 @@ impl Stored {
                     read_texts(offsets, bytes, &span?, &budget, &mut texts)?;
                     budget.check(texts.bytes.len() as u64)?;
                 }
-                let starts = [0].into_iter().chain(texts.ends.iter().copied());
-                let lengths = starts.zip(&texts.ends).map(|(start, end)| (end - start) as i64);
-                let lengths: Vec<i64> = lengths.collect();
-                append_texts(offsets, bytes, 0, &lengths, &texts.bytes)
+                append_texts(offsets, bytes, 0, &texts)
             }
             Content::Batches(array) => {
                 let (mut values, mut budget) = (Vec::new(), budget);
@@ -268,6 +266,11 @@ impl Stored {
     }
 }
 
+/// The marks of rows that are not null.
+fn valid(nulls: &[bool]) -> Vec<bool> {
+    nulls.iter().map(|null| !null).collect()
+}
+
 /// Checks the end of strings. Returns it.
 fn check_end(offsets: &NDArray, bytes: &NDArray, end: i64) -> Result<u64> {
     let len = bytes.shape()[0];
@@ -278,30 +281,23 @@ fn check_end(offsets: &NDArray, bytes: &NDArray, end: i64) -> Result<u64> {
 }
 
 /// Writes strings from row `at` on; they are the last ones.
-pub(super) fn append_texts(
+fn append_texts(
     offsets: &mut NDArray,
     bytes: &mut NDArray,
     at: u64,
-    lengths: &[i64],
-    new: &[u8],
+    texts: &Texts<'_>,
 ) -> Result<()> {
     let start = offsets.item::<i64>([at])?;
-    let used = check_end(offsets, bytes, start)? + new.len() as u64;
+    let used = check_end(offsets, bytes, start)? + texts.bytes.len() as u64;
     // The bytes first: the strings exist once they have offsets. Python stores one byte if there are none.
     if bytes.shape()[0] < used.max(1) {
         bytes.resize([used.max(1)])?;
     }
-    if !new.is_empty() {
-        bytes.write(start as u64..used, new)?;
+    if !texts.bytes.is_empty() {
+        bytes.write(start as u64..used, &texts.bytes)?;
     }
-    let ends: Vec<i64> = lengths
-        .iter()
-        .scan(start, |end, len| {
-            *end += len;
-            Some(*end)
-        })
-        .collect();
-    let rows = at + lengths.len() as u64;
+    let ends: Vec<i64> = texts.offsets[1..].iter().map(|end| start + end).collect();
+    let rows = at + ends.len() as u64;
     if offsets.shape()[0] != rows + 1 {
         offsets.resize([rows + 1])?;
     }
