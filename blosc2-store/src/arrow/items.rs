@@ -1,11 +1,12 @@
 //! Items with a dtype as Arrow arrays, and back.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, LargeBinaryArray, StringArray,
-    StructArray, make_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, LargeBinaryArray,
+    OffsetSizeTrait, StringArray, StructArray, downcast_primitive_array, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
@@ -83,7 +84,7 @@ pub(super) fn array_of(
         }
         Some(Kind::Bytes) => {
             if *field.data_type() != DataType::LargeBinary {
-                fits([bytes.len()].into_iter())?;
+                fits::<i32>([bytes.len()].into_iter())?;
             }
             let items = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, item)| {
                 let end = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -112,7 +113,7 @@ pub(super) fn array_of(
                     false => None,
                 });
             }
-            fits(items.iter().flatten().map(String::len))?;
+            fits::<i32>(items.iter().flatten().map(String::len))?;
             Ok(Arc::new(StringArray::from_iter(items)))
         }
         _ => plain(field.data_type(), len, bytes, nulls),
@@ -137,14 +138,14 @@ fn list(
     Ok(Arc::new(array.map_err(invalid)?))
 }
 
-/// Checks that strings of these lengths fit into one array, with offsets of 32 bits.
-fn fits(lengths: impl Iterator<Item = usize>) -> Result<(), Fault> {
-    let nbytes = lengths.fold(0, usize::saturating_add);
-    if i32::try_from(nbytes).is_ok() {
+/// Checks that parts of these lengths fit into one array with these offsets.
+pub(super) fn fits<O: OffsetSizeTrait>(lengths: impl Iterator<Item = usize>) -> Result<(), Fault> {
+    let len = lengths.fold(0, usize::saturating_add);
+    if O::from_usize(len).is_some() {
         return Ok(());
     }
     let detail =
-        format!("strings of {nbytes} bytes do not fit into one array: read fewer rows at a time");
+        format!("{len} items or bytes do not fit into one array: read fewer rows at a time");
     Err((ErrorKind::TooLarge, detail))
 }
 
@@ -159,7 +160,7 @@ fn plain(
     Ok(make_array(data.align_buffers(true).build().map_err(invalid)?))
 }
 
-fn invalid(detail: impl ToString) -> Fault {
+pub(super) fn invalid(detail: impl ToString) -> Fault {
     (ErrorKind::InvalidData, detail.to_string())
 }
 
@@ -169,16 +170,20 @@ fn unlike(detail: impl ToString) -> Fault {
 
 /// Items with a dtype: those of all rows of an array, one after the other, in native byte order.
 #[derive(Debug)]
-pub(super) struct Items {
+pub(super) struct Items<'a> {
     pub(super) dtype: Dtype,
     /// The shape of the items of a row.
     pub(super) shape: Vec<u64>,
-    pub(super) bytes: Buffer,
+    pub(super) bytes: Cow<'a, [u8]>,
 }
 
 /// The items of an array. Nulls are an error except in arrays of dates, where they become NaT, and if `null_rows` are
 /// allowed; their items are then unspecified. The error describes why there are none.
-pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Result<Items, Fault> {
+pub(super) fn items_of<'a>(
+    field: &Field,
+    array: &'a dyn Array,
+    null_rows: bool,
+) -> Result<Items<'a>, Fault> {
     let len = array.len();
     let data_type = array.data_type();
     let is_date =
@@ -233,8 +238,7 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
         }
         DataType::FixedSizeList(item, size) => {
             let lists = array.as_fixed_size_list();
-            let values = lists.values().slice(0, len * *size as usize);
-            let inner = items_of(item, &values, false)?;
+            let inner = items_of(item, lists.values(), false)?;
             if let Some(size) = complex_size(field) {
                 return of(Dtype::scalar(Kind::Complex, size).map_err(|_| none())?, inner.bytes);
             }
@@ -244,7 +248,7 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
         DataType::Struct(fields) => {
             let members = fields.iter().zip(array.as_struct().columns());
             let parts = members.map(|(field, member)| items_of(field, member, false));
-            let parts: Vec<Items> = parts.collect::<Result<_, _>>()?;
+            let parts: Vec<Items<'_>> = parts.collect::<Result<_, _>>()?;
             let mut at = 0;
             let mut members = Vec::new();
             for (field, part) in fields.iter().zip(&parts) {
@@ -265,26 +269,43 @@ pub(super) fn items_of(field: &Field, array: &dyn Array, null_rows: bool) -> Res
         }
         _ => {
             let dtype = fixed_dtype(field).ok_or_else(none)?;
-            let data = array.to_data();
-            let width = match data_type {
-                DataType::Date32 => 4,
-                _ => dtype.size(),
-            };
-            let [buffer] = data.buffers() else { return Err(none()) };
-            let bytes = buffer.slice_with_length(data.offset() * width, len * width);
+            let bytes = fixed_bytes(array).ok_or_else(none)?;
             if !is_date || (nulls == 0 && *data_type != DataType::Date32) {
-                return of(dtype, bytes);
+                return of(dtype, bytes.into());
             }
-            let moments = bytes.chunks_exact(width).enumerate().map(|(index, item)| {
-                match (array.is_null(index), item.len()) {
+            let width = if *data_type == DataType::Date32 { 4 } else { 8 };
+            let moments = bytes.chunks_exact(width).enumerate();
+            let moments = moments.flat_map(|(index, item)| {
+                let moment = match (array.is_null(index), item.len()) {
                     (true, _) => i64::MIN,
                     (_, 4) => i32::from_ne_bytes(item.try_into().unwrap_or_default()).into(),
                     _ => i64::from_ne_bytes(item.try_into().unwrap_or_default()),
-                }
+                };
+                moment.to_ne_bytes()
             });
-            of(dtype, Buffer::from_vec(moments.collect::<Vec<i64>>()))
+            of(dtype, moments.collect())
         }
     }
+}
+
+/// The bytes of an array of numbers, or of bytes of one size; `None` if it has other items.
+pub(super) fn fixed_bytes(array: &dyn Array) -> Option<&[u8]> {
+    downcast_primitive_array!(
+        array => Some(array.values().inner().as_slice()),
+        DataType::FixedSizeBinary(_) => Some(array.as_fixed_size_binary().value_data()),
+        _ => None,
+    )
+}
+
+/// The indices of the strings or values of a dictionary-encoded array; `None` for null.
+pub(super) fn keys_of(array: &dyn Array) -> impl Iterator<Item = Option<usize>> {
+    let dictionary = array.as_any_dictionary();
+    let keys = match dictionary.values().is_empty() {
+        // Only nulls: there is nothing to which keys could be normalized.
+        true => vec![0; array.len()],
+        false => dictionary.normalized_keys(),
+    };
+    keys.into_iter().enumerate().map(|(row, key)| (!array.is_null(row)).then_some(key))
 }
 
 /// The strings of an array; `None` if it contains no strings.

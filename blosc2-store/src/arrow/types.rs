@@ -128,7 +128,7 @@ fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
     }
 }
 
-fn time_unit(unit: ArrowUnit) -> TimeUnit {
+pub(super) fn time_unit(unit: ArrowUnit) -> TimeUnit {
     match unit {
         ArrowUnit::Second => TimeUnit::Second,
         ArrowUnit::Millisecond => TimeUnit::Millisecond,

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, BinaryType, ByteArrayType, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, LargeBinaryType, LargeUtf8Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type, Utf8Type,
-};
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericByteArray, GenericListArray,
-    OffsetSizeTrait, PrimitiveArray, StructArray, make_array,
+    Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, StructArray, make_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use blosc2::{ErrorKind, Value};
 
-use super::items::{bytes_of, texts_of};
-use super::metadata::complex_size;
+use super::dtypes::fixed_dtype;
+use super::items::{array_of, bytes_of, fits, invalid, items_of, keys_of, texts_of};
+use super::metadata::{ITEM, complex_size};
+use crate::ctable::scalar::{push_scalar, scalar};
 use crate::tag::{Fault, weight, what};
 
 /// The items of an array as values, which may take `left` bytes of memory. Points in time, times and durations are
@@ -30,27 +27,20 @@ pub(crate) fn values_of(
     take(left, (array.len() as u64).saturating_mul(size_of::<Value>() as u64))?;
     match array.data_type() {
         DataType::Null => Ok(vec![Value::None; array.len()]),
-        DataType::Boolean => Ok(all(array.as_boolean().iter(), Value::Bool)),
-        DataType::Int8 => Ok(ints::<Int8Type>(array)),
-        DataType::Int16 => Ok(ints::<Int16Type>(array)),
-        DataType::Int32 => Ok(ints::<Int32Type>(array)),
-        DataType::Int64 => Ok(ints::<Int64Type>(array)),
-        DataType::UInt8 => Ok(ints::<UInt8Type>(array)),
-        DataType::UInt16 => Ok(ints::<UInt16Type>(array)),
-        DataType::UInt32 => Ok(ints::<UInt32Type>(array)),
-        DataType::UInt64 => Ok(ints::<UInt64Type>(array)),
-        DataType::Float16 => {
-            Ok(all(array.as_primitive::<Float16Type>().iter(), |item| item.to_f64().into()))
-        }
-        DataType::Float32 => Ok(all(array.as_primitive::<Float32Type>().iter(), Value::from)),
-        DataType::Float64 => Ok(all(array.as_primitive::<Float64Type>().iter(), Value::from)),
-        DataType::Date32 | DataType::Time32(_) => {
-            Ok(ints::<Int32Type>(&*as_type(array, DataType::Int32)?))
-        }
+        DataType::Date32 | DataType::Time32(_) => as_numbers(DataType::Int32, array, left),
         DataType::Date64
         | DataType::Time64(_)
         | DataType::Timestamp(..)
-        | DataType::Duration(_) => Ok(ints::<Int64Type>(&*as_type(array, DataType::Int64)?)),
+        | DataType::Duration(_) => as_numbers(DataType::Int64, array, left),
+        data_type if is_number(data_type) => {
+            let items = items_of(field, array, true)?;
+            let rows = items.bytes.chunks_exact(items.dtype.size()).enumerate();
+            let values = rows.map(|(row, item)| match array.is_null(row) {
+                true => Ok(Value::None),
+                false => scalar(&items.dtype, item).map_err(invalid),
+            });
+            values.collect()
+        }
         DataType::List(item) => lists::<i32>(item, array, left),
         DataType::LargeList(item) => lists::<i64>(item, array, left),
         DataType::FixedSizeList(item, size) => {
@@ -79,7 +69,7 @@ pub(crate) fn values_of(
                 Arc::new(pairs),
                 map.nulls().cloned(),
             );
-            let lists = lists.map_err(text)?;
+            let lists = lists.map_err(invalid)?;
             let mut rows = values_of(field, &lists, left)?;
             for row in &mut rows {
                 let Value::List(pairs) = row else { continue };
@@ -110,19 +100,10 @@ pub(crate) fn values_of(
             Ok(rows.collect())
         }
         DataType::Dictionary(_, data_type) => {
-            let dictionary = array.as_any_dictionary();
             let field = Field::new(field.name(), (**data_type).clone(), true);
-            let values = values_of(&field, dictionary.values(), left)?;
-            let keys = match values.is_empty() {
-                // Only nulls: there is nothing to which keys could be normalized.
-                true => vec![0; array.len()],
-                false => dictionary.normalized_keys(),
-            };
-            let rows = keys.into_iter().enumerate().map(|(row, key)| {
-                let value = match (array.is_null(row), values.get(key)) {
-                    (false, Some(value)) => value,
-                    _ => &Value::None,
-                };
+            let values = values_of(&field, array.as_any_dictionary().values(), left)?;
+            let rows = keys_of(array).map(|key| {
+                let value = key.map_or(&Value::None, |key| &values[key]);
                 take(left, weight(value))?;
                 Ok(value.clone())
             });
@@ -157,14 +138,21 @@ fn all<T>(items: impl Iterator<Item = Option<T>>, value: impl Fn(T) -> Value) ->
     items.map(|item| item.map_or(Value::None, &value)).collect()
 }
 
-fn ints<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array) -> Vec<Value> {
-    all(array.as_primitive::<T>().iter(), |item| Value::Int(item.into()))
+/// Whether items of a type are numbers or booleans that have a dtype.
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_floating() || *data_type == DataType::Boolean
+}
+
+/// The values of an array whose items are stored like those of another type.
+fn as_numbers(data_type: DataType, array: &dyn Array, left: &mut u64) -> Result<Vec<Value>, Fault> {
+    let field = Field::new(ITEM, data_type.clone(), true);
+    values_of(&field, &*as_type(array, data_type)?, left)
 }
 
 /// The same items with another type of the same layout.
-pub(super) fn as_type(array: &dyn Array, data_type: DataType) -> Result<ArrayRef, Fault> {
+fn as_type(array: &dyn Array, data_type: DataType) -> Result<ArrayRef, Fault> {
     let data = array.to_data().into_builder().data_type(data_type).build();
-    data.map(make_array).map_err(text)
+    data.map(make_array).map_err(invalid)
 }
 
 fn lists<O: OffsetSizeTrait>(
@@ -198,29 +186,23 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
         (ErrorKind::InvalidData, detail)
     };
     Ok(match field.data_type() {
-        DataType::Boolean => {
-            let items = values.iter().map(|value| match value {
-                Value::None => Ok(None),
-                Value::Bool(item) => Ok(Some(*item)),
-                Value::Int(item @ 0..=1) => Ok(Some(*item == 1)),
-                other => Err(wrong(other)),
-            });
-            Arc::new(items.collect::<Result<BooleanArray, _>>()?)
+        data_type if is_number(data_type) || complex_size(field).is_some() => {
+            let none = || invalid(format!("the Arrow type {data_type} has no dtype"));
+            let dtype = fixed_dtype(field).ok_or_else(none)?;
+            let is_bool = *data_type == DataType::Boolean;
+            let mut bytes = Vec::with_capacity(values.len() * dtype.size());
+            for value in values {
+                match value {
+                    Value::None => bytes.resize(bytes.len() + dtype.size(), 0),
+                    Value::Int(item @ 0..=1) if is_bool => bytes.push(u8::from(*item == 1)),
+                    Value::Bool(_) if !is_bool => return Err(wrong(value)),
+                    value => push_scalar(&dtype, value, &mut bytes).map_err(|_| wrong(value))?,
+                }
+            }
+            array_of(field, &dtype, &[], values.len(), bytes, nulls)?
         }
-        DataType::Int8 => numbers::<Int8Type>(values, int, wrong)?,
-        DataType::Int16 => numbers::<Int16Type>(values, int, wrong)?,
-        DataType::Int32 => numbers::<Int32Type>(values, int, wrong)?,
-        DataType::Int64 => numbers::<Int64Type>(values, int, wrong)?,
-        DataType::UInt8 => numbers::<UInt8Type>(values, int, wrong)?,
-        DataType::UInt16 => numbers::<UInt16Type>(values, int, wrong)?,
-        DataType::UInt32 => numbers::<UInt32Type>(values, int, wrong)?,
-        DataType::UInt64 => numbers::<UInt64Type>(values, int, wrong)?,
-        DataType::Float32 => {
-            numbers::<Float32Type>(values, |value| Some(float(value)? as f32), wrong)?
-        }
-        DataType::Float64 => numbers::<Float64Type>(values, float, wrong)?,
         data_type @ (DataType::Timestamp(..) | DataType::Duration(_)) => {
-            let items = numbers::<Int64Type>(values, int, wrong)?;
+            let items = array_from(&Field::new(field.name(), DataType::Int64, true), values)?;
             as_type(&items, data_type.clone())?
         }
         DataType::Utf8 => strings::<Utf8Type>(values, Value::as_str, wrong)?,
@@ -229,20 +211,6 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
         DataType::LargeBinary => strings::<LargeBinaryType>(values, byte_string, wrong)?,
         DataType::List(item) => lists_from::<i32>(item, values, nulls, wrong)?,
         DataType::LargeList(item) => lists_from::<i64>(item, values, nulls, wrong)?,
-        DataType::FixedSizeList(item, 2) if complex_size(field).is_some() => {
-            let zero = Value::Float(0.0);
-            let mut parts = Vec::with_capacity(2 * values.len());
-            for value in values {
-                parts.extend(match value {
-                    Value::None => [zero.clone(), zero.clone()],
-                    Value::Complex { re, im } => [Value::Float(*re), Value::Float(*im)],
-                    other => return Err(wrong(other)),
-                });
-            }
-            let parts: Vec<&Value> = parts.iter().collect();
-            let parts = array_from(item, &parts)?;
-            Arc::new(FixedSizeListArray::try_new(item.clone(), 2, parts, nulls).map_err(text)?)
-        }
         DataType::Struct(fields) => {
             let columns = fields.iter().map(|field| {
                 let members = values.iter().map(|value| match value {
@@ -255,7 +223,7 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
             let array =
                 StructArray::try_new_with_length(fields.clone(), columns, nulls, values.len());
-            Arc::new(array.map_err(text)?)
+            Arc::new(array.map_err(invalid)?)
         }
         other => {
             let detail = format!("values cannot be converted to the Arrow type {other}");
@@ -264,37 +232,17 @@ pub(crate) fn array_from(field: &Field, values: &[&Value]) -> Result<ArrayRef, F
     })
 }
 
-fn numbers<T: ArrowPrimitiveType>(
-    values: &[&Value],
-    item: impl Fn(&Value) -> Option<T::Native>,
-    wrong: impl Fn(&Value) -> Fault,
-) -> Result<ArrayRef, Fault> {
-    let items = values.iter().map(|value| match value {
-        Value::None => Ok(None),
-        value => item(value).map(Some).ok_or_else(|| wrong(value)),
-    });
-    Ok(Arc::new(items.collect::<Result<PrimitiveArray<T>, _>>()?))
-}
-
-fn int<T: TryFrom<i128>>(value: &Value) -> Option<T> {
-    if let Value::Int(item) = value { T::try_from(*item).ok() } else { None }
-}
-
-fn float(value: &Value) -> Option<f64> {
-    match value {
-        Value::Float(item) => Some(*item),
-        Value::Int(item) => Some(*item as f64),
-        _ => None,
-    }
-}
-
 /// An array of strings; `item` returns the string in a value.
 fn strings<T: ByteArrayType>(
     values: &[&Value],
     item: impl for<'a> Fn(&'a Value) -> Option<&'a T::Native>,
     wrong: impl Fn(&Value) -> Fault,
 ) -> Result<ArrayRef, Fault> {
-    fits::<T::Offset>(values)?;
+    fits::<T::Offset>(values.iter().map(|value| match value {
+        Value::Str(item) => item.len(),
+        Value::Bytes(item) => item.len(),
+        _ => 0,
+    }))?;
     let items = values.iter().map(|value| match value {
         Value::None => Ok(None),
         value => item(value).map(Some).ok_or_else(|| wrong(value)),
@@ -304,20 +252,6 @@ fn strings<T: ByteArrayType>(
 
 fn byte_string(value: &Value) -> Option<&[u8]> {
     if let Value::Bytes(bytes) = value { Some(bytes) } else { None }
-}
-
-/// Checks that the offsets of strings in one array do not overflow.
-fn fits<O: OffsetSizeTrait>(values: &[&Value]) -> Result<(), Fault> {
-    let lengths = values.iter().map(|value| match value {
-        Value::Str(item) => item.len(),
-        Value::Bytes(item) => item.len(),
-        _ => 0,
-    });
-    let nbytes = lengths.fold(0, usize::saturating_add);
-    if O::from_usize(nbytes).is_some() {
-        return Ok(());
-    }
-    Err(too_many(&format!("strings of {nbytes} bytes")))
 }
 
 fn lists_from<O: OffsetSizeTrait>(
@@ -337,18 +271,8 @@ fn lists_from<O: OffsetSizeTrait>(
         all.extend(items);
         lengths.push(items.len());
     }
-    if O::from_usize(all.len()).is_none() {
-        return Err(too_many(&format!("{} items", all.len())));
-    }
+    fits::<O>([all.len()].into_iter())?;
     let offsets = OffsetBuffer::<O>::from_lengths(lengths);
     let array = GenericListArray::try_new(item.clone(), offsets, array_from(item, &all)?, nulls);
-    Ok(Arc::new(array.map_err(text)?))
-}
-
-fn too_many(what: &str) -> Fault {
-    (ErrorKind::TooLarge, format!("{what} do not fit into one array: read fewer rows at a time"))
-}
-
-fn text(error: ArrowError) -> Fault {
-    (ErrorKind::InvalidData, error.to_string())
+    Ok(Arc::new(array.map_err(invalid)?))
 }

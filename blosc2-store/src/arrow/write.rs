@@ -1,16 +1,16 @@
 //! Record batches as rows of tables.
 
-use std::borrow::{BorrowMut, Cow};
+use std::borrow::BorrowMut;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use blosc2::limits::default_max_read;
-use blosc2::{Error, ErrorKind, Result, Value};
+use blosc2::{Element, Error, ErrorKind, Result};
 
-use super::items::{Items, items_of, texts_of};
-use super::types::column_kind;
-use super::values::{as_type, values_of};
+use super::items::{fixed_bytes, items_of, keys_of, texts_of};
+use super::types::{column_kind, time_unit};
+use super::values::values_of;
 use crate::tag::Fault;
 use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};
 
@@ -75,8 +75,8 @@ impl CTable {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let cells = cells_of(self, batch)?;
-        self.append(data_of(batch, &cells))
+        let columns = columns(self, batch)?;
+        self.append(columns)
     }
 
     /// Appends the rows of Arrow record batches, of any size, with a [`TableAppender`]. Any
@@ -129,8 +129,8 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
     /// - the errors of [`CTable::append_record_batch`].
     #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let cells = cells_of(self.table(), batch)?;
-        self.append(data_of(batch, &cells))
+        let columns = columns(self.table(), batch)?;
+        self.append(columns)
     }
 }
 
@@ -147,114 +147,63 @@ fn of_reader(error: ArrowError) -> Error {
     }
 }
 
-/// The cells of each column of a batch.
-fn cells_of<'a>(table: &CTable, batch: &'a RecordBatch) -> Result<Vec<Cells<'a>>> {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns());
-    let cells = columns.map(|(field, array)| {
+/// The names and the data of the columns of a batch.
+fn columns<'a>(table: &CTable, batch: &'a RecordBatch) -> Result<Vec<(&'a str, Data<'a>)>> {
+    let columns = batch.schema_ref().fields().iter().zip(batch.columns());
+    let columns = columns.map(|(field, array)| {
         let name = field.name();
         let column = table.column(name).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
         })?;
-        cells(column.kind(), field, array).map_err(|(kind, detail)| {
+        let data = data(column.kind(), field, array).map_err(|(kind, detail)| {
             Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
-        })
-    });
-    cells.collect()
-}
-
-/// The names and the data of the columns of a batch.
-fn data_of<'a>(batch: &RecordBatch, cells: &'a [Cells<'_>]) -> Vec<(String, Data<'a>)> {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(cells).zip(batch.columns());
-    let data = columns.map(|((field, cells), array)| {
+        })?;
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         let data = match nulls {
-            Some(nulls) => {
-                cells.data().nulls(nulls.iter().map(|valid| !valid).collect::<Vec<bool>>())
-            }
-            None => cells.data(),
+            Some(nulls) => data.nulls(nulls.iter().map(|valid| !valid).collect::<Vec<bool>>()),
+            None => data,
         };
-        (field.name().clone(), data)
+        Ok((name.as_str(), data))
     });
-    data.collect()
-}
-
-/// The cells of a column, in a form that [`Data`] borrows.
-enum Cells<'a> {
-    Items(Items),
-    Values(Vec<Value>),
-    Texts { offsets: Cow<'a, [i64]>, bytes: &'a [u8] },
-    Codes { codes: Vec<i32>, texts: Vec<String> },
-}
-
-impl Cells<'_> {
-    fn data(&self) -> Data<'_> {
-        match self {
-            Self::Items(items) => Data::bytes(items.dtype.clone(), &items.bytes[..]),
-            Self::Values(values) => Data::values(&values[..]),
-            Self::Texts { offsets, bytes } => Data::offsets(&offsets[..], *bytes),
-            Self::Codes { codes, texts } => Data::codes(&codes[..], &texts[..]),
-        }
-    }
+    columns.collect()
 }
 
 /// The cells of an array for a column of this kind. The error describes why there are none.
-fn cells<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Cells<'a>, Fault> {
-    match (kind, array.data_type()) {
-        (
-            ItemKind::String { .. }
-            | ItemKind::Utf8
-            | ItemKind::VlString
-            | ItemKind::Dictionary { .. },
-            data_type,
-        ) => match data_type {
-            DataType::Utf8 => {
-                let texts = array.as_string::<i32>();
-                let offsets = texts.offsets().iter().map(|&offset| offset.into()).collect();
-                Ok(Cells::Texts { offsets, bytes: texts.values() })
-            }
-            DataType::LargeUtf8 => {
-                let texts = array.as_string::<i64>();
-                let offsets = Cow::Borrowed(&texts.offsets()[..]);
-                Ok(Cells::Texts { offsets, bytes: texts.values() })
-            }
-            DataType::Dictionary(..) => codes(array),
-            _ => {
-                let texts = texts_of(array).ok_or_else(|| unlike(kind, data_type))?;
-                let value = |text: Option<&str>| text.map_or(Value::None, Value::from);
-                Ok(Cells::Values(texts.into_iter().map(value).collect()))
-            }
-        },
-        (
-            ItemKind::Bytes { .. }
-            | ItemKind::VlBytes
-            | ItemKind::List(_)
-            | ItemKind::Struct(_)
-            | ItemKind::Object,
-            _,
-        ) => {
+fn data<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Data<'a>, Fault> {
+    let data_type = array.data_type();
+    match (kind, data_type) {
+        (kind, DataType::Utf8) if kind.is_text() => {
+            let texts = array.as_string::<i32>();
+            let offsets: Vec<i64> = texts.offsets().iter().map(|&offset| offset.into()).collect();
+            Ok(Data::offsets(offsets, texts.values().as_slice()))
+        }
+        (kind, DataType::LargeUtf8) if kind.is_text() => {
+            let texts = array.as_string::<i64>();
+            Ok(Data::offsets(&texts.offsets()[..], texts.values().as_slice()))
+        }
+        (kind, DataType::Dictionary(..)) if kind.is_text() => codes(array),
+        (kind, _) if kind.is_text() => {
+            Ok(Data::texts(texts_of(array).ok_or_else(|| unlike(kind, data_type))?))
+        }
+        (kind, _) if kind.has_batches() || matches!(kind, ItemKind::Bytes { .. }) => {
             // As for reading: a few bytes can represent very many nulls, or be repeated.
-            let given = array.get_array_memory_size() as u64;
-            let mut left = default_max_read(given);
-            values_of(field, array, &mut left).map(Cells::Values).map_err(|(kind, detail)| {
-                match kind {
-                    ErrorKind::TooLarge => (kind, detail),
-                    _ => mismatch(detail),
-                }
+            let mut left = default_max_read(array.get_array_memory_size() as u64);
+            let values = values_of(field, array, &mut left);
+            values.map(Data::values).map_err(|(kind, detail)| match kind {
+                ErrorKind::TooLarge => (kind, detail),
+                _ => mismatch(detail),
             })
         }
-        (ItemKind::Timestamp { .. }, DataType::Timestamp(unit, _)) => {
-            if column_kind(field).is_ok_and(|found| same_unit(kind, &found)) {
-                let numbers =
-                    as_type(array, DataType::Int64).map_err(|(_, detail)| mismatch(detail))?;
-                let field = Field::new(field.name(), DataType::Int64, true);
-                return items_of(&field, &numbers, true).map(Cells::Items);
+        (ItemKind::Timestamp { unit: expected, .. }, DataType::Timestamp(unit, _)) => {
+            // Time zones are for display only.
+            if time_unit(*unit) != *expected {
+                return Err(mismatch(format!("timestamps in the unit {unit}, expected {kind}")));
             }
-            Err(mismatch(format!("timestamps in the unit {unit}, expected {kind}")))
+            let numbers = fixed_bytes(array).ok_or_else(|| unlike(kind, data_type))?;
+            Ok(Data::bytes(i64::dtype(), numbers))
         }
-        (ItemKind::Timestamp { .. }, data_type) => Err(unlike(kind, data_type)),
-        _ => items_of(field, array, true).map(Cells::Items),
+        (ItemKind::Timestamp { .. }, _) => Err(unlike(kind, data_type)),
+        _ => items_of(field, array, true).map(|items| Data::bytes(items.dtype, items.bytes)),
     }
 }
 
@@ -266,36 +215,20 @@ fn unlike(kind: &ItemKind, data_type: &DataType) -> Fault {
     mismatch(format!("an array of the type {data_type} for a column of {kind}"))
 }
 
-/// Whether the units of timestamps are the same. Their time zones are for display only.
-fn same_unit(one: &ItemKind, other: &ItemKind) -> bool {
-    match (one, other) {
-        (ItemKind::Timestamp { unit, .. }, ItemKind::Timestamp { unit: other, .. }) => {
-            unit == other
-        }
-        _ => false,
-    }
-}
-
-/// The codes and the strings of an array of dictionary-encoded strings. Null strings get the code -1.
-fn codes<'a>(array: &ArrayRef) -> Result<Cells<'a>, Fault> {
+/// The cells of an array of dictionary-encoded strings. Null strings get the code -1.
+fn codes(array: &ArrayRef) -> Result<Data<'static>, Fault> {
     let dictionary = array.as_any_dictionary();
     let values = dictionary.values();
     let texts = texts_of(values).ok_or_else(|| {
         mismatch(format!("a dictionary of the type {}, expected strings", values.data_type()))
     })?;
-    let keys = match texts.is_empty() {
-        // Only nulls: there is nothing to which keys could be normalized.
-        true => vec![0; array.len()],
-        false => dictionary.normalized_keys(),
-    };
-    let codes = keys.into_iter().enumerate().map(|(row, key)| {
-        if array.is_null(row) || texts.get(key).is_none_or(Option::is_none) {
-            return Ok(-1);
-        }
-        i32::try_from(key)
-            .map_err(|_| mismatch(format!("the dictionary has {} strings", texts.len())))
+    let codes = keys_of(array).map(|key| match key {
+        Some(key) if texts[key].is_some() => i32::try_from(key)
+            .map_err(|_| mismatch(format!("the dictionary has {} strings", texts.len()))),
+        _ => Ok(-1),
     });
-    let codes = codes.collect::<Result<_, _>>()?;
-    let texts = texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();
-    Ok(Cells::Codes { codes, texts })
+    let codes: Vec<i32> = codes.collect::<Result<_, _>>()?;
+    let texts: Vec<String> =
+        texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();
+    Ok(Data::codes(codes, texts))
 }

@@ -11,7 +11,7 @@ mod part;
 mod read;
 mod row;
 mod rows;
-mod scalar;
+pub(crate) mod scalar;
 mod schema;
 mod spec;
 mod write;

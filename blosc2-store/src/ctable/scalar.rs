@@ -8,7 +8,7 @@ use crate::item_type::int_range;
 use crate::tag::what;
 
 /// Converts an item to a value.
-pub(super) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
     let order = dtype.byte_order();
     let number = |bytes: &[u8]| {
         let shift = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
@@ -84,7 +84,7 @@ pub(super) fn same(item: &Value, sentinel: &Value) -> bool {
 }
 
 /// Appends the bytes of an item. The error describes the value and what was expected.
-pub(super) fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn push_scalar(dtype: &Dtype, value: &Value, bytes: &mut Vec<u8>) -> Result<(), String> {
     let start = bytes.len();
     let size = dtype.size();
     let failed = || format!("{}, expected an item of {dtype}", what(value));
