@@ -180,41 +180,16 @@ static PLAIN: [Plain; 17] = [
 ];
 
 /// The order in which Python writes the entries of a type. Other entries come last.
-const ORDER: [&str; 26] = [
-    "kind",
-    "item",
-    "fields",
-    "index_type",
-    "value_type",
-    "ordered",
-    "item_shape",
-    "dtype_str",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "min_length",
-    "max_length",
-    "pattern",
-    "unit",
-    "timezone",
-    "bool_widened_to_uint8",
-    "nullable",
-    "null_value",
-    "null_storage",
-    "null_code",
-    "storage",
-    "serializer",
-    "batch_rows",
-    "items_per_block",
-];
+const ORDER: &str = "kind item fields index_type value_type ordered item_shape dtype_str ge gt le lt min_length \
+    max_length pattern unit timezone bool_widened_to_uint8 nullable null_value null_storage null_code storage \
+    serializer batch_rows items_per_block";
 
 /// The entry with the name of a field.
 const NAME: &str = "name";
 
 /// The position of an entry in this order.
 fn place(name: &str) -> usize {
-    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
+    ORDER.split(' ').position(|known| known == name).unwrap_or(usize::MAX)
 }
 
 impl fmt::Display for TimeUnit {

@@ -10,6 +10,22 @@ use serde_json::json;
 
 use super::metadata::{ITEM, KIND, TENSOR, complex_size, list_shape, with};
 
+/// The Arrow types of numbers and booleans, and their dtypes.
+static NUMBERS: [(DataType, Kind, usize); 12] = [
+    (DataType::Boolean, Kind::Bool, 1),
+    (DataType::Int8, Kind::Int, 1),
+    (DataType::Int16, Kind::Int, 2),
+    (DataType::Int32, Kind::Int, 4),
+    (DataType::Int64, Kind::Int, 8),
+    (DataType::UInt8, Kind::UInt, 1),
+    (DataType::UInt16, Kind::UInt, 2),
+    (DataType::UInt32, Kind::UInt, 4),
+    (DataType::UInt64, Kind::UInt, 8),
+    (DataType::Float16, Kind::Float, 2),
+    (DataType::Float32, Kind::Float, 4),
+    (DataType::Float64, Kind::Float, 8),
+];
+
 /// The Arrow field of arrays of this shape with items of a dtype. The error describes why there is none.
 pub(super) fn items_field(
     name: &str,
@@ -43,18 +59,6 @@ pub(super) fn items_field(
     }
     let kind = dtype.kind().ok_or_else(none)?;
     let data_type = match (kind, dtype.size()) {
-        (Kind::Bool, 1) => DataType::Boolean,
-        (Kind::Int, 1) => DataType::Int8,
-        (Kind::Int, 2) => DataType::Int16,
-        (Kind::Int, 4) => DataType::Int32,
-        (Kind::Int, 8) => DataType::Int64,
-        (Kind::UInt, 1) => DataType::UInt8,
-        (Kind::UInt, 2) => DataType::UInt16,
-        (Kind::UInt, 4) => DataType::UInt32,
-        (Kind::UInt, 8) => DataType::UInt64,
-        (Kind::Float, 2) => DataType::Float16,
-        (Kind::Float, 4) => DataType::Float32,
-        (Kind::Float, 8) => DataType::Float64,
         (Kind::Complex, 8 | 16) => {
             let (part, kind) = match dtype.size() {
                 8 => (DataType::Float32, "complex64"),
@@ -79,7 +83,10 @@ pub(super) fn items_field(
         (Kind::Bytes, _) => DataType::Binary,
         (Kind::Unicode, _) => DataType::Utf8,
         (Kind::Void, size) => DataType::FixedSizeBinary(size.try_into().map_err(|_| none())?),
-        _ => return Err(none()),
+        known => {
+            let found = NUMBERS.iter().find(|(_, kind, size)| (*kind, *size) == known);
+            found.ok_or_else(none)?.0.clone()
+        }
     };
     // The values of dates can be NaT, which is null in Arrow.
     let nullable = nullable || matches!(kind, Kind::DateTime | Kind::TimeDelta);
@@ -91,18 +98,6 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
     let scalar = |kind, size| Dtype::scalar(kind, size).ok();
     let date = |letter: char, unit: &str| Dtype::parse(&format!("{letter}8[{unit}]")).ok();
     match field.data_type() {
-        DataType::Boolean => scalar(Kind::Bool, 1),
-        DataType::Int8 => scalar(Kind::Int, 1),
-        DataType::Int16 => scalar(Kind::Int, 2),
-        DataType::Int32 => scalar(Kind::Int, 4),
-        DataType::Int64 => scalar(Kind::Int, 8),
-        DataType::UInt8 => scalar(Kind::UInt, 1),
-        DataType::UInt16 => scalar(Kind::UInt, 2),
-        DataType::UInt32 => scalar(Kind::UInt, 4),
-        DataType::UInt64 => scalar(Kind::UInt, 8),
-        DataType::Float16 => scalar(Kind::Float, 2),
-        DataType::Float32 => scalar(Kind::Float, 4),
-        DataType::Float64 => scalar(Kind::Float, 8),
         DataType::Timestamp(unit, None) => date('M', unit_name(*unit)),
         DataType::Duration(unit) => date('m', unit_name(*unit)),
         DataType::Date32 => date('M', "D"),
@@ -124,7 +119,10 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
             let fields: Vec<_> = fields.collect::<Option<_>>()?;
             Dtype::structure(at, fields).ok()
         }
-        _ => None,
+        data_type => {
+            let (_, kind, size) = NUMBERS.iter().find(|(known, ..)| known == data_type)?;
+            scalar(*kind, *size)
+        }
     }
 }
 

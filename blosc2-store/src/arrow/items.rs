@@ -12,10 +12,11 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use blosc2::dtype::{Field as DtypeField, Kind};
-use blosc2::{Dtype, ErrorKind};
+use blosc2::{Dtype, ErrorKind, Value};
 
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};
+use crate::ctable::scalar::{push_scalar, scalar, without_zeros};
 use crate::tag::{Fault, room};
 
 /// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
@@ -86,35 +87,25 @@ pub(super) fn array_of(
             if *field.data_type() != DataType::LargeBinary {
                 fits::<i32>([bytes.len()].into_iter())?;
             }
-            let items = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, item)| {
-                let end = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                is_valid(&nulls, index).then(|| &item[..end])
-            });
+            let items = bytes
+                .chunks_exact(size.max(1))
+                .enumerate()
+                .map(|(index, item)| is_valid(&nulls, index).then(|| without_zeros(item)));
             Ok(match field.data_type() {
                 DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter(items)),
                 _ => Arc::new(BinaryArray::from_iter(items)),
             })
         }
         Some(Kind::Unicode) => {
-            let mut items = Vec::with_capacity(len);
-            for (index, item) in bytes.chunks_exact(size.max(1)).enumerate() {
-                let codes = item.chunks_exact(4);
-                let codes =
-                    codes.map(|code| u32::from_ne_bytes(code.try_into().unwrap_or_default()));
-                let chars = codes.map(|code| {
-                    let detail = || format!("a string has the invalid character {code:#x}");
-                    char::from_u32(code).ok_or_else(|| invalid(detail()))
-                });
-                items.push(match is_valid(&nulls, index) {
-                    true => {
-                        let text = chars.collect::<Result<String, _>>()?;
-                        Some(text.trim_end_matches('\0').to_owned())
-                    }
-                    false => None,
-                });
-            }
-            fits::<i32>(items.iter().flatten().map(String::len))?;
-            Ok(Arc::new(StringArray::from_iter(items)))
+            let items = bytes.chunks_exact(size.max(1)).enumerate();
+            let items = items.map(|(index, item)| match is_valid(&nulls, index) {
+                true => scalar(dtype, item).map(Some),
+                false => Ok(None),
+            });
+            let items = items.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
+            let items = || items.iter().map(|text| text.as_ref().and_then(Value::as_str));
+            fits::<i32>(items().flatten().map(str::len))?;
+            Ok(Arc::new(StringArray::from_iter(items())))
         }
         _ => plain(field.data_type(), len, bytes, nulls),
     }
@@ -197,11 +188,6 @@ pub(super) fn items_of<'a>(
     }
     let of = |dtype: Dtype, bytes| Ok(Items { dtype, shape: Vec::new(), bytes });
     let none = || unlike(format!("the Arrow type {data_type} of `{}` has no dtype", field.name()));
-    let zeros = |row: Option<usize>| {
-        let mut bytes = room(len, row, array.get_array_memory_size() as u64)?;
-        bytes.resize(len * row.unwrap_or(0), 0);
-        Ok(bytes)
-    };
     match data_type {
         DataType::Boolean => {
             let items: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
@@ -210,31 +196,20 @@ pub(super) fn items_of<'a>(
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             let texts = texts_of(array).unwrap_or_default();
             let max = texts.iter().flatten().map(|text| text.chars().count()).max();
-            let max = max.unwrap_or(0).max(1);
-            let mut bytes = zeros(max.checked_mul(4))?;
-            for (item, text) in bytes.chunks_exact_mut(4 * max).zip(&texts) {
-                if text.is_some_and(|text| text.ends_with('\0')) {
-                    return Err(unlike(format!("a string of `{}` ends with a zero", field.name())));
-                }
-                for (code, char) in item.chunks_exact_mut(4).zip(text.unwrap_or_default().chars()) {
-                    code.copy_from_slice(&u32::from(char).to_ne_bytes());
-                }
-            }
-            of(Dtype::scalar(Kind::Unicode, 4 * max).map_err(|_| none())?, bytes.into())
+            let size = max.unwrap_or(0).max(1).checked_mul(4);
+            strings(
+                field,
+                array,
+                Kind::Unicode,
+                size,
+                texts.iter().map(|text| text.map(Value::from)),
+            )
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let parts = bytes_of(array).unwrap_or_default();
-            let max = parts.iter().flatten().map(|part| part.len()).max().unwrap_or(0).max(1);
-            let mut bytes = zeros(Some(max))?;
-            for (item, part) in bytes.chunks_exact_mut(max).zip(&parts) {
-                let part = part.unwrap_or_default();
-                if part.ends_with(&[0]) {
-                    let name = field.name();
-                    return Err(unlike(format!("a byte string of `{name}` ends with a zero")));
-                }
-                item[..part.len()].copy_from_slice(part);
-            }
-            of(Dtype::scalar(Kind::Bytes, max).map_err(|_| none())?, bytes.into())
+            let max = parts.iter().flatten().map(|part| part.len()).max();
+            let values = parts.iter().map(|part| part.map(|part| part.to_vec().into()));
+            strings(field, array, Kind::Bytes, Some(max.unwrap_or(0).max(1)), values)
         }
         DataType::FixedSizeList(item, size) => {
             let lists = array.as_fixed_size_list();
@@ -257,7 +232,8 @@ pub(super) fn items_of<'a>(
                 members.push(DtypeField::new(field.name(), at, dtype));
                 at += members[members.len() - 1].dtype().size();
             }
-            let mut bytes = zeros(Some(at))?;
+            let mut bytes = room(len, Some(at), array.get_array_memory_size() as u64)?;
+            bytes.resize(len * at, 0);
             for (member, part) in members.iter().zip(&parts) {
                 let size = member.dtype().size();
                 let items = bytes.chunks_exact_mut(at.max(1));
@@ -286,6 +262,26 @@ pub(super) fn items_of<'a>(
             of(dtype, moments.collect())
         }
     }
+}
+
+/// The items of an array of strings or byte strings, each of this size.
+fn strings(
+    field: &Field,
+    array: &dyn Array,
+    kind: Kind,
+    size: Option<usize>,
+    values: impl Iterator<Item = Option<Value>>,
+) -> Result<Items<'static>, Fault> {
+    let mut bytes = room(array.len(), size, array.get_array_memory_size() as u64)?;
+    let dtype = Dtype::scalar(kind, size.unwrap_or(0)).map_err(unlike)?;
+    for value in values {
+        match value {
+            Some(value) => push_scalar(&dtype, &value, &mut bytes)
+                .map_err(|detail| unlike(format!("`{}` has {detail}", field.name())))?,
+            None => bytes.resize(bytes.len() + dtype.size(), 0),
+        }
+    }
+    Ok(Items { dtype, shape: Vec::new(), bytes: bytes.into() })
 }
 
 /// The bytes of an array of numbers, or of bytes of one size; `None` if it has other items.

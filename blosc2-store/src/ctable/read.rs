@@ -1,5 +1,6 @@
 //! Reading columns, for each kind of storage.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use blosc2::dtype::Kind;
@@ -181,7 +182,8 @@ impl Stored {
         held: &mut Held,
         budget: &Budget,
     ) -> Result<Vec<Value>> {
-        let Encoded { rows, cells, nulls } = self.cells(column, span, held, budget)?;
+        let cells = self.cells(span, held, budget)?;
+        let nulls = self.nulls_of(column, span, &cells)?;
         let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
         if let Cells::Values(values) = cells {
             let value = |(row, value)| if is_null(row) { Value::None } else { value };
@@ -190,7 +192,7 @@ impl Stored {
         let invalid = |detail| failed(self.schunks()[0], ErrorKind::InvalidData, detail);
         let mut budget = budget.clone();
         let size = self.items().map_or(0, row_bytes);
-        let values = (0..rows).map(|row| match &cells {
+        let values = (0..span.numbers().count()).map(|row| match &cells {
             _ if is_null(row) => Ok(Value::None),
             Cells::Items { dtype, bytes } => {
                 let bytes = &bytes[row * size..(row + 1) * size];
@@ -223,14 +225,8 @@ impl Stored {
     }
 
     /// The wanted rows of a span, in the form in which they are stored.
-    fn cells(
-        &self,
-        column: &Column,
-        span: &Span,
-        held: &mut Held,
-        budget: &Budget,
-    ) -> Result<Encoded<'_>> {
-        let cells = match &self.content {
+    fn cells(&self, span: &Span, held: &mut Held, budget: &Budget) -> Result<Cells<'_>> {
+        Ok(match &self.content {
             Content::Items(array) => {
                 let dtype = array.dtype().ok_or_else(|| no_dtype(array))?.clone();
                 Cells::Items { dtype, bytes: span.read_bytes(array, row_bytes(array))?.into() }
@@ -256,8 +252,51 @@ impl Stored {
                 });
                 Cells::Values(cells.collect::<Result<_>>()?)
             }
+        })
+    }
+
+    /// Rows in the form in which they are stored, all at once; with their nulls, if the column is given.
+    pub(super) fn joined(
+        &self,
+        column: Option<&Column>,
+        live: &LiveRows,
+        rows: Range<u64>,
+    ) -> Result<Encoded<'_>> {
+        let (mut budget, mut held) = (self.budget(), None);
+        let axis = match &self.content {
+            Content::Texts { offsets, .. } => Some(offsets),
+            _ => self.items(),
         };
-        let nulls = match (&column.nulls, &cells) {
+        let fixed = axis.map_or(0, row_bytes) as u64;
+        budget.take((rows.end - rows.start).saturating_mul(fixed))?;
+        let mut all: Option<Encoded<'_>> = None;
+        let none = rows.is_empty().then(|| Ok(Span::all(0..0)));
+        for span in live.spans(rows, axis).chain(none) {
+            let span = span?;
+            let cells = self.cells(&span, &mut held, &budget)?;
+            match &cells {
+                Cells::Texts(texts) => budget.take(texts.bytes.len() as u64)?,
+                Cells::Values(values) => budget.take(values.iter().map(weight).sum())?,
+                _ => {}
+            }
+            let nulls = column.map(|column| self.nulls_of(column, &span, &cells)).transpose()?;
+            let part = Encoded { rows: span.numbers().count(), cells, nulls: nulls.flatten() };
+            match &mut all {
+                Some(all) => all.push(part),
+                None => all = Some(part),
+            }
+        }
+        Ok(all.unwrap_or_else(|| unreachable!("there is a span, which can be empty")))
+    }
+
+    /// The mask of null rows of a span; `None` if no row is null.
+    fn nulls_of(
+        &self,
+        column: &Column,
+        span: &Span,
+        cells: &Cells<'_>,
+    ) -> Result<Option<Vec<bool>>> {
+        Ok(match (&column.nulls, cells) {
             (Nulls::Mask, _) => self.unmarked(span)?,
             (Nulls::Code(null), Cells::Codes { codes, .. }) => {
                 Some(codes.iter().map(|code| i64::from(*code) == *null).collect())
@@ -280,8 +319,7 @@ impl Stored {
                 Some(values.iter().map(|value| *value == Value::None).collect())
             }
             _ => None,
-        };
-        Ok(Encoded { rows: span.numbers().count(), cells, nulls })
+        })
     }
 
     /// The null rows of a span, if a mask marks the others.
@@ -312,7 +350,7 @@ impl Stored {
                     let codes = span.read::<i32>(codes)?.into_iter();
                     Some(codes.map(|code| i64::from(code) == *null).collect())
                 }
-                _ => self.cells(column, &span, &mut held, &budget)?.nulls,
+                _ => self.nulls_of(column, &span, &self.cells(&span, &mut held, &budget)?)?,
             };
             let len = nulls.len() + span.numbers().count();
             nulls.extend(found.unwrap_or_default());
@@ -331,34 +369,9 @@ impl CTable {
     }
 
     /// Rows of a column in the form in which they are stored, without a value for each of them.
-    pub(crate) fn stored_rows(
-        &self,
-        name: &str,
-        rows: std::ops::Range<u64>,
-    ) -> Result<Encoded<'_>> {
+    pub(crate) fn stored_rows(&self, name: &str, rows: Range<u64>) -> Result<Encoded<'_>> {
         let (column, stored) = self.stored(name)?;
-        let (mut budget, mut held) = (stored.budget(), None);
-        let axis = match &stored.content {
-            Content::Texts { offsets, .. } => Some(offsets),
-            _ => stored.items(),
-        };
-        let fixed = axis.map_or(0, row_bytes) as u64;
-        budget.take((rows.end - rows.start).saturating_mul(fixed))?;
-        let mut all: Option<Encoded<'_>> = None;
-        for span in self.live.spans(rows, axis) {
-            let part = stored.cells(column, &span?, &mut held, &budget)?;
-            match &part.cells {
-                Cells::Texts(texts) => budget.take(texts.bytes.len() as u64)?,
-                Cells::Values(values) => budget.take(values.iter().map(weight).sum())?,
-                _ => {}
-            }
-            match &mut all {
-                Some(all) => all.push(part),
-                None => all = Some(part),
-            }
-        }
-        let none = Span::all(0..0);
-        all.map_or_else(|| stored.cells(column, &none, &mut held, &budget), Ok)
+        stored.joined(Some(column), &self.live, rows)
     }
 }
 

@@ -87,73 +87,57 @@ pub trait Cell: Sized {
     fn from_value(value: Value) -> Option<Self>;
 }
 
-macro_rules! numbers {
-    ($($type:ty, $kind:ident, $from:expr;)*) => {
-        $(impl Cell for $type {
-            fn spec() -> ItemType {
-                ItemKind::$kind.into()
-            }
-
-            fn to_value(&self) -> Value {
-                $from(*self)
-            }
-
-            fn from_value(value: Value) -> Option<Self> {
-                match value {
-                    Value::Int(number) => number.try_into().ok(),
-                    _ => None,
-                }
-            }
-        })*
-    };
+fn int<T: TryFrom<i128>>(value: Value) -> Option<T> {
+    if let Value::Int(number) = value { number.try_into().ok() } else { None }
 }
 
-numbers! {
-    i8, Int8, |number: i8| i64::from(number).into();
-    i16, Int16, |number: i16| i64::from(number).into();
-    i32, Int32, |number: i32| i64::from(number).into();
-    i64, Int64, |number: i64| number.into();
-    u8, UInt8, |number: u8| u64::from(number).into();
-    u16, UInt16, |number: u16| u64::from(number).into();
-    u32, UInt32, |number: u32| u64::from(number).into();
-    u64, UInt64, |number: u64| number.into();
+fn float(value: Value) -> Option<f64> {
+    if let Value::Float(number) = value { Some(number) } else { None }
+}
+
+/// A number that is too large for an `f32` is not converted to infinity.
+fn single(value: Value) -> Option<f32> {
+    float(value)
+        .filter(|number| !number.is_finite() || (*number as f32).is_finite())
+        .map(|number| number as f32)
 }
 
 macro_rules! cells {
-    ($($type:ty, $kind:ident, $to:expr, $value:pat $(if $guard:expr)? => $from:expr;)*) => {
+    ($($type:ty, $kind:ident, $to:expr, $from:expr;)*) => {
         $(impl Cell for $type {
             fn spec() -> ItemType {
                 ItemKind::$kind.into()
             }
 
             fn to_value(&self) -> Value {
-                $to(self)
+                let to: fn(&Self) -> Value = $to;
+                to(self)
             }
 
             fn from_value(value: Value) -> Option<Self> {
-                match value {
-                    $value $(if $guard)? => Some($from),
-                    #[allow(unreachable_patterns)]
-                    _ => None,
-                }
+                let from: fn(Value) -> Option<Self> = $from;
+                from(value)
             }
         })*
     };
 }
 
 cells! {
-    f32, Float32, |it: &f32| (*it).into(),
-        // A number that is too large for an `f32` is not converted to infinity.
-        Value::Float(number) if !number.is_finite() || (number as f32).is_finite() => number as f32;
-    f64, Float64, |it: &f64| (*it).into(),
-        Value::Float(number) => number;
-    bool, Bool, |it: &bool| (*it).into(),
-        Value::Bool(value) => value;
-    String, Utf8, |it: &String| it.as_str().into(),
-        Value::Str(text) => text;
-    Vec<u8>, VlBytes, |it: &Vec<u8>| Value::Bytes(it.clone()),
-        Value::Bytes(bytes) => bytes;
-    Value, Object, |it: &Value| it.clone(), value => value;
+    i8, Int8, |it| Value::Int((*it).into()), int;
+    i16, Int16, |it| Value::Int((*it).into()), int;
+    i32, Int32, |it| Value::Int((*it).into()), int;
+    i64, Int64, |it| Value::Int((*it).into()), int;
+    u8, UInt8, |it| Value::Int((*it).into()), int;
+    u16, UInt16, |it| Value::Int((*it).into()), int;
+    u32, UInt32, |it| Value::Int((*it).into()), int;
+    u64, UInt64, |it| Value::Int((*it).into()), int;
+    f32, Float32, |it| Value::Float((*it).into()), single;
+    f64, Float64, |it| Value::Float(*it), float;
+    bool, Bool, |it| Value::Bool(*it), |it| if let Value::Bool(it) = it { Some(it) } else { None };
+    String, Utf8, |it| Value::Str(it.clone()), |it| if let Value::Str(it) = it { Some(it) } else { None };
+    Vec<u8>, VlBytes, |it| Value::Bytes(it.clone()),
+        |it| if let Value::Bytes(it) = it { Some(it) } else { None };
+    Value, Object, Value::clone, Some;
 }
 
 impl<T: Cell> Cell for Option<T> {

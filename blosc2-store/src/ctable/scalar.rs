@@ -51,7 +51,7 @@ pub(crate) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// Without trailing zeros: NumPy does not distinguish them from padding.
-fn without_zeros(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]
 }

@@ -185,7 +185,6 @@ impl Stored {
 
     /// Moves the live rows to the front.
     pub(super) fn compact(&mut self, live: &LiveRows, batch_rows: Option<u64>) -> Result<()> {
-        let budget = self.budget();
         for (array, _) in self.arrays() {
             let row = row_bytes(array);
             let mut at = 0;
@@ -201,49 +200,31 @@ impl Stored {
             }
             write_rows(array, at, &bytes)?;
         }
-        let places = || live.spans(0..live.len(), None).of(u64::MAX);
-        match &mut self.content {
-            Content::Items(_) | Content::Codes { .. } => Ok(()),
-            Content::Texts { offsets, bytes } => {
-                let mut texts = Texts::default();
-                for span in live.spans(0..live.len(), Some(offsets)) {
-                    read_texts(offsets, bytes, &span?, &budget, &mut texts)?;
-                    budget.check(texts.bytes.len() as u64)?;
-                }
+        let cells = match &self.content {
+            Content::Texts { .. } | Content::Batches(_) => {
+                // Nothing is removed before each row was found.
+                Some(self.joined(None, live, 0..live.len())?.into_owned().cells)
+            }
+            _ => None,
+        };
+        match (&mut self.content, cells) {
+            (Content::Texts { offsets, bytes }, Some(Cells::Texts(texts))) => {
                 append_texts(offsets, bytes, 0, &texts)
             }
-            Content::Batches(array) => {
-                let (mut values, mut budget) = (Vec::new(), budget);
-                let mut items = array.items().zip(0..);
-                for span in places() {
-                    for row in span?.numbers() {
-                        // Nothing is removed before each row was found.
-                        let found = items.find(|(value, at)| value.is_err() || *at == row);
-                        let missing = || format!("there is no row {row}");
-                        let Some((value, _)) = found else {
-                            let array = array.schunk();
-                            return Err(error(array, ErrorKind::InvalidData, WRITE, missing()));
-                        };
-                        let value = value?;
-                        budget.take(weight(&value))?;
-                        values.push(value);
-                    }
-                }
-                drop(items);
-                array.edit(|batches| {
-                    batches.truncate(0)?;
-                    append_batches(batches, &values, batch_rows)
-                })
-            }
-            Content::Cells(array) => {
+            (Content::Batches(array), Some(Cells::Values(values))) => array.edit(|batches| {
+                batches.truncate(0)?;
+                append_batches(batches, &values, batch_rows)
+            }),
+            (Content::Cells(array), _) => {
                 let mut kept = Vec::new();
-                for span in places() {
+                for span in live.spans(0..live.len(), None).of(u64::MAX) {
                     let span = span?;
                     span.check_inside(array.schunk(), array.len() as u64)?;
                     kept.extend(span.numbers().map(|row| row as usize));
                 }
                 array.retain(&kept)
             }
+            _ => Ok(()),
         }
     }
 

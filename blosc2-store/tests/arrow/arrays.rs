@@ -230,7 +230,7 @@ fn what_has_no_equivalent_is_refused() {
         assert_eq!(kind(made(array), "has no dtype"), ErrorKind::InvalidArgument);
     }
     let zero: ArrayRef = Arc::new(StringArray::from(vec!["a\0"]));
-    assert_eq!(kind(made(zero), "ends with a zero"), ErrorKind::InvalidArgument);
+    assert_eq!(kind(made(zero), "ends with NUL"), ErrorKind::InvalidArgument);
     let tensor = |metadata: &str| {
         let item = Arc::new(Field::new("item", DataType::Int32, false));
         let values = Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6]));
