@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, ErrorKind, Value};
+use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Value};
 
 use crate::tag::{Fault, what};
 
@@ -698,6 +698,17 @@ impl ItemType {
         self.given(name).map(|value| value.as_u64().ok_or_else(|| wrong(value))).transpose()
     }
 
+    /// Converts a value in a list or a structure to its stored form. Columns of some kinds are stored differently.
+    fn nested(&self, value: Value) -> Result<Value, Fault> {
+        match self.kind {
+            ItemKind::Dictionary { .. } | ItemKind::Object | ItemKind::NDArray { .. } => {
+                let detail = format!("items of the type `{}` cannot be written", self.kind.name());
+                Err((ErrorKind::Unsupported, detail))
+            }
+            _ => self.stored(value),
+        }
+    }
+
     /// Converts a value to its stored form. The error describes why it cannot be stored.
     pub(crate) fn stored(&self, value: Value) -> Result<Value, Fault> {
         let kind = self.kind.name();
@@ -710,7 +721,7 @@ impl ItemType {
         };
         let stored = match (&self.kind, value) {
             (ItemKind::List(item), Value::List(items)) => {
-                let items = items.into_iter().map(|value| item.stored(value));
+                let items = items.into_iter().map(|value| item.nested(value));
                 return items.collect::<Result<_, _>>().map(Value::List);
             }
             (ItemKind::Struct(fields), Value::Map(pairs)) => {
@@ -718,18 +729,27 @@ impl ItemType {
                     let value = pairs.iter().find(|(key, _)| key.as_str() == Some(name));
                     let missing = || (ErrorKind::TypeMismatch, format!("a map without `{name}`"));
                     let (key, value) = value.cloned().ok_or_else(missing)?;
-                    Ok((key, field.stored(value)?))
+                    Ok((key, field.nested(value)?))
                 });
                 return fields.collect::<Result<_, _>>().map(Value::Map);
             }
-            (
-                ItemKind::Dictionary { .. }
-                | ItemKind::Object
-                | ItemKind::NDArray { .. }
-                | ItemKind::Computed(_)
-                | ItemKind::Other(_),
-                _,
-            ) => {
+            (ItemKind::Object, value) => {
+                // Nothing is written if a value cannot be.
+                let written = value.to_msgpack();
+                let failed =
+                    |error: Error| (error.kind(), format!("not a value to store: {error}"));
+                return written.map(|_| value).map_err(failed);
+            }
+            (ItemKind::NDArray { shape, dtype }, Value::Array(array)) => {
+                let (found, size) = (array.dtype(), array.shape());
+                if found == dtype && size == shape {
+                    return Ok(Value::Array(array));
+                }
+                let detail =
+                    format!("an array of {found} and shape {size:?}, expected {}", self.kind);
+                return Err((ErrorKind::TypeMismatch, detail));
+            }
+            (ItemKind::Computed(_) | ItemKind::Other(_), _) => {
                 let detail = format!("items of the type `{kind}` cannot be written");
                 return Err((ErrorKind::Unsupported, detail));
             }

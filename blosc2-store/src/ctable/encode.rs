@@ -11,9 +11,9 @@ use super::WRITE;
 use super::column::{Column, Nulls};
 use super::data::{Cells, Data, Encoded, Texts};
 use super::scalar::{push_scalar, scalar};
+use crate::ItemKind;
 use crate::item_type::row_size;
 use crate::tag::{Fault, made, room, weight, what};
-use crate::{ItemKind, ItemType};
 
 /// What is stored for the strings of a dictionary.
 #[derive(Debug, Clone, Copy)]
@@ -94,24 +94,22 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
                 Nulls::Sentinel(Value::Str(text)) => text,
                 _ => "",
             };
-            for text in texts(column, &cells, &nulls)? {
-                let text = text.as_deref().unwrap_or(fill);
+            for text in texts(column, &cells, &nulls) {
+                let text = text?.unwrap_or(fill);
                 check_text(text.len() as u64)?;
                 all.push(text.as_bytes());
             }
             Cells::Texts(all)
         }
         (ItemKind::Dictionary { .. }, Words::Known(words)) => {
-            let texts = texts(column, &cells, &nulls)?;
-            codes(column, &texts, words)?
+            codes(column, texts(column, &cells, &nulls), words)?
         }
         (ItemKind::VlString, _) => {
-            let texts = texts(column, &cells, &nulls)?.into_iter();
-            let values =
-                texts.map(|text| text.map_or(Value::None, |text| text.into_owned().into()));
-            Cells::Values(values.collect())
+            let texts = texts(column, &cells, &nulls);
+            let values = texts.map(|text| Ok(text?.map_or(Value::None, Value::from)));
+            Cells::Values(values.collect::<Result<_, Fault>>()?)
         }
-        (kind, _) if kind.has_batches() => Cells::Values(values(column, cells, &nulls)?.into()),
+        (kind, _) if kind.has_batches() => Cells::Values(values(column, &cells, &nulls)?),
         _ => items(column, cells, &nulls)?,
     };
     let masked = (column.nulls == Nulls::Mask || is_later) && nulls.contains(&true);
@@ -151,45 +149,45 @@ impl Data<'_> {
     }
 }
 
+/// The string of a row.
+fn text<'a>(cells: &'a Cells<'_>, row: usize) -> Result<&'a str, Fault> {
+    let expected = |found: &str| mismatch(format!("{found}, expected strings"));
+    match cells {
+        Cells::Values(values) => values[row].as_str().ok_or_else(|| expected(&what(&values[row]))),
+        Cells::Texts(texts) => std::str::from_utf8(texts.get(row))
+            .map_err(|error| invalid(format!("the string of row {row} is not UTF-8: {error}"))),
+        Cells::Codes { codes, texts } => {
+            let (code, len) = (codes[row], texts.len());
+            let outside = || format!("row {row} has the code {code}, but there are {len} strings");
+            texts.get(code as usize).map(String::as_str).ok_or_else(|| invalid(outside()))
+        }
+        Cells::Items { dtype, .. } => Err(expected(&format!("items of {dtype}"))),
+    }
+}
+
 /// The strings of a string column; `None` for null rows.
 fn texts<'a>(
     column: &Column,
     cells: &'a Cells<'_>,
     nulls: &[bool],
-) -> Result<Vec<Option<Cow<'a, str>>>, Fault> {
-    let expected = |found: &str| mismatch(format!("{found}, expected strings"));
-    let limits = checked_type(column).filter(|_| has_limits(column));
-    let rows = nulls.iter().enumerate();
-    let texts = rows.map(|(row, null)| {
+) -> impl Iterator<Item = Result<Option<&'a str>, Fault>> {
+    let has_limits = has_limits(column);
+    nulls.iter().enumerate().map(move |(row, null)| {
         if *null {
             return Ok(None);
         }
-        let text: &str = match cells {
-            Cells::Values(values) => {
-                values[row].as_str().ok_or_else(|| expected(&what(&values[row])))?
-            }
-            Cells::Texts(texts) => std::str::from_utf8(texts.get(row)).map_err(|error| {
-                invalid(format!("the string of row {row} is not UTF-8: {error}"))
-            })?,
-            Cells::Codes { codes, texts } => {
-                let code = codes[row];
-                texts.get(code as usize).ok_or_else(|| {
-                    invalid(format!(
-                        "row {row} has the code {code}, but there are {} strings",
-                        texts.len()
-                    ))
-                })?
-            }
-            Cells::Items { dtype, .. } => return Err(expected(&format!("items of {dtype}"))),
-        };
-        if let Some(limits) = limits {
-            limits
-                .stored(text.into())
-                .map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
+        let text = text(cells, row)?;
+        if has_limits {
+            stored(column, row, text.into())?;
         }
-        Ok(Some(Cow::Borrowed(text)))
-    });
-    texts.collect()
+        Ok(Some(text))
+    })
+}
+
+/// Converts the value of a row, which is not null, to its stored form.
+fn stored(column: &Column, row: usize, value: Value) -> Result<Value, Fault> {
+    let stored = column.item_type.stored(value);
+    stored.map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))
 }
 
 /// Checks that readers with default limits can read a string of this length, however well it is compressed.
@@ -201,13 +199,6 @@ fn check_text(len: u64) -> Result<(), Fault> {
     Err((ErrorKind::TooLarge, format!("a string has {len} bytes, expected at most {max}")))
 }
 
-/// The type of its values, for checking them; `None` for kinds that are checked otherwise.
-fn checked_type(column: &Column) -> Option<&ItemType> {
-    let kind = column.kind();
-    use ItemKind::*;
-    (!matches!(kind, NDArray { .. } | Dictionary { .. } | Object)).then_some(&column.item_type)
-}
-
 fn has_limits(column: &Column) -> bool {
     let names = ["ge", "gt", "le", "lt", "min_length"];
     let is_text = matches!(column.kind(), ItemKind::String { .. } | ItemKind::Bytes { .. });
@@ -215,10 +206,10 @@ fn has_limits(column: &Column) -> bool {
 }
 
 /// The codes of strings.
-fn codes(
+fn codes<'a>(
     column: &Column,
-    texts: &[Option<Cow<'_, str>>],
-    words: &[String],
+    texts: impl Iterator<Item = Result<Option<&'a str>, Fault>>,
+    words: &'a [String],
 ) -> Result<Cells<'static>, Fault> {
     let null = match column.nulls {
         Nulls::Code(null) => {
@@ -231,11 +222,11 @@ fn codes(
         known.entry(word).or_insert(code);
     }
     let mut added = Vec::new();
-    let codes = texts.iter().map(|text| {
-        let Some(text) = text else { return Ok(null) };
+    let codes = texts.map(|text| {
+        let Some(text) = text? else { return Ok(null) };
         let next = words.len() + added.len();
         let code = *known.entry(text).or_insert_with(|| {
-            added.push(text.to_string());
+            added.push(text.to_owned());
             next
         });
         let code = i32::try_from(code).map_err(|_| invalid("more than 2^31 different strings"))?;
@@ -249,24 +240,18 @@ fn codes(
 }
 
 /// The values of a column in batches.
-fn values(column: &Column, cells: Cells<'_>, nulls: &[bool]) -> Result<Vec<Value>, Fault> {
+fn values(
+    column: &Column,
+    cells: &Cells<'_>,
+    nulls: &[bool],
+) -> Result<Cow<'static, [Value]>, Fault> {
     let Cells::Values(values) = cells else {
         let kind = column.kind();
         return Err(mismatch(format!("it takes values of {kind}, passed by `Data::values`")));
     };
-    let item = checked_type(column);
-    let values = values.iter().zip(nulls).enumerate().map(|(row, (value, null))| {
-        if *null {
-            return Ok(Value::None);
-        }
-        let Some(item) = item else {
-            // Nothing is written if a value cannot be.
-            let written = value.to_msgpack();
-            written.map_err(|error| (error.kind(), format!("row {row}: {error}")))?;
-            return Ok(value.clone());
-        };
-        let stored = item.stored(value.clone());
-        stored.map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))
+    let values = values.iter().zip(nulls).enumerate().map(|(row, (value, null))| match null {
+        true => Ok(Value::None),
+        false => stored(column, row, value.clone()),
     });
     values.collect()
 }
@@ -282,40 +267,35 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cells<
         true => null_row(column, &dtype, row, given)?,
         false => Vec::new(),
     };
-    let item = checked_type(column);
     let mut bytes = match cells {
         Cells::Items { dtype: given, bytes } => {
             let is_bool = *column.kind() == ItemKind::Bool && given == bool::dtype();
             if given != dtype && !is_bool {
                 return Err(mismatch(format!("items of {given}, expected {dtype}")));
             }
-            if let Some(item) = item.filter(|_| has_limits(column)) {
-                check_items(item, &dtype, &bytes, nulls)?;
+            if has_limits(column) {
+                let items = bytes.chunks_exact(dtype.size()).zip(nulls).enumerate();
+                for (row, (item, _)) in items.filter(|(_, (_, null))| !**null) {
+                    stored(column, row, scalar(&dtype, item).map_err(mismatch)?)?;
+                }
             }
             bytes
         }
-        Cells::Values(values) => {
-            let mut bytes = room(values.len(), row, given)?;
-            for (number, (value, null)) in values.iter().zip(nulls).enumerate() {
+        cells => {
+            let mut bytes = room(nulls.len(), row, given)?;
+            for (number, null) in nulls.iter().enumerate() {
                 if *null {
                     bytes.extend_from_slice(&fill);
                     continue;
                 }
-                push(column, item, &dtype, value, &mut bytes)
-                    .map_err(|(kind, fault)| (kind, format!("row {number} is {fault}")))?;
-            }
-            Cow::Owned(bytes)
-        }
-        cells => {
-            if dtype.kind() != Some(Kind::Unicode) {
-                return Err(mismatch(format!("strings, expected {}", column.kind())));
-            }
-            let mut bytes = room(nulls.len(), row, given)?;
-            for (number, text) in texts(column, &cells, nulls)?.into_iter().enumerate() {
-                match text {
-                    Some(text) => push_scalar(&dtype, &text.as_ref().into(), &mut bytes)
+                let value = match &cells {
+                    Cells::Values(values) => values[number].clone(),
+                    cells => text(cells, number)?.into(),
+                };
+                match stored(column, number, value)? {
+                    Value::Array(array) => bytes.extend_from_slice(array.data()),
+                    value => push_scalar(&dtype, &value, &mut bytes)
                         .map_err(|fault| invalid(format!("row {number} is {fault}")))?,
-                    None => bytes.extend_from_slice(&fill),
                 }
             }
             Cow::Owned(bytes)
@@ -329,48 +309,6 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cells<
         }
     }
     Ok(Cells::Items { dtype, bytes })
-}
-
-/// Checks the bounds of items.
-fn check_items(item: &ItemType, dtype: &Dtype, bytes: &[u8], nulls: &[bool]) -> Result<(), Fault> {
-    let rows = bytes.chunks_exact(dtype.size()).zip(nulls).enumerate();
-    for (row, (bytes, null)) in rows {
-        if !null {
-            let value = scalar(dtype, bytes).map_err(mismatch)?;
-            item.stored(value).map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))?;
-        }
-    }
-    Ok(())
-}
-
-fn push(
-    column: &Column,
-    item: Option<&ItemType>,
-    dtype: &Dtype,
-    value: &Value,
-    bytes: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    if let ItemKind::NDArray { shape, .. } = column.kind() {
-        return match value {
-            Value::Array(array) if array.dtype() == dtype && array.shape() == shape => {
-                bytes.extend_from_slice(array.data());
-                Ok(())
-            }
-            Value::Array(array) => {
-                let (found, size) = (array.dtype(), array.shape());
-                Err(mismatch(format!(
-                    "an array of {found} and shape {size:?}, expected {}",
-                    column.kind()
-                )))
-            }
-            other => Err(mismatch(format!("{}, expected {}", what(other), column.kind()))),
-        };
-    }
-    let value = match item {
-        Some(item) => item.stored(value.clone())?,
-        None => value.clone(),
-    };
-    push_scalar(dtype, &value, bytes).map_err(invalid)
 }
 
 /// The bytes of a null row of `row` bytes, which is made of `given` bytes.
