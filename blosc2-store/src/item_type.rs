@@ -46,7 +46,8 @@ pub struct ItemType {
     /// The options, each once: in the order in which they were read, or in which Python writes them. The parameters of
     /// the kind are not among them.
     options: Vec<(String, Value)>,
-    cparams: Option<Box<CParams>>,
+    /// The compression parameters of a new column.
+    pub(crate) cparams: Option<Box<CParams>>,
 }
 
 /// The kind of an [`ItemType`]. The names of the kinds are the same as in Python's schemas.
@@ -504,10 +505,6 @@ impl ItemType {
         self
     }
 
-    pub(crate) fn params(&self) -> Option<&CParams> {
-        self.cparams.as_deref()
-    }
-
     /// Returns a map with the kind, its parameters and all options, as Python writes it to a file.
     pub fn metadata(&self) -> Value {
         self.entries().collect()
@@ -666,6 +663,7 @@ impl ItemType {
             *dtype = u8::dtype();
             this = this.with("bool_widened_to_uint8", true);
         }
+        this.cparams.clone_from(&self.cparams);
         Ok(match self.get("default") {
             Some(default) => this.with("default", default.clone()),
             None => this,

@@ -45,11 +45,11 @@ enum Change {
 /// The parts of a new table, the ones that identify it last.
 pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     let columns = schema.compile(root)?;
-    let grid = Grid::of(columns.iter().map(|(column, _)| column), schema.capacity())?;
+    let grid = Grid::of(columns.iter(), schema.capacity())?;
     check_rows(schema.capacity(), grid.chunk)
         .map_err(|detail| Error::new(ErrorKind::TooLarge, MAKE, detail))?;
     let mut all = Vec::new();
-    for (column, cparams) in &columns {
+    for column in &columns {
         // The options are complete only if they make a valid row.
         if let Some(default) = column.item_type.get("default") {
             let no_null = *default == Value::None && !column.nullable;
@@ -60,10 +60,10 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
         if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind().has_items()) {
             encode(column, Data::values(vec![Value::None]), Words::Known(&[]))?;
         }
-        all.extend(parts(column, cparams.as_ref(), grid, schema.capacity())?);
+        all.extend(parts(column, grid, schema.capacity())?);
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
-    let entries: Vec<Value> = columns.iter().map(|(column, _)| column.entry()).collect();
+    let entries: Vec<Value> = columns.iter().map(Column::entry).collect();
     let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
         .map(|(name, value): (&str, Value)| (name.into(), value));
     check_schema(entries.clone(), &others)
@@ -575,8 +575,7 @@ impl CTable {
     ) -> Result<()> {
         self.check_writable()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
-        let spec = column.into();
-        let column = new_column(&self.parts.root, name, &spec).map_err(invalid)?;
+        let mut column = new_column(&self.parts.root, name, &column.into()).map_err(invalid)?;
         self.check_new(name)?;
         let columns = self.columns[..self.stored_len()].iter().chain([&column]);
         check_names(columns.clone()).map_err(invalid)?;
@@ -599,9 +598,10 @@ impl CTable {
         }
         let capacity = self.live.capacity();
         let grid = Grid::like(self.live.marks());
-        for (key, ending, schunk) in parts(&column, spec.params(), grid, capacity)? {
+        for (key, ending, schunk) in parts(&column, grid, capacity)? {
             self.parts.put(&key, ending, &schunk)?;
         }
+        column.item_type.cparams = None;
         if column.nulls == Nulls::Mask {
             // Left by a column of this name, or never there.
             self.parts.remove(&format!("{}.notnull", column.key), "b2nd")?;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use blosc2::dtype::Kind;
+use blosc2::super_chunk::Revision;
 use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 #[cfg(feature = "arrow")]
@@ -68,25 +69,14 @@ impl Stored {
             }
         };
         // Opened before: a later change alters the revision.
-        let seen = match &content {
-            Content::Codes { texts, .. } => Some(texts.schunk().revision()?),
-            Content::Texts { bytes, .. } => Some(bytes.schunk().revision()?),
-            Content::Batches(array) => Some(array.schunk().revision()?),
-            Content::Items(_) | Content::Cells(_) => None,
-        };
+        let seen = revision(&content)?;
         Ok(Self { content, marks, seen })
     }
 
     /// Whether no other handle has changed strings, codes or batches since they were opened. Items have no state besides
     /// their array.
     pub(super) fn is_current(&self) -> Result<bool> {
-        let now = match &self.content {
-            Content::Codes { texts, .. } => Some(texts.schunk().revision()?),
-            Content::Texts { bytes, .. } => Some(bytes.schunk().revision()?),
-            Content::Batches(array) => Some(array.schunk().revision()?),
-            Content::Items(_) | Content::Cells(_) => None,
-        };
-        Ok(now == self.seen)
+        Ok(revision(&self.content)? == self.seen)
     }
 
     /// Whether another handle has added the mask of rows that are not null since the column was opened.
@@ -358,6 +348,17 @@ impl Stored {
         }
         Ok(nulls)
     }
+}
+
+/// The revision of the part whose lengths or strings are kept in memory; `None` if there is none.
+fn revision(content: &Content) -> Result<Option<Revision>> {
+    let schunk = match content {
+        Content::Codes { texts, .. } => texts.schunk(),
+        Content::Texts { bytes, .. } => bytes.schunk(),
+        Content::Batches(array) => array.schunk(),
+        Content::Items(_) | Content::Cells(_) => return Ok(None),
+    };
+    schunk.revision().map(Some)
 }
 
 #[cfg(feature = "arrow")]

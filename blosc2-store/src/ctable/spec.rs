@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use blosc2::Special;
 use blosc2::dtype::Kind;
-use blosc2::{CParams, Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
 use super::column::Column;
 use super::json;
@@ -71,17 +71,15 @@ impl Schema {
         self.expected_rows.max(1)
     }
 
-    /// The columns of a table below a root, with their compression parameters.
-    pub(super) fn compile(&self, root: &str) -> Result<Vec<(Column, Option<CParams>)>> {
+    /// The columns of a table below a root.
+    pub(super) fn compile(&self, root: &str) -> Result<Vec<Column>> {
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, MAKE, detail);
         if self.columns.is_empty() {
             return Err(invalid("a table has at least one column".to_owned()));
         }
-        let compile = |(name, spec): &(String, ItemType)| {
-            Ok((new_column(root, name, spec).map_err(invalid)?, spec.params().cloned()))
-        };
-        let columns: Vec<_> = self.columns.iter().map(compile).collect::<Result<_>>()?;
-        check_names(columns.iter().map(|(column, _)| column)).map_err(invalid)?;
+        let columns = self.columns.iter().map(|(name, spec)| new_column(root, name, spec));
+        let columns: Vec<Column> = columns.collect::<Result<_, _>>().map_err(invalid)?;
+        check_names(columns.iter()).map_err(invalid)?;
         Ok(columns)
     }
 }
@@ -180,13 +178,9 @@ impl Grid {
 pub(super) type Part = (String, &'static str, SChunk);
 
 /// The parts of a column without data, with room for `rows` rows if they have a fixed size.
-pub(super) fn parts(
-    column: &Column,
-    cparams: Option<&CParams>,
-    grid: Grid,
-    rows: u64,
-) -> Result<Vec<Part>> {
+pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>> {
     let key = column.key.clone();
+    let cparams = column.item_type.cparams.as_deref();
     let builder =
         || cparams.map_or_else(NDArray::builder, |params| NDArray::builder().cparams(params));
     let shared = || builder().chunks([grid.chunk]).blocks([grid.block]);
@@ -200,11 +194,11 @@ pub(super) fn parts(
             ]
         }
         ItemKind::Dictionary { .. } => {
-            let texts = batches(column, cparams)?;
+            let texts = batches(column)?;
             let codes = shared().zeros::<i32>([rows])?;
             vec![(format!("{key}_dict"), "b2b", texts), (key, "b2nd", codes.into_schunk())]
         }
-        kind if kind.has_batches() => vec![(key, "b2b", batches(column, cparams)?)],
+        kind if kind.has_batches() => vec![(key, "b2b", batches(column)?)],
         kind => {
             let unknown = || {
                 let detail = format!("a column of {kind} cannot be created");
@@ -229,8 +223,9 @@ pub(super) fn parts(
 }
 
 /// An empty array of the rows of a column in batches, or of the strings of a dictionary.
-fn batches(column: &Column, cparams: Option<&CParams>) -> Result<SChunk> {
+fn batches(column: &Column) -> Result<SChunk> {
     let per_block = column.length("items_per_block").unwrap_or(BLOCK_ROWS);
+    let cparams = column.item_type.cparams.as_deref();
     let options =
         cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.in_memory_frame()?;
