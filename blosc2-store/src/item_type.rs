@@ -160,6 +160,7 @@ pub enum TimeUnit {
 /// A kind without parameters: its name, and the dtype of its items in an array.
 type Plain = (&'static str, ItemKind, Option<(Kind, u64)>);
 
+/// All kinds without parameters.
 static PLAIN: [Plain; 17] = [
     ("int8", ItemKind::Int8, Some((Kind::Int, 1))),
     ("int16", ItemKind::Int16, Some((Kind::Int, 2))),
@@ -193,14 +194,26 @@ fn place(name: &str) -> usize {
     ORDER.split(' ').position(|known| known == name).unwrap_or(usize::MAX)
 }
 
+impl TimeUnit {
+    const NAMED: [(&str, Self); 4] = [
+        ("s", Self::Second),
+        ("ms", Self::Millisecond),
+        ("us", Self::Microsecond),
+        ("ns", Self::Nanosecond),
+    ];
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+    }
+}
+
 impl fmt::Display for TimeUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Second => "s",
-            Self::Millisecond => "ms",
-            Self::Microsecond => "us",
-            Self::Nanosecond => "ns",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -293,8 +306,10 @@ impl ItemKind {
             | Self::Complex64
             | Self::Complex128
             | Self::Utf8
-            | Self::Timestamp { .. }
-            | Self::NDArray { .. } => &["nullable", "null_value", "null_storage"],
+            | Self::Timestamp { .. } => &["nullable", "null_value", "null_storage"],
+            Self::NDArray { .. } => {
+                &["bool_widened_to_uint8", "nullable", "null_value", "null_storage"]
+            }
             Self::String { .. } => {
                 &["min_length", "pattern", "nullable", "null_value", "null_storage"]
             }
@@ -317,7 +332,7 @@ impl ItemKind {
         match self {
             Self::Timestamp { unit, timezone } => {
                 let zone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
-                [("unit", unit.to_string().into())].into_iter().chain(zone).collect()
+                [("unit", unit.name().into())].into_iter().chain(zone).collect()
             }
             Self::String { max_length } | Self::Bytes { max_length } => {
                 vec![("max_length", (*max_length).into())]
@@ -351,12 +366,11 @@ impl ItemKind {
             "string" => Self::String { max_length: max_length()? },
             "bytes" => Self::Bytes { max_length: max_length()? },
             "timestamp" => Self::Timestamp {
-                unit: match take("unit").as_ref().map(Value::as_str) {
-                    Some(Some("s")) => TimeUnit::Second,
-                    Some(Some("ms")) => TimeUnit::Millisecond,
-                    Some(Some("us")) | None => TimeUnit::Microsecond,
-                    Some(Some("ns")) => TimeUnit::Nanosecond,
-                    Some(_) => return Err(wrong("unit")),
+                unit: match take("unit") {
+                    None => TimeUnit::Microsecond,
+                    Some(unit) => {
+                        unit.as_str().and_then(TimeUnit::of_name).ok_or_else(|| wrong("unit"))?
+                    }
                 },
                 timezone: match take("timezone") {
                     None => None,
@@ -709,13 +723,14 @@ impl ItemType {
 
     /// Converts a value to its stored form. The error describes why it cannot be stored.
     pub(crate) fn stored(&self, value: Value) -> Result<Value, Fault> {
-        let kind = self.kind.name();
+        let kind = || self.kind.name();
         if value == Value::None {
-            let none = format!("None, which its type `{kind}` does not allow");
-            return self.is_nullable().then_some(value).ok_or((ErrorKind::InvalidArgument, none));
+            let none = || format!("None, which its type `{}` does not allow", kind());
+            let fault = || (ErrorKind::InvalidArgument, none());
+            return self.is_nullable().then_some(value).ok_or_else(fault);
         }
         let other = |value: &Value| {
-            Err((ErrorKind::TypeMismatch, format!("{}, expected `{kind}`", what(value))))
+            Err((ErrorKind::TypeMismatch, format!("{}, expected `{}`", what(value), kind())))
         };
         let stored = match (&self.kind, value) {
             (ItemKind::List(item), Value::List(items)) => {
@@ -748,7 +763,7 @@ impl ItemType {
                 return Err((ErrorKind::TypeMismatch, detail));
             }
             (ItemKind::Computed(_) | ItemKind::Other(_), _) => {
-                let detail = format!("items of the type `{kind}` cannot be written");
+                let detail = format!("items of the type `{}` cannot be written", kind());
                 return Err((ErrorKind::Unsupported, detail));
             }
             (ItemKind::Float32, Value::Float(number)) => (number as f32).into(),

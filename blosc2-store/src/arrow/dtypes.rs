@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit as ArrowUnit};
 use blosc2::Dtype;
 use blosc2::dtype::{Field as DtypeField, Kind};
 use serde_json::json;
 
 use super::metadata::{ITEM, KIND, TENSOR, complex_size, list_shape, with};
+use crate::TimeUnit;
 
 /// The Arrow types of numbers and booleans, and their dtypes.
 static NUMBERS: [(DataType, Kind, usize); 12] = [
@@ -71,7 +72,7 @@ pub(super) fn items_field(
         (Kind::DateTime | Kind::TimeDelta, _) => match (kind, dtype.unit().ok_or_else(none)?) {
             (Kind::DateTime, (1, "D")) => DataType::Date32,
             (kind, (1, unit)) => {
-                let unit = unit_of(unit).ok_or_else(none)?;
+                let unit = TimeUnit::of_name(unit).map(arrow_unit).ok_or_else(none)?;
                 if kind == Kind::DateTime {
                     DataType::Timestamp(unit, None)
                 } else {
@@ -98,8 +99,8 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
     let scalar = |kind, size| Dtype::scalar(kind, size).ok();
     let date = |letter: char, unit: &str| Dtype::parse(&format!("{letter}8[{unit}]")).ok();
     match field.data_type() {
-        DataType::Timestamp(unit, None) => date('M', unit_name(*unit)),
-        DataType::Duration(unit) => date('m', unit_name(*unit)),
+        DataType::Timestamp(unit, None) => date('M', time_unit(*unit).name()),
+        DataType::Duration(unit) => date('m', time_unit(*unit).name()),
         DataType::Date32 => date('M', "D"),
         DataType::FixedSizeBinary(size) => scalar(Kind::Void, usize::try_from(*size).ok()?),
         DataType::FixedSizeList(..) => scalar(Kind::Complex, complex_size(field)?),
@@ -126,22 +127,20 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
     }
 }
 
-/// The unit of this name in dtypes.
-fn unit_of(name: &str) -> Option<TimeUnit> {
-    Some(match name {
-        "s" => TimeUnit::Second,
-        "ms" => TimeUnit::Millisecond,
-        "us" => TimeUnit::Microsecond,
-        "ns" => TimeUnit::Nanosecond,
-        _ => return None,
-    })
+pub(super) fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
+    match unit {
+        TimeUnit::Second => ArrowUnit::Second,
+        TimeUnit::Millisecond => ArrowUnit::Millisecond,
+        TimeUnit::Microsecond => ArrowUnit::Microsecond,
+        TimeUnit::Nanosecond => ArrowUnit::Nanosecond,
+    }
 }
 
-fn unit_name(unit: TimeUnit) -> &'static str {
+pub(super) fn time_unit(unit: ArrowUnit) -> TimeUnit {
     match unit {
-        TimeUnit::Second => "s",
-        TimeUnit::Millisecond => "ms",
-        TimeUnit::Microsecond => "us",
-        TimeUnit::Nanosecond => "ns",
+        ArrowUnit::Second => TimeUnit::Second,
+        ArrowUnit::Millisecond => TimeUnit::Millisecond,
+        ArrowUnit::Microsecond => TimeUnit::Microsecond,
+        ArrowUnit::Nanosecond => TimeUnit::Nanosecond,
     }
 }

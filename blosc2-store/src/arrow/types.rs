@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, TimeUnit as ArrowUnit};
+use arrow_schema::{DataType, Field, Fields};
 use blosc2::Dtype;
 
-use super::dtypes::{fixed_dtype, items_field};
+use super::dtypes::{arrow_unit, fixed_dtype, items_field, time_unit};
 use super::metadata::{ITEM, KIND, complex_size, list_shape, max_length, named_kind, with};
-use crate::{Column, ItemKind, ItemType, TimeUnit};
+use crate::{Column, ItemKind, ItemType};
 
 /// The Arrow field of a column of a table. `stored` is the dtype of the items of a column of arrays. The error
 /// describes why there is none.
@@ -117,22 +117,4 @@ fn item_type(field: &Field) -> Result<ItemType, String> {
 
 fn item_types(fields: &Fields) -> Result<Vec<(String, ItemType)>, String> {
     fields.iter().map(|field| Ok((field.name().clone(), item_type(field)?))).collect()
-}
-
-fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
-    match unit {
-        TimeUnit::Second => ArrowUnit::Second,
-        TimeUnit::Millisecond => ArrowUnit::Millisecond,
-        TimeUnit::Microsecond => ArrowUnit::Microsecond,
-        TimeUnit::Nanosecond => ArrowUnit::Nanosecond,
-    }
-}
-
-pub(super) fn time_unit(unit: ArrowUnit) -> TimeUnit {
-    match unit {
-        ArrowUnit::Second => TimeUnit::Second,
-        ArrowUnit::Millisecond => TimeUnit::Millisecond,
-        ArrowUnit::Microsecond => TimeUnit::Microsecond,
-        ArrowUnit::Nanosecond => TimeUnit::Nanosecond,
-    }
 }

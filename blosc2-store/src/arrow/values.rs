@@ -35,11 +35,14 @@ pub(crate) fn values_of(
         data_type if is_number(data_type) => {
             let items = items_of(field, array, true)?;
             let rows = items.bytes.chunks_exact(items.dtype.size()).enumerate();
-            let values = rows.map(|(row, item)| match array.is_null(row) {
-                true => Ok(Value::None),
-                false => scalar(&items.dtype, item).map_err(invalid),
-            });
-            values.collect()
+            let mut values = Vec::with_capacity(array.len());
+            for (row, item) in rows {
+                values.push(match array.is_null(row) {
+                    true => Value::None,
+                    false => scalar(&items.dtype, item).map_err(invalid)?,
+                });
+            }
+            Ok(values)
         }
         DataType::List(item) => lists::<i32>(item, array, left),
         DataType::LargeList(item) => lists::<i64>(item, array, left),

@@ -8,8 +8,9 @@ use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use blosc2::limits::default_max_read;
 use blosc2::{Element, Error, ErrorKind, Result};
 
+use super::dtypes::time_unit;
 use super::items::{fixed_bytes, items_of, keys_of, texts_of};
-use super::types::{column_kind, time_unit};
+use super::types::column_kind;
 use super::values::values_of;
 use crate::tag::Fault;
 use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};

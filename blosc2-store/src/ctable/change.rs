@@ -429,17 +429,8 @@ impl CTable {
     ///
     /// - [`ErrorKind::OutOfBounds`]: a row does not exist; or the length of a mask is not the number of rows of the
     ///   table;
-    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
-    ///   - the number of cells in `data` is not the number of selected rows;
-    ///   - a value violates an option of the column (`ge`, `gt`, `le`, `lt`, `min_length`), is too long, or is out of
-    ///     range;
-    ///   - a cell is null, but the column is not nullable;
-    /// - [`ErrorKind::TooLarge`]: the cells take more than 1 GiB of memory and more than 256 times the memory of `data`;
-    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype of items or the type of values does not match the column;
-    /// - [`ErrorKind::Unsupported`]: the column has an unknown kind, or is serialized with Arrow;
-    /// - [`ErrorKind::InvalidData`]: the column is missing or damaged;
-    /// - the errors of [changing a container](crate#changing-a-container).
+    /// - [`ErrorKind::InvalidArgument`]: the number of cells in `data` is not the number of selected rows;
+    /// - the errors of [`append`](Self::append) for the cells of one column.
     pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
         self.check_writable()?;
         let index = self.stored_index(name)?;

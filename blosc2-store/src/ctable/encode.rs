@@ -89,7 +89,8 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
     let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, Words::Later));
     let cells = match (column.kind(), words) {
         (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, Words::Later) => {
-            let mut all = Texts::default();
+            let (mut offsets, mut bytes) = (Vec::with_capacity(rows + 1), Vec::new());
+            offsets.push(0);
             let fill = match &column.nulls {
                 Nulls::Sentinel(Value::Str(text)) => text,
                 _ => "",
@@ -97,9 +98,10 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             for text in texts(column, &cells, &nulls) {
                 let text = text?.unwrap_or(fill);
                 check_text(text.len() as u64)?;
-                all.push(text.as_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+                offsets.push(bytes.len() as i64);
             }
-            Cells::Texts(all)
+            Cells::Texts(Texts { offsets: offsets.into(), bytes: bytes.into() })
         }
         (ItemKind::Dictionary { .. }, Words::Known(words)) => {
             codes(column, texts(column, &cells, &nulls), words)?

@@ -349,16 +349,9 @@ impl CTable {
     /// For [null rows](Self::nulls), the returned items are unspecified.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: the table has no column with this name;
-    /// - [`ErrorKind::OutOfBounds`]: a row does not exist, or the length of a mask is not the number of rows of the
-    ///   table;
     /// - [`ErrorKind::TypeMismatch`]: the items have no fixed size; or their dtype differs from `T::dtype()`, for
     ///   example in its byte order. The codes of a `Dictionary` column are converted to the native byte order;
-    /// - [`ErrorKind::Unsupported`]: the column is computed, is [stale](Column::is_stale), or has an unknown kind;
-    /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
-    /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
-    /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
-    /// - [`ErrorKind::Io`]: the file cannot be read.
+    /// - the errors of [`values`](Self::values).
     pub fn read<T: Element>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
         let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;

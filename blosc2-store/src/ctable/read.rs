@@ -174,44 +174,50 @@ impl Stored {
     ) -> Result<Vec<Value>> {
         let cells = self.cells(span, held, budget)?;
         let nulls = self.nulls_of(column, span, &cells)?;
-        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
-        if let Cells::Values(values) = cells {
-            let value = |(row, value)| if is_null(row) { Value::None } else { value };
-            return Ok(values.into_owned().into_iter().enumerate().map(value).collect());
-        }
+        let nulls = nulls.unwrap_or_default();
+        let rows = span.numbers().count();
         let invalid = |detail| failed(self.schunks()[0], ErrorKind::InvalidData, detail);
-        let mut budget = budget.clone();
-        let size = self.items().map_or(0, row_bytes);
-        let values = (0..span.numbers().count()).map(|row| match &cells {
-            _ if is_null(row) => Ok(Value::None),
+        match cells {
             Cells::Items { dtype, bytes } => {
-                let bytes = &bytes[row * size..(row + 1) * size];
+                let size = self.items().map_or(0, row_bytes);
+                let bytes = |row| &bytes[row * size..(row + 1) * size];
                 match column.kind() {
-                    ItemKind::NDArray { shape, .. } => {
-                        ArrayValue::new(dtype.clone(), shape.clone(), bytes.to_vec())
+                    ItemKind::NDArray { shape, .. } => values(rows, &nulls, |row| {
+                        ArrayValue::new(dtype.clone(), shape.clone(), bytes(row).to_vec())
                             .map(Value::Array)
+                    }),
+                    ItemKind::Bool => {
+                        values(rows, &nulls, |row| Ok(Value::Bool(bytes(row) != [0])))
                     }
-                    ItemKind::Bool => Ok(Value::Bool(bytes != [0])),
-                    _ => scalar(dtype, bytes).map_err(invalid),
+                    _ => values(rows, &nulls, |row| scalar(&dtype, bytes(row)).map_err(invalid)),
                 }
             }
-            Cells::Texts(texts) => std::str::from_utf8(texts.get(row))
-                .map(Value::from)
-                .map_err(|error| invalid(format!("a string is not UTF-8: {error}"))),
+            Cells::Texts(texts) => values(rows, &nulls, |row| {
+                std::str::from_utf8(texts.get(row))
+                    .map(Value::from)
+                    .map_err(|error| invalid(format!("a string is not UTF-8: {error}")))
+            }),
             Cells::Codes { codes, texts } => {
-                let code = codes[row];
-                let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
-                let text = text.ok_or_else(|| {
-                    let len = texts.len();
-                    invalid(format!("a row has the code {code}, but there are {len} strings"))
-                })?;
-                // A few long strings can be repeated in many rows.
-                budget.take(text.len() as u64)?;
-                Ok(text.as_str().into())
+                let mut budget = budget.clone();
+                values(rows, &nulls, |row| {
+                    let code = codes[row];
+                    let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
+                    let text = text.ok_or_else(|| {
+                        let len = texts.len();
+                        invalid(format!("a row has the code {code}, but there are {len} strings"))
+                    })?;
+                    // A few long strings can be repeated in many rows.
+                    budget.take(text.len() as u64)?;
+                    Ok(text.as_str().into())
+                })
             }
-            Cells::Values(_) => unreachable!("they are returned above"),
-        });
-        values.collect()
+            Cells::Values(all) => {
+                let mut all = all.into_owned();
+                let found = all.iter_mut().zip(nulls).filter(|(_, null)| *null);
+                found.for_each(|(value, _)| *value = Value::None);
+                Ok(all)
+            }
+        }
     }
 
     /// The wanted rows of a span, in the form in which they are stored.
@@ -348,6 +354,20 @@ impl Stored {
         }
         Ok(nulls)
     }
+}
+
+/// The values of rows; `None` for null rows. `nulls` is empty if no row is null.
+fn values(
+    rows: usize,
+    nulls: &[bool],
+    mut value: impl FnMut(usize) -> Result<Value>,
+) -> Result<Vec<Value>> {
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let is_null = nulls.get(row).copied().unwrap_or(false);
+        values.push(if is_null { Value::None } else { value(row)? });
+    }
+    Ok(values)
 }
 
 /// The revision of the part whose lengths or strings are kept in memory; `None` if there is none.

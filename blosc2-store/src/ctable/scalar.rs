@@ -37,13 +37,14 @@ pub(crate) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
             Value::Complex { re: float(re), im: float(im) }
         }
         (Some(Kind::Unicode), _) => {
-            let chars = bytes.chunks_exact(4).map(|char| {
+            // The last character can end with zeros.
+            let used = without_zeros(bytes).len().next_multiple_of(4).min(bytes.len());
+            let chars = bytes[..used].chunks_exact(4).map(|char| {
                 let code = number(char) as u32;
                 char::from_u32(code)
                     .ok_or_else(|| format!("a string has the invalid character {code:#x}"))
             });
-            let text: String = chars.collect::<Result<_, _>>()?;
-            text.trim_end_matches('\0').into()
+            Value::Str(chars.collect::<Result<_, _>>()?)
         }
         (Some(Kind::Bytes), _) => Value::Bytes(without_zeros(bytes).to_vec()),
         _ => return unknown(),
