@@ -448,10 +448,10 @@ proptest! {
         let _ = table.rename_column(&specs[0].0, &renamed);
         table.finish().unwrap();
         let expected: Vec<ItemType> =
-            table.columns().iter().map(|column| column.item_type().clone()).collect();
+            table.columns().iter().map(|column| column.spec().clone()).collect();
         drop(table);
         let table = CTable::open(&path).unwrap();
-        let found = table.columns().iter().map(|column| column.item_type().clone());
+        let found = table.columns().iter().map(|column| column.spec().clone());
         prop_assert_eq!(found.collect::<Vec<_>>(), expected);
         for column in table.columns() {
             prop_assert!(table.values(column.name(), ..).unwrap().is_empty());

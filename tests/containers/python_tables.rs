@@ -436,12 +436,9 @@ fn columns_of_every_kind_are_read_as_python_reads_them() {
     assert_eq!(kind("box"), box_kind);
     assert_eq!(kind("point").to_string(), "struct[x, tags]");
     assert_eq!(kind("points").to_string(), "list[struct]");
-    assert_eq!(table.column("i64").unwrap().item_type().get("ge"), Some(&(-5).into()));
-    assert_eq!(
-        table.column("f64").unwrap().item_type().get("default"),
-        Some(&f64::INFINITY.into())
-    );
-    let default = table.column("c64").unwrap().item_type().get("default").cloned();
+    assert_eq!(table.column("i64").unwrap().spec().get("ge"), Some(&(-5).into()));
+    assert_eq!(table.column("f64").unwrap().spec().get("default"), Some(&f64::INFINITY.into()));
+    let default = table.column("c64").unwrap().spec().get("default").cloned();
     assert_eq!(default, Some(Value::Complex { re: 0.0, im: 0.0 }));
     assert!(table.column("no").is_none());
 

@@ -269,7 +269,7 @@ impl Model {
     /// The model of a table that another program has written, from its rows.
     pub(crate) fn of(table: &CTable) -> Self {
         let columns = table.columns().iter().map(|column| {
-            let mut spec = column.item_type().clone();
+            let mut spec = column.spec().clone();
             if !column.is_nullable() {
                 spec = spec.with("nullable", false);
             }

@@ -17,7 +17,7 @@ use super::types::column_field;
 use super::values::array_from;
 use crate::ctable::data::{Cells, Encoded};
 use crate::tag::Fault;
-use crate::{CTable, Column, ItemKind};
+use crate::{CTable, ItemKind};
 
 const READ: &str = "read a table as record batches";
 /// Rows of a batch, as in Python.
@@ -181,11 +181,6 @@ impl<T: Borrow<CTable>> RecordBatches<T> {
     }
 }
 
-fn found<'a>(table: &'a CTable, name: &str) -> Result<&'a Column> {
-    let missing = || Error::new(ErrorKind::NotFound, READ, format!("there is no column `{name}`"));
-    table.column(name).ok_or_else(missing)
-}
-
 /// The error of a column.
 fn failed(name: &str, (kind, detail): Fault) -> Error {
     Error::new(kind, READ, format!("the column `{name}`: {detail}"))
@@ -193,7 +188,7 @@ fn failed(name: &str, (kind, detail): Fault) -> Error {
 
 /// The Arrow field of a column, which is opened.
 fn field(table: &CTable, name: &str) -> Result<Field> {
-    let column = found(table, name)?;
+    let column = table.find_column(name)?;
     let stored = match column.kind() {
         // They are refused by `column_field`.
         ItemKind::Object | ItemKind::Computed(_) | ItemKind::Other(_) => None,
@@ -213,7 +208,7 @@ fn array(
     dictionary: &mut Option<ArrayRef>,
 ) -> Result<ArrayRef> {
     let name = field.name();
-    let column = found(table, name)?;
+    let column = table.find_column(name)?;
     let invalid = |detail: String| failed(name, (ErrorKind::InvalidData, detail));
     let len = (rows.end - rows.start) as usize;
     let Encoded { cells, nulls, .. } = table.stored_rows(name, rows)?;

@@ -153,12 +153,10 @@ fn columns<'a>(table: &CTable, batch: &'a RecordBatch) -> Result<Vec<(&'a str, D
     let columns = batch.schema_ref().fields().iter().zip(batch.columns());
     let columns = columns.map(|(field, array)| {
         let name = field.name();
-        let column = table.column(name).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, WRITE, format!("there is no column `{name}`"))
-        })?;
-        let data = data(column.kind(), field, array).map_err(|(kind, detail)| {
-            Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
-        })?;
+        let data =
+            data(table.find_column(name)?.kind(), field, array).map_err(|(kind, detail)| {
+                Error::new(kind, WRITE, format!("the column `{name}`: {detail}"))
+            })?;
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         let data = match nulls {
             Some(nulls) => data.nulls(nulls.iter().map(|valid| !valid).collect::<Vec<bool>>()),

@@ -200,50 +200,43 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
             None if self.nbytes + nbytes >= MAX_BYTES => all,
             None => 0,
         };
-        if before == 0 {
+        let head = whole.saturating_sub(before) as usize;
+        let rest: Vec<_> = new.iter_mut().map(|rows| rows.split_off(head)).collect();
+        if whole > 0 && before == 0 {
             // What is written now is not copied.
-            let rest: Vec<_> = new.iter_mut().map(|rows| rows.split_off(whole as usize)).collect();
-            if whole > 0 {
-                self.table_mut().append_collected(&new, &stale)?;
-                self.room = MIN_ROWS.next_multiple_of(chunk);
+            self.table_mut().append_collected(&new, &stale)?;
+        } else if whole > 0 {
+            let old = (self.nbytes, self.stale.clone());
+            self.keep(new, stale.clone())?;
+            if let Err(error) = self.flush() {
+                for rows in &mut self.rows {
+                    rows.split_off(before as usize);
+                }
+                (self.nbytes, self.stale) = old;
+                return Err(error);
             }
-            self.keep(rest, stale);
+        }
+        if whole > 0 {
+            self.room = MIN_ROWS.next_multiple_of(chunk);
+        }
+        self.keep(rest, stale)
+    }
+
+    /// Collects rows. This cannot fail if no rows are collected yet.
+    fn keep(&mut self, new: Vec<Encoded<'_>>, stale: Vec<String>) -> Result<()> {
+        if new.first().is_none_or(|rows| rows.rows == 0) {
             return Ok(());
         }
         for (rows, new) in self.rows.iter_mut().zip(&new) {
             rows.reserve(new)?;
         }
-        for (rows, new) in self.rows.iter_mut().zip(new) {
-            rows.push(new);
+        self.nbytes += new.iter().map(Encoded::nbytes).sum::<u64>();
+        self.stale.extend(stale);
+        match self.rows.is_empty() {
+            true => self.rows = new.into_iter().map(Encoded::into_owned).collect(),
+            false => self.rows.iter_mut().zip(new).for_each(|(rows, new)| rows.push(new)),
         }
-        let old = (self.nbytes, self.stale.clone());
-        self.nbytes += nbytes;
-        self.stale.extend(stale.iter().cloned());
-        if whole == 0 {
-            return Ok(());
-        }
-        let rest = self.rows.iter_mut().map(|rows| rows.split_off(whole as usize)).collect();
-        if let Err(error) = self.flush() {
-            for rows in &mut self.rows {
-                rows.split_off(before as usize);
-            }
-            (self.nbytes, self.stale) = old;
-            return Err(error);
-        }
-        self.room = MIN_ROWS.next_multiple_of(chunk);
-        self.keep(rest, stale);
         Ok(())
-    }
-
-    /// Collects the rows that are left after a write of whole chunks, or without a write. This cannot fail: the call has
-    /// appended rows.
-    fn keep(&mut self, rest: Vec<Encoded<'_>>, stale: Vec<String>) {
-        if rest.first().is_none_or(|rows| rows.rows == 0) {
-            return;
-        }
-        self.nbytes = rest.iter().map(Encoded::nbytes).sum();
-        self.rows = rest.into_iter().map(Encoded::into_owned).collect();
-        self.stale = stale;
     }
 }
 

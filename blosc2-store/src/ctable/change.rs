@@ -51,7 +51,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     let mut all = Vec::new();
     for column in &columns {
         // The options are complete only if they make a valid row.
-        if let Some(default) = column.item_type.get("default") {
+        if let Some(default) = column.spec.get("default") {
             let no_null = *default == Value::None && !column.nullable;
             if !no_null {
                 encode(column, default_of(column, 1, 0)?, Words::Known(&[]))?;
@@ -592,7 +592,7 @@ impl CTable {
         for (key, ending, schunk) in parts(&column, grid, capacity)? {
             self.parts.put(&key, ending, &schunk)?;
         }
-        column.item_type.cparams = None;
+        column.spec.cparams = None;
         if column.nulls == Nulls::Mask {
             // Left by a column of this name, or never there.
             self.parts.remove(&format!("{}.notnull", column.key), "b2nd")?;
@@ -664,7 +664,7 @@ impl CTable {
         self.check_new(new_name)?;
         self.open_column(index)?;
         let old = &self.columns[index];
-        let mut renamed = Column::new(new_name.to_owned(), old.item_type.clone());
+        let mut renamed = Column::new(new_name.to_owned(), old.spec.clone());
         renamed.stale = old.stale;
         let others = self.columns[..self.stored_len()].iter().enumerate();
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);

@@ -22,7 +22,7 @@ use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 #[derive(Debug)]
 pub struct Column {
     pub(super) name: String,
-    pub(super) item_type: ItemType,
+    pub(super) spec: ItemType,
     pub(super) nullable: bool,
     pub(super) nulls: Nulls,
     /// The key of its data, below the table.
@@ -57,7 +57,7 @@ impl Column {
 
     /// Returns the type.
     pub fn kind(&self) -> &ItemKind {
-        self.item_type.kind()
+        self.spec.kind()
     }
 
     /// Returns whether rows can be null.
@@ -73,14 +73,26 @@ impl Column {
     }
 
     /// Returns the type of the values: the kind and the options, such as bounds, the default value, the representation
-    /// of nulls, and the size of batches. A new column of another table can have the same type.
-    pub fn item_type(&self) -> &ItemType {
-        &self.item_type
+    /// of nulls, and the size of batches. A column of another table can have the same type:
+    ///
+    /// ```
+    /// use blosc2_store::{CTable, ItemKind, ItemType, Schema};
+    ///
+    /// let price = ItemType::from(ItemKind::Float32).nullable().with("ge", 0);
+    /// let table = CTable::in_memory(&Schema::new().column("price", price))?;
+    /// let columns = table.columns().iter();
+    /// let schema = columns.fold(Schema::new(), |schema, column| schema.column(column.name(), column.spec().clone()));
+    /// let other = CTable::in_memory(&schema)?;
+    /// assert_eq!(other.columns()[0].spec(), table.columns()[0].spec());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn spec(&self) -> &ItemType {
+        &self.spec
     }
 
     /// The value of an option that is a length.
     pub(super) fn length(&self, option: &str) -> Option<u64> {
-        self.item_type.get(option).and_then(Value::as_u64)
+        self.spec.get(option).and_then(Value::as_u64)
     }
 
     /// The dtype and the shape of the fixed-size items of a row; `None` if it has none.

@@ -40,7 +40,7 @@ pub(super) fn encode<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> R
 /// The default of a column for `rows` rows: its option `default`, or null. The error states that it has none, or that the
 /// rows take too much memory, compared with the `given` bytes of the other columns.
 pub(super) fn default_of(column: &Column, rows: usize, given: u64) -> Result<Data<'static>> {
-    let value = match column.item_type.get("default") {
+    let value = match column.spec.get("default") {
         Some(value) if *value != Value::None || column.nullable => value.clone(),
         _ if column.nullable => Value::None,
         _ => {
@@ -68,18 +68,12 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
         return Err(invalid(format!("{marks} marks of null rows for {rows} rows")));
     }
     let mut nulls = nulls.map_or_else(|| vec![false; rows], Cow::into_owned);
-    match &cells {
-        Cells::Values(values) => {
-            for (null, value) in nulls.iter_mut().zip(values.iter()) {
-                *null |= *value == Value::None;
-            }
-        }
-        Cells::Codes { codes, .. } => {
-            for (null, code) in nulls.iter_mut().zip(codes.iter()) {
-                *null |= *code < 0;
-            }
-        }
-        _ => {}
+    for (row, null) in nulls.iter_mut().enumerate() {
+        *null |= match &cells {
+            Cells::Values(values) => values[row] == Value::None,
+            Cells::Codes { codes, .. } => codes[row] < 0,
+            _ => break,
+        };
     }
     if !column.nullable
         && let Some(row) = nulls.iter().position(|null| *null)
@@ -188,7 +182,7 @@ fn texts<'a>(
 
 /// Converts the value of a row, which is not null, to its stored form.
 fn stored(column: &Column, row: usize, value: Value) -> Result<Value, Fault> {
-    let stored = column.item_type.stored(value);
+    let stored = column.spec.stored(value);
     stored.map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))
 }
 
@@ -204,7 +198,7 @@ fn check_text(len: u64) -> Result<(), Fault> {
 fn has_limits(column: &Column) -> bool {
     let names = ["ge", "gt", "le", "lt", "min_length"];
     let is_text = matches!(column.kind(), ItemKind::String { .. } | ItemKind::Bytes { .. });
-    is_text || names.iter().any(|name| column.item_type.given(name).is_some())
+    is_text || names.iter().any(|name| column.spec.given(name).is_some())
 }
 
 /// The codes of strings.

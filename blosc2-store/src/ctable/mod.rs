@@ -465,7 +465,7 @@ impl CTable {
         rows.read(1, |rows| stored.values(column, &self.live, rows))
     }
 
-    fn find_column(&self, name: &str) -> Result<&Column> {
+    pub(crate) fn find_column(&self, name: &str) -> Result<&Column> {
         self.column(name).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, READ, format!("there is no column `{name}`"))
         })

@@ -67,18 +67,18 @@ fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Col
     let nbytes = (weight(&entry) as usize).saturating_mul(2);
     allowance.take(nbytes.saturating_add(2 * size_of::<Column>()))?;
     let column = ItemType::column(entry, computed);
-    let (name, item_type) =
+    let (name, spec) =
         column.ok_or_else(|| invalid("its schema has a column without a name or a kind"))?;
-    Ok(Column::new(name, item_type))
+    Ok(Column::new(name, spec))
 }
 
 impl Column {
-    pub(super) fn new(name: String, item_type: ItemType) -> Self {
-        let sentinel = item_type.given("null_value");
-        let uses_mask = item_type.get("null_storage").and_then(Value::as_str) == Some("mask");
-        let nulls = match (item_type.kind(), sentinel) {
+    pub(super) fn new(name: String, spec: ItemType) -> Self {
+        let sentinel = spec.given("null_value");
+        let uses_mask = spec.get("null_storage").and_then(Value::as_str) == Some("mask");
+        let nulls = match (spec.kind(), sentinel) {
             (ItemKind::Dictionary { .. }, _) => {
-                let code = match item_type.get("null_code") {
+                let code = match spec.get("null_code") {
                     Some(Value::Int(code)) => i64::try_from(*code).ok(),
                     _ => None,
                 };
@@ -89,14 +89,14 @@ impl Column {
             (_, Some(sentinel)) => Nulls::Sentinel(sentinel.clone()),
             (_, None) => Nulls::Never,
         };
-        let nullable = match item_type.get("nullable") {
+        let nullable = match spec.get("nullable") {
             Some(Value::Bool(nullable)) => *nullable,
             _ => matches!(nulls, Nulls::Mask | Nulls::Sentinel(_) | Nulls::Code(_)),
         };
         Self {
             key: format!("/_cols/{}", path(&name)),
             name,
-            item_type,
+            spec,
             nullable,
             nulls,
             stale: false,
@@ -106,7 +106,7 @@ impl Column {
 
     /// Its entry in the schema.
     pub(super) fn entry(&self) -> Value {
-        self.item_type.named(&self.name)
+        self.spec.named(&self.name)
     }
 }
 

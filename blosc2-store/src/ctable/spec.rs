@@ -107,8 +107,8 @@ pub(super) fn check_names<'a>(
 }
 
 /// The column with this name and type. The error describes why it cannot be created.
-pub(super) fn new_column(root: &str, name: &str, item_type: &ItemType) -> Result<Column, String> {
-    let created = item_type.for_column();
+pub(super) fn new_column(root: &str, name: &str, spec: &ItemType) -> Result<Column, String> {
+    let created = spec.for_column();
     let created = created.map_err(|fault| format!("the column `{name}` has {fault}"))?;
     let column = Column::new(name.to_owned(), created);
     if name.is_empty() || name.starts_with('_') {
@@ -180,7 +180,7 @@ pub(super) type Part = (String, &'static str, SChunk);
 /// The parts of a column without data, with room for `rows` rows if they have a fixed size.
 pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>> {
     let key = column.key.clone();
-    let cparams = column.item_type.cparams.as_deref();
+    let cparams = column.spec.cparams.as_deref();
     let builder =
         || cparams.map_or_else(NDArray::builder, |params| NDArray::builder().cparams(params));
     let shared = || builder().chunks([grid.chunk]).blocks([grid.block]);
@@ -225,13 +225,13 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
 /// An empty array of the rows of a column in batches, or of the strings of a dictionary.
 fn batches(column: &Column) -> Result<SChunk> {
     let per_block = column.length("items_per_block").unwrap_or(BLOCK_ROWS);
-    let cparams = column.item_type.cparams.as_deref();
+    let cparams = column.spec.cparams.as_deref();
     let options =
         cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.in_memory_frame()?;
     let (py_type, nullable, rows) = match column.kind() {
         ItemKind::List(_) => {
-            return ListArray::new_in(schunk, column.item_type.without_default())?.into_schunk();
+            return ListArray::new_in(schunk, column.spec.without_default())?.into_schunk();
         }
         ItemKind::Dictionary { .. } => ("str", false, BATCH_ROWS),
         kind => {
