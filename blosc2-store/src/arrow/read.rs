@@ -59,7 +59,7 @@ impl ReadOptions {
         Self::default()
     }
 
-    /// Selects columns by their [names](Column::name). The record batches contain the columns in the order of `names`.
+    /// Selects columns by their [names](crate::Column::name). The record batches contain the columns in the order of `names`.
     pub fn columns<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
         Self { columns: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
@@ -79,7 +79,7 @@ impl ReadOptions {
     /// # Errors
     /// - [`ErrorKind::NotFound`]: a selected column does not exist;
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
-    /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed, or is [stale](Column::is_stale);
+    /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed, or is [stale](crate::Column::is_stale);
     /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Borrow<CTable>>(&self, table: T) -> Result<RecordBatches<T>> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::column::{Column, Content, Nulls, Stored};
 use super::data::{Cells, Data, Encoded, Texts};
-use super::encode::{Words, default_of, encode, failed};
+use super::encode::{default_of, encode, failed};
 use super::json::Fault;
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
@@ -54,11 +54,11 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
         if let Some(default) = column.spec.get("default") {
             let no_null = *default == Value::None && !column.nullable;
             if !no_null {
-                encode(column, default_of(column, 1, 0)?, Words::Known(&[]))?;
+                encode(column, default_of(column, 1, 0)?, Some(&[]))?;
             }
         }
         if let (Nulls::Sentinel(_), true) = (&column.nulls, column.kind().has_items()) {
-            encode(column, Data::values(vec![Value::None]), Words::Known(&[]))?;
+            encode(column, Data::values(vec![Value::None]), Some(&[]))?;
         }
         all.extend(parts(column, grid, schema.capacity())?);
     }
@@ -573,7 +573,7 @@ impl CTable {
         self.check_schema(columns)?;
         let live = self.nrows();
         let rows = usize::try_from(live).unwrap_or(usize::MAX);
-        let words = Words::Known(&[]);
+        let words = Some(&[][..]);
         let encoded = match data {
             Some(data) => encode(&column, data, words)?,
             None if rows == 0 => encode(&column, Data::values(Vec::new()), words)?,
@@ -1081,8 +1081,8 @@ impl CTable {
             }
         }
         let words = match stored.filter(|_| !later) {
-            Some(stored) => Words::Known(stored.words()?.unwrap_or_default()),
-            None => Words::Later,
+            Some(stored) => Some(stored.words()?.unwrap_or_default()),
+            None => None,
         };
         encode(column, data, words)
     }

@@ -15,15 +15,6 @@ use crate::ItemKind;
 use crate::item_type::row_size;
 use crate::tag::{Fault, made, room, weight, what};
 
-/// What is stored for the strings of a dictionary.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Words<'a> {
-    /// Codes: indices into these strings and those that are added.
-    Known(&'a [String]),
-    /// The strings, which get their codes when they are encoded again.
-    Later,
-}
-
 fn invalid(detail: impl Into<String>) -> Fault {
     (ErrorKind::InvalidArgument, detail.into())
 }
@@ -32,8 +23,13 @@ fn mismatch(detail: impl Into<String>) -> Fault {
     (ErrorKind::TypeMismatch, detail.into())
 }
 
-/// Converts the cells of a column.
-pub(super) fn encode<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Encoded<'a>> {
+/// Converts the cells of a column. Strings of a dictionary become codes: indices into these words and those that are added.
+/// Without words, they stay strings, which get their codes when they are encoded again.
+pub(super) fn encode<'a>(
+    column: &Column,
+    data: Data<'a>,
+    words: Option<&[String]>,
+) -> Result<Encoded<'a>> {
     encoded(column, data, words).map_err(|fault| failed(column, fault))
 }
 
@@ -60,7 +56,11 @@ pub(super) fn failed(column: &Column, (kind, detail): Fault) -> Error {
     Error::new(kind, WRITE, format!("the column `{}`: {detail}", column.name()))
 }
 
-fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Encoded<'a>, Fault> {
+fn encoded<'a>(
+    column: &Column,
+    data: Data<'a>,
+    words: Option<&[String]>,
+) -> Result<Encoded<'a>, Fault> {
     let rows = data.rows(column)?;
     let Data { cells, nulls } = data;
     if nulls.as_ref().is_some_and(|nulls| nulls.len() != rows) {
@@ -80,9 +80,9 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
     {
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
-    let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, Words::Later));
+    let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, None));
     let cells = match (column.kind(), words) {
-        (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, Words::Later) => {
+        (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, None) => {
             let (mut offsets, mut bytes) = (Vec::with_capacity(rows + 1), Vec::new());
             offsets.push(0);
             let fill = match &column.nulls {
@@ -97,7 +97,7 @@ fn encoded<'a>(column: &Column, data: Data<'a>, words: Words<'_>) -> Result<Enco
             }
             Cells::Texts(Texts { offsets: offsets.into(), bytes: bytes.into() })
         }
-        (ItemKind::Dictionary { .. }, Words::Known(words)) => {
+        (ItemKind::Dictionary { .. }, Some(words)) => {
             codes(column, texts(column, &cells, &nulls), words)?
         }
         (ItemKind::VlString, _) => {
