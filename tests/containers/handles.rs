@@ -70,6 +70,23 @@ fn assert_table_outdated(table: &CTable, what: &str) {
     assert_outdated(table.cells::<i64>("n", ..), what);
 }
 
+/// NaN, Python's null value of floats, is not equal to itself.
+#[test]
+fn schemas_with_nan_stay_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let float = ItemType::from(ItemKind::Float64).with("null_value", f64::NAN);
+    let schema = Schema::new().column("n", ItemKind::Int64).column("f", float);
+    let mut writer = CTable::create(&path, &schema).unwrap();
+    writer.append([("n", Data::items(&[1i64])), ("f", Data::items(&[f64::NAN]))]).unwrap();
+    // The next change removes the number of rows from the schema.
+    writer.finish().unwrap();
+    let reader = CTable::open(&path).unwrap();
+    writer.update("n", [0], Data::items(&[7i64])).unwrap();
+    assert_eq!(reader.read::<i64>("n", ..).unwrap(), [7]);
+    assert_eq!(reader.nulls("f", ..).unwrap(), [true]);
+}
+
 #[test]
 fn readers_of_tables_report_the_changes_of_a_writer() {
     let folder = tempfile::tempdir().unwrap();

@@ -161,7 +161,8 @@ impl SeenSchema {
             return Ok(true);
         }
         let found = self.read()?.columns;
-        let described = |column: &Column| (column.entry(), column.stale);
+        // As texts: NaN, which can represent null, is not equal to itself.
+        let described = |column: &Column| (column.entry().to_string(), column.stale);
         let is_same = found.iter().map(described).eq(columns.iter().map(described));
         if is_same {
             *revision = now;
