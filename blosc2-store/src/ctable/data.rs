@@ -1,4 +1,4 @@
-//! The cells of a column, as a caller passes them.
+//! The cells of a column: as a caller passes them, as they are written, and as they are read.
 
 use std::borrow::Cow;
 use std::mem;
