@@ -79,35 +79,21 @@ impl NDArrayView<'_> {
         })
     }
 
-    /// Reads the compressed blocks of a box of the view from the file, if the box is in one chunk or the storage has a
-    /// high latency.
-    pub(super) fn fetch(
-        &self,
-        reading: &Reading<'_>,
-        ranges: &[Range<u64>],
-        fetched: &mut Fetched,
-    ) -> Result<()> {
-        fetched.clear();
-        let schunk = &self.array.schunk;
-        let wanted = self.planned(reading, ranges, READ, |plan| {
-            let is_fetched = plan.nchunks() == 1 || schunk.is_remote(reading);
-            Ok(is_fetched.then(|| self.wanted_of(reading, &plan).collect()))
-        })?;
-        wanted.map_or(Ok(()), |wanted: Vec<_>| schunk.fetch(reading, wanted, fetched))
-    }
-
-    /// Returns the blocks that a box of the view needs, one value for each chunk. Returns nothing if the index states that
-    /// all chunks repeat one item.
+    /// Returns the blocks of a box of the view that are fetched together, one value for each chunk. Returns nothing if
+    /// the box is in several chunks and the storage has a low latency, or if the index states that all chunks repeat one
+    /// item.
     pub(super) fn wanted(
         &self,
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Wanted>> {
+        let NDArray { schunk, readers, .. } = self.array;
         self.planned(reading, ranges, READ, |plan| {
-            Ok(match self.are_equal_special(reading, &plan)? {
-                true => Vec::new(),
-                false => self.wanted_of(reading, &plan).collect(),
-            })
+            let is_fetched = plan.nchunks() == 1 || schunk.is_remote(reading);
+            if !is_fetched || self.are_equal_special(reading, &plan)? {
+                return Ok(Vec::new());
+            }
+            Ok(plan.chunks().filter_map(|chunk| readers.wanted(reading, &chunk)).collect())
         })
     }
 
@@ -123,11 +109,6 @@ impl NDArrayView<'_> {
             }
         }
         Ok(true)
-    }
-
-    fn wanted_of(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> impl Iterator<Item = Wanted> {
-        let readers = &self.array.readers;
-        plan.chunks().filter_map(|chunk| readers.wanted(reading, &chunk))
     }
 
     /// Reads a box of the view on this thread. Writes the items to `bytes` in C order.
@@ -173,22 +154,24 @@ impl NDArrayView<'_> {
     /// are several chunks, the index states this for each of them.
     pub(super) fn repeated_item(
         &self,
-        (reading, fetched): (&Reading<'_>, &Fetched),
+        (reading, window): (&Reading<'_>, Option<&Fetched>),
         ranges: &[Range<u64>],
     ) -> Result<Option<Vec<u8>>> {
         let schunk = &self.array.schunk;
         self.planned(reading, ranges, READ, |plan| {
             let Some(first) = plan.chunk_numbers().next() else { return Ok(None) };
-            let is_special = match fetched.get(first) {
+            let is_special = match window.map(|window| window.get(first)) {
                 _ if plan.nchunks() > 1 => self.are_equal_special(reading, &plan)?,
-                Some((header, _)) => header.special.is_some(),
+                Some(Some((header, _))) => header.special.is_some(),
                 // The other chunks of the window are not special: without a request for the header.
-                None if !fetched.is_empty() => schunk.are_equal_special(reading, first, first)?,
+                Some(None) => schunk.are_equal_special(reading, first, first)?,
                 None => schunk.is_special(reading, first)?,
             };
             if !is_special {
                 return Ok(None);
             }
+            let none = Fetched::default();
+            let fetched = window.unwrap_or(&none);
             schunk.with_chunk_or_fetched(reading, first, Some(&[]), fetched, |chunk, decoder| {
                 Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
             })

@@ -1,9 +1,7 @@
 //! The evaluation of an expression: the arrays that are read, and calls of closures.
 
 use std::ops::Range;
-use std::{fmt, mem, ptr};
-
-use parking_lot::RwLock;
+use std::{fmt, ptr};
 
 use super::super::NDArray;
 use super::super::places::len_in_memory;
@@ -80,8 +78,6 @@ pub(super) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> 
 pub struct Context<'a> {
     inputs: Vec<Input<'a>>,
     readings: Vec<(&'a NDArray, Reading<'a>)>,
-    /// The chunks of each array that were fetched ahead.
-    windows: Vec<RwLock<Fetched>>,
     pub(super) threads: usize,
 }
 
@@ -99,8 +95,7 @@ impl<'a> Context<'a> {
                 readings.push((array, array.schunk.reading()?));
             }
         }
-        let windows = readings.iter().map(|_| RwLock::default()).collect();
-        Ok(Self { inputs, readings, windows, threads })
+        Ok(Self { inputs, readings, threads })
     }
 
     pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
@@ -157,33 +152,18 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the read of an array, and the chunks that were fetched ahead.
-    pub(super) fn reading(&self, array: &NDArray) -> (&Reading<'a>, &RwLock<Fetched>) {
-        let index = self.index(array);
-        (&self.readings[index].1, &self.windows[index])
-    }
-
     /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
     /// that `wanted` adds for these numbers are fetched before, while `work` processes the numbers before them. `work`
-    /// returns whether to continue.
+    /// receives the chunks of each array, and returns whether to continue.
     pub(super) fn ahead(
         &self,
         count: usize,
         wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
-        mut work: impl FnMut(Range<usize>) -> Result<bool>,
+        mut work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
     ) -> Result<()> {
         let sources = self.readings.iter().map(|(array, reading)| (&array.schunk, reading));
-        fetch_ahead(&sources.collect::<Vec<_>>(), count, wanted, |numbers, fetched| {
-            let swap = |fetched: &mut [Fetched]| {
-                let pairs = self.windows.iter().zip(fetched);
-                pairs.for_each(|(window, fetched)| mem::swap(&mut *window.write(), fetched));
-            };
-            swap(fetched);
-            let result = work(numbers);
-            // The buffers are used again.
-            swap(fetched);
-            result
-        })
+        let sources: Vec<_> = sources.collect();
+        fetch_ahead(&sources, count, wanted, |numbers, fetched| work(numbers, fetched))
     }
 
     /// Calls a closure of the method `name`. A panic becomes an error.
@@ -208,6 +188,52 @@ impl<'a> Context<'a> {
         (0..len)
             .step_by(ITEMS_OF_A_CALL)
             .try_for_each(|start| self.call(name, || work(start..len.min(start + ITEMS_OF_A_CALL))))
+    }
+}
+
+/// The reads of one thread.
+#[derive(Debug)]
+pub struct Access<'c> {
+    pub(super) context: &'c Context<'c>,
+    /// The chunks of each array that were fetched ahead; may be empty.
+    window: &'c [Fetched],
+    /// The chunks of each input that were fetched for the box that was prepared last.
+    prepared: Vec<Fetched>,
+}
+
+impl<'c> Access<'c> {
+    pub(super) fn new(context: &'c Context<'c>, window: &'c [Fetched]) -> Self {
+        let prepared = context.inputs.iter().map(|_| Fetched::default()).collect();
+        Self { context, window, prepared }
+    }
+
+    /// Returns the read of an array, and its chunks that were fetched ahead, if there are any.
+    pub(super) fn reading(&self, array: &NDArray) -> (&'c Reading<'c>, Option<&'c Fetched>) {
+        let index = self.context.index(array);
+        let window = self.window.get(index).filter(|window| !window.is_empty());
+        (&self.context.readings[index].1, window)
+    }
+
+    /// Returns the chunks that were fetched for the box that was prepared last. `view` is that of an input.
+    pub fn prepared(&self, view: &NDArrayView<'_>) -> &Fetched {
+        let input = self.context.inputs.iter().position(|input| ptr::eq(input.view, view));
+        match input {
+            Some(input) => &self.prepared[input],
+            None => unreachable!("the inputs are those of the expression"),
+        }
+    }
+
+    /// Reads the compressed blocks that a box needs, unless they were fetched ahead.
+    pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
+        for (at, Input { view, .. }) in self.context.inputs.iter().enumerate() {
+            let (reading, window) = self.reading(view.array);
+            let wanted = match window {
+                Some(_) => Vec::new(),
+                None => view.wanted(reading, &own_ranges(&view.shape(), ranges))?,
+            };
+            view.array.schunk.fetch(reading, wanted, &mut self.prepared[at])?;
+        }
+        Ok(())
     }
 }
 

@@ -10,8 +10,7 @@ use super::super::places::len_of;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
 use super::context::{Context, DOING};
-use super::source::{Source, copy_part, each_row_in, open};
-use super::space::Span;
+use super::source::{Found, Source, Worker, copy_part, count, each_row_in, open};
 use crate::element::{Element, bytes_of, make_items};
 use crate::{Error, ErrorKind, Result};
 
@@ -56,51 +55,26 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         }
         let space = context.space::<S::Item>(shape)?;
         // The items are divided into slabs on the first axis with several items. Each thread fills entire slabs.
-        let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
-        let (outer, inner): (Vec<usize>, Vec<usize>) =
-            (0..shape.len()).partition(|&other| other <= axis);
-        let (outer, inner) = (space.pieces(&outer).spans(), space.pieces(&inner));
-        let row: usize = shape.iter().skip(axis + 1).map(|&size| size as usize).product();
-        let mut slabs = Vec::new();
-        let mut rest = items;
-        for span in outer.iter() {
-            let rows = span.ranges.last().map_or(1, |range| (range.end - range.start) as usize);
-            let (slab, others) = rest.split_at_mut(rows * row);
+        let axis = shape.iter().position(|&size| size > 1).unwrap_or(0);
+        let spans = space.slabs(axis);
+        let (mut slabs, mut rest) = (Vec::new(), items);
+        for span in spans.iter() {
+            let (slab, others) = rest.split_at_mut(count(&span.ranges));
             slabs.push(Mutex::new((span, slab)));
             rest = others;
         }
-        let scratch = || Ok(S::State::default());
-        parallel::each(context.threads, slabs.len(), scratch, |state, number| {
-            let (span, items) = &mut *slabs[number].lock();
-            let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
-            // A slab has all items on the other axes.
-            let others: Vec<Range<u64>> =
-                shape.iter().skip(axis + 1).map(|&size| 0..size).collect();
-            let whole = join(&span.ranges, &others);
-            if span.has_several()
-                && let Some(item) = self.source.repeated(context, &whole)?
-            {
-                items.fill(item);
-                return Ok(());
-            }
-            span.each_piece(&mut |slab| {
-                for Span { ranges: piece, .. } in inner.iter() {
-                    let ranges = join(slab, &piece);
-                    if let Some(item) = self.source.repeated(context, &ranges)? {
-                        each_row_in(&ranges, &whole, &mut |at, len| items[at..at + len].fill(item));
-                        continue;
+        let worker = || Ok(Worker::new(&self.source, context, &[]));
+        parallel::each(context.threads, slabs.len(), worker, |worker, number| {
+            let (span, to) = &mut *slabs[number].lock();
+            worker.each_box(span, <[_]>::to_vec, |ranges, found| {
+                let boxes = (ranges, &span.ranges[..]);
+                match found {
+                    Found::Repeated(item) => {
+                        each_row_in(boxes.0, boxes.1, &mut |at, len| to[at..at + len].fill(item));
                     }
-                    self.source.prepare(context, state, &ranges)?;
-                    outer.each_tile(slab, &mut |outer| {
-                        inner.each_tile(&piece, &mut |inner| {
-                            let tile = join(outer, inner);
-                            let found = self.source.tile(context, state, &tile)?;
-                            copy_part(found, 1, (&tile, &whole), items);
-                            Ok(())
-                        })
-                    })?;
+                    Found::Items(items) => copy_part(items, 1, boxes, to),
                 }
-                Ok(())
+                Ok(true)
             })
         })
     }
@@ -153,27 +127,24 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let tiles = space.tiles(&all);
         let arrays = context.arrays();
         let sources = Sources { arrays: &arrays, vlmeta };
-        // The states of threads, each with the number of the new chunk for which the state was prepared.
-        let states = Mutex::new(Vec::<(usize, S::State)>::new());
+        // The workers of threads, each with the number of the new chunk for which the worker was prepared.
+        let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
         let size = size_of::<S::Item>();
         let dtype = S::Item::dtype().to_string();
         builder.by_chunks(&shape, (&dtype, size), sources, &|team, scratch, number| {
             let geometry = team.geometry;
             let chunk = geometry.chunk_box(number as u64);
-            let repeated = self.source.repeated(&context, &chunk)?;
-            let prepared = || {
-                let mut states = states.lock();
-                let found = states.iter().position(|(prepared, _)| *prepared == number);
-                let found = found.map(|at| states.swap_remove(at).1);
-                if let Some(state) = found {
-                    return Ok(state);
-                }
-                // Reuses a state that was prepared for another chunk, and that no thread uses now.
-                let mut state = states.pop().map(|(_, state)| state).unwrap_or_default();
-                drop(states);
-                self.source.prepare(&context, &mut state, &chunk)?;
-                Ok::<_, Error>(state)
+            let take = || {
+                let mut workers = workers.lock();
+                let found = workers.iter().position(|(prepared, _)| *prepared == number);
+                let found = found.map(|at| workers.swap_remove(at));
+                // Reuses a worker that was prepared for another chunk, and that no thread uses now.
+                let found = found.or_else(|| workers.pop());
+                found.unwrap_or_else(|| (usize::MAX, Worker::new(&self.source, &context, &[])))
             };
+            let first = take();
+            let repeated = first.1.repeated(&chunk)?;
+            workers.lock().push(first);
             let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
                 if let Some(item) = repeated {
                     let item = [item];
@@ -181,13 +152,16 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                     bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
                     return Ok(());
                 }
-                let mut state = prepared()?;
+                let (prepared, mut worker) = take();
+                if prepared != number {
+                    worker.prepare(&chunk)?;
+                }
                 tiles.each_tile(ranges, &mut |tile| {
-                    let items = bytes_of(self.source.tile(&context, &mut state, tile)?);
+                    let items = bytes_of(worker.tile(tile)?);
                     copy_part(&items, size, (tile, ranges), bytes);
                     Ok(())
                 })?;
-                states.lock().push((number, state));
+                workers.lock().push((number, worker));
                 Ok(())
             };
             // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that the block

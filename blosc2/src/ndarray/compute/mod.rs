@@ -104,7 +104,7 @@ use source::{Always, Broadcast, Fallible, Zipped};
 ///
 /// # Errors of evaluation
 /// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
-/// with:
+/// with the following errors. The section `# Errors` of a method contains only additional errors.
 /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not the dtype of the item
 ///   type;
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
@@ -311,9 +311,6 @@ impl<S: Source, O> LazyExpr<S, O> {
     /// assert_eq!(range, (-15, 92));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     #[doc(alias = "reduce")]
     pub fn fold<A: Clone + Send + Sync>(
         &self,
@@ -344,9 +341,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// A sum of integers wraps around in `i64` or `u64`. The section [accuracy](Self#accuracy) describes the error of a
     /// sum of floating-point items.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn sum(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Sum>,
@@ -361,9 +355,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///   result overflows or underflows, and rounding can change only the last bit of the result.
     /// - A product of complex items is computed in `f64`.
     /// - A product of integers wraps around in `i64` or `u64`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn prod(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Sum>,
@@ -372,9 +363,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn mean(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Mean>,
@@ -391,9 +379,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// the variance is estimated.
     ///
     /// If the number of items is `ddof` or less, the result is NaN if all items are equal, and otherwise infinite.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn var(&self, ddof: u64) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Variance>,
@@ -405,9 +390,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
 
     /// Computes the standard deviation: the square root of the [variance](Self::var) with the same `ddof`. NumPy:
     /// `std`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn std(&self, ddof: u64) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Variance>,
@@ -421,7 +403,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// compared by the real part, then by the imaginary part. NumPy: `min`.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
     pub fn min(&self) -> Result<O::Of>
     where
@@ -434,7 +415,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// compared by the real part, then by the imaginary part. NumPy: `max`.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
     pub fn max(&self) -> Result<O::Of>
     where
@@ -448,7 +428,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// supports only one axis or all axes.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
     pub fn argmin(&self) -> Result<O::Of>
     where
@@ -462,7 +441,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// supports only one axis or all axes.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
     pub fn argmax(&self) -> Result<O::Of>
     where
@@ -473,9 +451,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
 
     /// Computes whether at least one item is not zero. NaN is not zero. The evaluation stops at the first item that is
     /// not zero. NumPy: `any`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn any(&self) -> Result<O::Of>
     where
         O: Output<bool>,
@@ -484,9 +459,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Computes whether all items are not zero. NaN is not zero. The evaluation stops at the first zero. NumPy: `all`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn all(&self) -> Result<O::Of>
     where
         O: Output<bool>,
@@ -495,9 +467,6 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     }
 
     /// Counts the items that are not zero. NaN is not zero. NumPy: `count_nonzero`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     pub fn count_nonzero(&self) -> Result<O::Of>
     where
         O: Output<u64>,

@@ -10,11 +10,11 @@ use super::super::builder::Sources;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING};
-use super::source::{Source, copy_part, count, each_row, open};
+use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
 use super::space::{Pieces, Span};
 use crate::element::{Element, bytes_of};
 use crate::memory::reserve;
-use crate::schunk::Window;
+use crate::schunk::{Fetched, Window};
 use crate::{Result, Threads};
 
 /// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
@@ -168,13 +168,13 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         R::Result: Element,
     {
         let dtype = R::Result::dtype().to_string();
-        let states = Mutex::new(Vec::<S::State>::new());
+        let workers = Mutex::new(Vec::new());
         let item = (&*dtype, size_of::<R::Result>());
         store(&self.context, &self.axes, builder, item, &|part, put| {
-            let state = states.lock().pop();
-            let mut state = state.unwrap_or_default();
-            put(&bytes_of(&self.results_of(&mut state, part)?));
-            states.lock().push(state);
+            let worker = workers.lock().pop();
+            let mut worker = worker.unwrap_or_else(|| self.worker(&[]));
+            put(&bytes_of(&self.results_of(&mut worker, part)?));
+            workers.lock().push(worker);
             Ok(())
         })
     }
@@ -200,11 +200,11 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             });
         };
         if tiles.count() >= TILES {
-            let scratch = || Ok(S::State::default());
+            let worker = || Ok(self.worker(&[]));
             let count = tiles.count() as usize;
-            parallel::each(self.context.threads, count, scratch, |state, number| {
+            parallel::each(self.context.threads, count, worker, |worker, number| {
                 if let Some(Span { ranges, .. }) = tiles.get(number as u64) {
-                    put(&ranges, self.results_of(state, &ranges)?);
+                    put(&ranges, self.results_of(worker, &ranges)?);
                 }
                 Ok(())
             })?;
@@ -221,14 +221,14 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let spans = self.axes.spans();
         let mut all = self.start(ranges);
         let done = AtomicBool::new(false);
-        self.ahead(ranges, &spans, |numbers| {
+        self.ahead(ranges, &spans, |numbers, window| {
             parallel::ordered(
                 self.context.threads,
                 numbers.len(),
-                || Ok(S::State::default()),
-                |state, number| match spans.get((numbers.start + number) as u64) {
+                || Ok(self.worker(window)),
+                |worker, number| match spans.get((numbers.start + number) as u64) {
                     Some(span) if !done.load(Ordering::Relaxed) => {
-                        self.accumulators_of(state, ranges, &span)
+                        self.accumulators_of(worker, ranges, &span)
                     }
                     _ => Ok(Vec::new()),
                 },
@@ -249,7 +249,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         &self,
         kept: &[Range<u64>],
         spans: &Pieces<'_>,
-        work: impl FnMut(Range<usize>) -> Result<bool>,
+        work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
     ) -> Result<()> {
         let wanted = |number: usize, window: &mut Window<'_>| {
             let Some(span) = spans.get(number as u64) else { return Ok(()) };
@@ -264,12 +264,16 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     /// Computes the results in a box of the kept axes on this thread.
-    fn results_of(&self, state: &mut S::State, ranges: &[Range<u64>]) -> Result<Vec<R::Result>> {
+    fn results_of(
+        &self,
+        worker: &mut Worker<'_, S>,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<R::Result>> {
         let spans = self.axes.spans();
         let mut all = self.start(ranges);
         // The spans are combined in the same order as by several threads.
         for span in spans.iter() {
-            self.merge(&mut all, self.accumulators_of(state, ranges, &span)?)?;
+            self.merge(&mut all, self.accumulators_of(worker, ranges, &span)?)?;
             if self.are_done(&all) {
                 break;
             }
@@ -277,16 +281,37 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         self.finish(all)
     }
 
-    /// Combines the items of a span, for the results in a box of the kept axes.
+    /// Combines the items of a span of the reduced axes, for the results in a box of the kept axes.
     fn accumulators_of(
         &self,
-        state: &mut S::State,
-        ranges: &[Range<u64>],
+        worker: &mut Worker<'_, S>,
+        kept: &[Range<u64>],
         span: &Span<'_>,
     ) -> Result<Vec<R::Accumulator>> {
-        let mut accumulators = self.start(ranges);
-        self.add_span(state, &mut accumulators, ranges, span)?;
-        Ok(accumulators)
+        let mut to = self.start(kept);
+        let whole = |reduced: &[Range<u64>]| self.axes.ranges(kept, reduced);
+        worker.each_box(span, whole, |ranges, found| {
+            let at = self.axes.position(ranges);
+            match found {
+                Found::Repeated(item) => {
+                    let all: u64 = ranges.iter().map(|range| range.end - range.start).product();
+                    let count = all / to.len() as u64;
+                    let mut to = to.iter_mut();
+                    to.try_for_each(|to| {
+                        self.reducer.add_repeated(&self.context, to, item, count, at)
+                    })?;
+                }
+                Found::Items(items) => {
+                    self.walk(&self.axes.groups(ranges, R::POSITIONS), &mut to, items, at)?;
+                }
+            }
+            Ok(!self.are_done(&to))
+        })?;
+        Ok(to)
+    }
+
+    fn worker<'s>(&'s self, window: &'s [Fetched]) -> Worker<'s, S> {
+        Worker::new(self.source, &self.context, window)
     }
 
     /// Whether further items do not change any of the results.
@@ -301,61 +326,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     fn finish(&self, accumulators: Vec<R::Accumulator>) -> Result<Vec<R::Result>> {
         let count = self.axes.count();
         accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
-    }
-
-    /// Adds the items of a span of the reduced axes, for the results in a box of the kept axes.
-    fn add_span(
-        &self,
-        state: &mut S::State,
-        to: &mut [R::Accumulator],
-        kept: &[Range<u64>],
-        span: &Span<'_>,
-    ) -> Result<()> {
-        if span.has_several() && self.add_repeated(to, kept, &span.ranges)? {
-            return Ok(());
-        }
-        span.each_piece(&mut |piece| {
-            if self.are_done(to) || self.add_repeated(to, kept, piece)? {
-                return Ok(());
-            }
-            self.add_piece(state, to, kept, piece)
-        })
-    }
-
-    /// Adds the items of a box, which consists of ranges of the kept axes and of the reduced axes. Returns `false`, and
-    /// adds nothing, if the items are not known to be equal.
-    fn add_repeated(
-        &self,
-        to: &mut [R::Accumulator],
-        kept: &[Range<u64>],
-        reduced: &[Range<u64>],
-    ) -> Result<bool> {
-        let ranges = self.axes.ranges(kept, reduced);
-        let Some(item) = self.source.repeated(&self.context, &ranges)? else { return Ok(false) };
-        let count = reduced.iter().map(|range| range.end - range.start).product();
-        let at = self.axes.position(&ranges);
-        for to in to {
-            self.reducer.add_repeated(&self.context, to, item, count, at)?;
-        }
-        Ok(true)
-    }
-
-    /// Adds the items of a piece of the reduced axes.
-    fn add_piece(
-        &self,
-        state: &mut S::State,
-        to: &mut [R::Accumulator],
-        kept: &[Range<u64>],
-        piece: &[Range<u64>],
-    ) -> Result<()> {
-        let ranges = self.axes.ranges(kept, piece);
-        self.source.prepare(&self.context, state, &ranges)?;
-        self.axes.spans().each_tile(piece, &mut |tile| {
-            let ranges = self.axes.ranges(kept, tile);
-            let items = self.source.tile(&self.context, state, &ranges)?;
-            let groups = self.axes.groups(&ranges, R::POSITIONS);
-            self.walk(&groups, to, items, self.axes.position(&ranges))
-        })
     }
 
     fn walk(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::parallel;
 use super::LazyExpr;
 use super::context::DOING;
-use super::source::{Always, Broadcast, Function, Source, Zipped, each_row, open};
+use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
 use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
@@ -20,7 +20,8 @@ const ALL: [bool; GROUP] = [true; GROUP];
 
 /// The items of an expression for which a predicate is true, in C order. [`LazyExpr::select`] returns this selection.
 ///
-/// Each call of a method except [`mask`](Self::mask) evaluates the expression. The results of [`items`](Self::items),
+/// Each call of a method except [`mask`](Self::mask) evaluates the expression, and fails with the [errors of
+/// evaluation](LazyExpr#errors-of-evaluation). The results of [`items`](Self::items),
 /// [`indices`](Self::indices) and [`coords`](Self::coords) have the same limit of memory as
 /// [`LazyExpr::read`]: [`ErrorKind::TooLarge`]. The list of the runs of consecutive results has the same limit.
 ///
@@ -45,17 +46,11 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     }
 
     /// Computes the selected items.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
     pub fn items(&self) -> Result<Vec<S::Item>> {
         self.collect(|_, item| item)
     }
 
     /// Computes the flat index (in C order) of each selected item. NumPy: `flatnonzero`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
     #[doc(alias = "flatnonzero")]
     pub fn indices(&self) -> Result<Vec<u64>> {
         self.collect(|index, _| index)
@@ -65,7 +60,6 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     /// [`NDArray::read_points`](crate::NDArray::read_points) accepts these coordinates. NumPy: `argwhere`.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`]: the expression does not have `N` axes.
     #[doc(alias("argwhere", "nonzero"))]
     pub fn coords<const N: usize>(&self) -> Result<Vec<[u64; N]>> {
@@ -85,9 +79,6 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     }
 
     /// Counts the selected items.
-    ///
-    /// # Errors
-    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
     pub fn count(&self) -> Result<u64> {
         self.mask.count_nonzero()
     }
@@ -135,59 +126,53 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let count = runs.fetch_add(more as u64, Ordering::Relaxed).saturating_add(more as u64);
             context.allowed_len(&[count], size_of::<Run>()).map(drop)
         };
-        let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
+        let make = |(worker, chosen): &mut (Worker<'_, S>, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(span) = spans.get(number as u64) else { return Ok(found) };
             found.first = span.ranges.first().map_or(0, |range| range.start);
-            // Returns `false` if the items of the box are not known to be equal.
-            let add_repeated = |found: &mut Slab<R>, ranges: &[Range<u64>]| -> Result<bool> {
-                let Some(item) = source.repeated(&context, ranges)? else { return Ok(false) };
-                if context.call(SELECT, || Ok((function.0)(item)))? {
-                    let len = ranges.iter().map(|range| range.end - range.start).product();
-                    admit(found, len)?;
-                    let mut rows = 0;
-                    each_row(ranges, &shape, &mut |_, _| rows += 1);
-                    admit_runs(rows)?;
-                    let mut added = Ok(());
-                    each_row(ranges, &shape, &mut |start, len| {
-                        let before = found.results.len();
-                        let indices = start as u64..(start + len) as u64;
-                        found.results.extend(indices.map(|index| result(index, item)));
-                        let end = found.results.len();
-                        if added.is_ok() {
-                            added = found.add_run(start as u64, before..end);
+            worker.each_box(&span, <[_]>::to_vec, |ranges, items| {
+                let items = match items {
+                    Found::Repeated(item) => {
+                        if !context.call(SELECT, || Ok((function.0)(item)))? {
+                            return Ok(true);
                         }
-                    });
-                    added?;
-                }
+                        admit(
+                            &mut found,
+                            ranges.iter().map(|range| range.end - range.start).product(),
+                        )?;
+                        let mut rows = 0;
+                        each_row(ranges, &shape, &mut |_, _| rows += 1);
+                        admit_runs(rows)?;
+                        let mut added = Ok(());
+                        each_row(ranges, &shape, &mut |start, len| {
+                            let before = found.results.len();
+                            let indices = start as u64..(start + len) as u64;
+                            found.results.extend(indices.map(|index| result(index, item)));
+                            let end = found.results.len();
+                            if added.is_ok() {
+                                added = found.add_run(start as u64, before..end);
+                            }
+                        });
+                        return added.map(|()| true);
+                    }
+                    Found::Items(items) => items,
+                };
+                chosen.clear();
+                context.each_call(SELECT, items.len(), |part| {
+                    function.apply(items[part].iter().copied(), chosen)
+                })?;
+                admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
+                let before = found.runs.len();
+                add_chosen((items, chosen), (ranges, &shape), &mut found, &result)?;
+                admit_runs(found.runs.len() - before)?;
                 Ok(true)
-            };
-            if span.has_several() && add_repeated(&mut found, &span.ranges)? {
-                return Ok(found);
-            }
-            span.each_piece(&mut |piece| {
-                if add_repeated(&mut found, piece)? {
-                    return Ok(());
-                }
-                source.prepare(&context, state, piece)?;
-                spans.each_tile(piece, &mut |tile| {
-                    let items = source.tile(&context, state, tile)?;
-                    chosen.clear();
-                    context.each_call(SELECT, items.len(), |part| {
-                        function.apply(items[part].iter().copied(), chosen)
-                    })?;
-                    admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
-                    let before = found.runs.len();
-                    add_chosen((items, chosen), (tile, &shape), &mut found, &result)?;
-                    admit_runs(found.runs.len() - before)
-                })
             })?;
             Ok(found)
         };
         parallel::ordered(
             context.threads,
             spans.count() as usize,
-            || Ok(Default::default()),
+            || Ok((Worker::new(source, &context, &[]), Vec::new())),
             make,
             |found| {
                 if found.runs.is_empty() {

@@ -10,7 +10,8 @@ use super::super::boxes::extent;
 use super::super::gather::READ;
 use super::super::places::len_of;
 use super::super::view::NDArrayView;
-use super::context::{Context, DOING, Input, own_ranges};
+use super::context::{Access, Context, DOING, Input, own_ranges};
+use super::space::Span;
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut};
@@ -50,25 +51,87 @@ pub trait Source: Sync {
 
     /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
     #[doc(hidden)]
-    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
-
-    /// Prepares the computation of tiles inside a box.
-    #[doc(hidden)]
-    fn prepare(
-        &self,
-        context: &Context<'_>,
-        state: &mut Self::State,
-        ranges: &[Range<u64>],
-    ) -> Result<()>;
+    fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
 
     /// Computes the items of a box, in C order. The box is inside the box that was prepared last.
     #[doc(hidden)]
     fn tile<'s>(
         &'s self,
-        context: &Context<'_>,
+        from: &Access<'_>,
         state: &'s mut Self::State,
         ranges: &[Range<u64>],
     ) -> Result<&'s [Self::Item]>;
+}
+
+/// The evaluation of a source by one thread.
+pub(super) struct Worker<'c, S: Source> {
+    source: &'c S,
+    from: Access<'c>,
+    state: S::State,
+}
+
+/// The items of a box.
+pub(super) enum Found<'a, T> {
+    /// All items are equal to this item.
+    Repeated(T),
+    Items(&'a [T]),
+}
+
+impl<'c, S: Source> Worker<'c, S> {
+    /// `window` contains the chunks of each array that were fetched ahead; may be empty.
+    pub(super) fn new(source: &'c S, context: &'c Context<'c>, window: &'c [Fetched]) -> Self {
+        Self { source, from: Access::new(context, window), state: S::State::default() }
+    }
+
+    /// Returns the item that all items of a box repeat, if this is known without reading items.
+    pub(super) fn repeated(&self, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
+        self.source.repeated(&self.from, ranges)
+    }
+
+    /// Prepares the computation of tiles inside a box.
+    pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
+        self.from.prepare(ranges)
+    }
+
+    /// Computes the items of a box inside the box that was prepared last, in C order.
+    pub(super) fn tile(&mut self, ranges: &[Range<u64>]) -> Result<&[S::Item]> {
+        self.source.tile(&self.from, &mut self.state, ranges)
+    }
+
+    /// Calls `visit` with the items of a span, box by box in C order, until it returns `false`. `whole` adds the ranges
+    /// of the other axes to those of the span.
+    pub(super) fn each_box(
+        &mut self,
+        span: &Span<'_>,
+        whole: impl Fn(&[Range<u64>]) -> Vec<Range<u64>>,
+        mut visit: impl FnMut(&[Range<u64>], Found<'_, S::Item>) -> Result<bool>,
+    ) -> Result<()> {
+        if span.has_several() {
+            let ranges = whole(&span.ranges);
+            if let Some(item) = self.repeated(&ranges)? {
+                return visit(&ranges, Found::Repeated(item)).map(drop);
+            }
+        }
+        let mut goes_on = true;
+        span.each_piece(&mut |piece| {
+            if !goes_on {
+                return Ok(());
+            }
+            let ranges = whole(piece);
+            if let Some(item) = self.repeated(&ranges)? {
+                goes_on = visit(&ranges, Found::Repeated(item))?;
+                return Ok(());
+            }
+            self.prepare(&ranges)?;
+            span.pieces.each_tile(piece, &mut |tile| {
+                if goes_on {
+                    let ranges = whole(tile);
+                    goes_on = visit(&ranges, Found::Items(self.tile(&ranges)?))?;
+                }
+                Ok(())
+            })
+        })
+    }
 }
 
 /// Starts the evaluation of a source. The default number of threads is the setting of the first array.
@@ -147,7 +210,7 @@ impl<'a, T: Element> Items<'a, T> {
 
 impl<T: Element> Source for Items<'_, T> {
     type Item = T;
-    type State = (Vec<T>, Fetched);
+    type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
         self.view.check_dtype::<T>(READ)?;
@@ -158,9 +221,9 @@ impl<T: Element> Source for Items<'_, T> {
         vec![Input { view: &self.view, itemsize: size_of::<T>() }]
     }
 
-    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {
-        let (reading, window) = context.reading(self.view.array);
-        let found = self.view.repeated_item((reading, &window.read()), ranges)?;
+    fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {
+        let (reading, window) = from.reading(self.view.array);
+        let found = self.view.repeated_item((reading, window), ranges)?;
         let Some(bytes) = found else { return Ok(None) };
         let part = self.view.part();
         let bytes = &bytes[part.offset..part.offset + part.len];
@@ -172,24 +235,10 @@ impl<T: Element> Source for Items<'_, T> {
         Ok(Some(items[0]))
     }
 
-    fn prepare(
-        &self,
-        context: &Context<'_>,
-        (_, fetched): &mut Self::State,
-        ranges: &[Range<u64>],
-    ) -> Result<()> {
-        let (reading, window) = context.reading(self.view.array);
-        if window.read().is_empty() {
-            return self.view.fetch(reading, ranges, fetched);
-        }
-        fetched.clear();
-        Ok(())
-    }
-
     fn tile<'s>(
         &'s self,
-        context: &Context<'_>,
-        (state, fetched): &'s mut Self::State,
+        from: &Access<'_>,
+        state: &'s mut Vec<T>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [T]> {
         let count = count(ranges);
@@ -201,9 +250,8 @@ impl<T: Element> Source for Items<'_, T> {
             *state = make_items(count, READ, |_| Ok(()))?;
         }
         let items = &mut state[..count];
-        let (reading, window) = context.reading(self.view.array);
-        let window = window.read();
-        let from = (reading, if window.is_empty() { fetched } else { &*window });
+        let (reading, window) = from.reading(self.view.array);
+        let from = (reading, window.unwrap_or_else(|| from.prepared(&self.view)));
         self.decode(items, |bytes| self.view.read_tile(from, ranges, bytes))?;
         Ok(items)
     }
@@ -276,20 +324,16 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
         Vec::new()
     }
 
-    fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
+    fn repeated(&self, _: &Access<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
         Ok(match *self.items {
             [item] => Some(item),
             _ => None,
         })
     }
 
-    fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
-        Ok(())
-    }
-
     fn tile<'s>(
         &'s self,
-        _: &Context<'_>,
+        _: &Access<'_>,
         state: &'s mut Vec<T>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [T]> {
@@ -506,28 +550,19 @@ impl<S: Source> Broadcast<S> {
         Ok(())
     }
 
-    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
-        self.source.repeated(context, &own_ranges(&self.own, ranges))
-    }
-
-    fn prepare(
-        &self,
-        context: &Context<'_>,
-        state: &mut BroadcastState<S>,
-        ranges: &[Range<u64>],
-    ) -> Result<()> {
-        self.source.prepare(context, &mut state.state, &own_ranges(&self.own, ranges))
+    fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
+        self.source.repeated(from, &own_ranges(&self.own, ranges))
     }
 
     fn tile<'s>(
         &'s self,
-        context: &Context<'_>,
+        from: &Access<'_>,
         state: &'s mut BroadcastState<S>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [S::Item]> {
         let own = own_ranges(&self.own, ranges);
         let BroadcastState { state, items } = state;
-        let stored = self.source.tile(context, state, &own)?;
+        let stored = self.source.tile(from, state, &own)?;
         if stored.len() == count(ranges) {
             return Ok(stored);
         }
@@ -599,40 +634,28 @@ macro_rules! zipped {
 
             fn repeated(
                 &self,
-                context: &Context<'_>,
+                from: &Access<'_>,
                 ranges: &[Range<u64>],
             ) -> Result<Option<F::Output>> {
                 let ($first, $($operand,)*) = &self.operands;
-                let Some($first_item) = &$first.repeated(context, ranges)? else { return Ok(None) };
-                $(let Some($item) = &$operand.repeated(context, ranges)? else { return Ok(None) };)*
+                let Some($first_item) = &$first.repeated(from, ranges)? else { return Ok(None) };
+                $(let Some($item) = &$operand.repeated(from, ranges)? else { return Ok(None) };)*
                 let mut results = Vec::new();
-                context.call(self.name, || self.function.apply([$made].into_iter(), &mut results))?;
+                from.context.call(self.name, || self.function.apply([$made].into_iter(), &mut results))?;
                 Ok(results.pop())
-            }
-
-            fn prepare(
-                &self,
-                context: &Context<'_>,
-                ($first_item, $($item,)* _): &mut Self::State,
-                ranges: &[Range<u64>],
-            ) -> Result<()> {
-                let ($first, $($operand,)*) = &self.operands;
-                $first.prepare(context, $first_item, ranges)?;
-                $($operand.prepare(context, $item, ranges)?;)*
-                Ok(())
             }
 
             fn tile<'s>(
                 &'s self,
-                context: &Context<'_>,
+                from: &Access<'_>,
                 ($first_item, $($item,)* results): &'s mut Self::State,
                 ranges: &[Range<u64>],
             ) -> Result<&'s [F::Output]> {
                 let ($first, $($operand,)*) = &self.operands;
-                let $first = $first.tile(context, $first_item, ranges)?;
-                $(let $operand = $operand.tile(context, $item, ranges)?;)*
+                let $first = $first.tile(from, $first_item, ranges)?;
+                $(let $operand = $operand.tile(from, $item, ranges)?;)*
                 results.clear();
-                context.each_call(self.name, $first.len(), |part| {
+                from.context.each_call(self.name, $first.len(), |part| {
                     let items = $first[part.clone()].iter()$(.zip(&$operand[part.clone()]))*;
                     self.function.apply(items.map(|$items| $made), results)
                 })?;

@@ -161,6 +161,17 @@ impl Space {
         pieces
     }
 
+    /// Returns spans on all axes. They contain all items on the axes after `axis`.
+    pub(super) fn slabs(&self, axis: usize) -> Pieces<'_> {
+        let (outer, inner): (Vec<usize>, Vec<usize>) =
+            (0..self.shape.len()).partition(|&other| other <= axis);
+        let (mut slabs, inner) = (self.pieces(&outer).spans(), self.pieces(&inner));
+        slabs.counts.extend((0..inner.axes.len()).map(|at| inner.count_on(at)));
+        slabs.sizes.extend(inner.sizes);
+        slabs.axes.extend(inner.axes);
+        slabs
+    }
+
     /// Returns the tiles on these axes.
     pub(super) fn tiles(&self, axes: &[usize]) -> Pieces<'_> {
         self.boxes(axes, |axis| axis.tile)
@@ -281,7 +292,7 @@ impl Pieces<'_> {
 /// The items of a span.
 #[derive(Debug)]
 pub(super) struct Span<'a> {
-    pieces: &'a Pieces<'a>,
+    pub(super) pieces: &'a Pieces<'a>,
     /// The indices of the pieces on each axis.
     indices: Vec<Range<u64>>,
     pub(super) ranges: Vec<Range<u64>>,
