@@ -3,6 +3,7 @@
 use super::NDArray;
 use super::gather::READ;
 use super::index::PerAxis;
+use super::plan::Items;
 use super::region::Region;
 use super::scatter::WRITE;
 use super::selection::{AxisIndex, Selection};
@@ -56,30 +57,32 @@ pub struct NDArrayBytes<'a> {
 impl NDArrayBytes<'_> {
     /// Reads the bytes of the selected items, in C order.
     pub fn read(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
-        self.view.slice(selection)?.read_bytes()
+        let selected = self.view.slice(selection)?;
+        selected.read_bytes(selected.items())
     }
 
     /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer must be the size of
     /// the selected items in bytes.
     pub fn read_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
-        self.view.slice(selection)?.read_bytes_into(bytes)
+        let selected = self.view.slice(selection)?;
+        selected.read_bytes_into(selected.items(), bytes)
     }
 
     /// Reads the bytes of all items, in C order.
     pub fn read_all(&self) -> Result<Vec<u8>> {
-        self.view.read_bytes()
+        self.view.read_bytes(self.view.items())
     }
 
     /// Reads the bytes of the items at a list of points; see [`NDArray::read_points`].
     pub fn read_points(&self, points: &[impl PerAxis]) -> Result<Vec<u8>> {
         let NDArrayView { array, region, .. } = &self.view;
-        self.view.read_indices_bytes(&array.points(points, region, READ)?)
+        self.view.read_bytes(Items::Points(&array.points(points, region, READ)?))
     }
 
     /// Reads the bytes of the items for which the mask is `true`; see [`NDArray::read_mask`].
     pub fn read_mask(&self, mask: &[bool]) -> Result<Vec<u8>> {
         let NDArrayView { array, region, .. } = &self.view;
-        self.view.read_indices_bytes(&array.chosen(mask, region, READ)?)
+        self.view.read_bytes(Items::Points(&array.chosen(mask, region, READ)?))
     }
 }
 
@@ -108,7 +111,7 @@ impl NDArrayBytesMut<'_> {
     /// Replaces the selected items by the items in `bytes`, in C order.
     pub fn write(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?.region;
-        self.array.write_region(&region, self.array.whole_items(), bytes)
+        self.array.write_items(Items::Region(&region), self.array.whole_items(), bytes)
     }
 
     /// Replaces each selected item by the same item. `item` contains the bytes of this item.
@@ -121,14 +124,14 @@ impl NDArrayBytesMut<'_> {
     pub fn write_points(&mut self, points: &[impl PerAxis], bytes: &[u8]) -> Result<()> {
         let region = Region::whole(self.array.shape());
         let points = self.array.points(points, &region, WRITE)?;
-        self.array.write_indices(&points, bytes)
+        self.array.write_items(Items::Points(&points), self.array.whole_items(), bytes)
     }
 
     /// Replaces the items for which the mask is `true` by the items in `bytes`, in C order.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
         let region = Region::whole(self.array.shape());
         let chosen = self.array.chosen(mask, &region, WRITE)?;
-        self.array.write_indices(&chosen, bytes)
+        self.array.write_items(Items::Points(&chosen), self.array.whole_items(), bytes)
     }
 
     /// Appends the bytes of items at the end of an axis; see [`NDArray::append`].

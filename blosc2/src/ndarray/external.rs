@@ -89,7 +89,7 @@ impl NDArray {
         }
         let items: Vec<T> = items.iter().copied().collect();
         let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_region(&region, self.whole_items(), &bytes)
+        self.write_items(Items::Region(&region), self.whole_items(), &bytes)
     }
 
     fn check_shape(&self, region: &Region, found: &[usize], doing: &str) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::NDArray;
 use super::places::ItemPart;
+use super::plan::Items;
 use super::scatter::WRITE;
 use super::selection::Selection;
 use super::view::{Field, NDArrayView};
@@ -141,7 +142,7 @@ impl NDArrayFieldMut<'_> {
     ) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?.region;
         let bytes = swapped(items, self.field.check_dtype::<T>(self.array, WRITE)?);
-        self.array.write_region(&region, self.part(), &bytes)
+        self.array.write_items(Items::Region(&region), self.part(), &bytes)
     }
 
     /// Writes the same value to the field of all selected items.

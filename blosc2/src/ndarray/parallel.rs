@@ -81,16 +81,13 @@ fn ordered_on<'a, R: Send>(
     make: &(dyn Fn() -> Work<'a, R> + Sync),
     take: &mut dyn FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    let queue = Queue {
-        count,
-        ahead: 2 * threads,
-        state: Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), is_broken: false }),
-        changed: Condvar::new(),
-    };
+    let state = State { next: 0, taken: 0, made: BTreeMap::new(), is_broken: false };
+    let ahead = 2 * threads;
+    let queue = Queue { count, ahead, state: Mutex::new(state), changed: Condvar::new() };
     let help = || {
         let _stop = Stop(&queue);
         let mut make = make();
-        while let Some(number) = queue.wait_for_room() {
+        while let Step::Make(number) = queue.step(None) {
             queue.put(number, make(number));
         }
     };
@@ -99,7 +96,7 @@ fn ordered_on<'a, R: Send>(
         let mut make = make();
         for wanted in 0..count {
             let made = loop {
-                match queue.step(wanted) {
+                match queue.step(Some(wanted)) {
                     Step::Take(made) => break made?,
                     Step::Make(number) if number == wanted => break make(number)?,
                     Step::Make(number) => queue.put(number, make(number)),
@@ -155,47 +152,31 @@ struct State<R> {
     is_broken: bool,
 }
 
-/// The next step of the thread that calls `take`.
+/// The next step of a thread.
 enum Step<R> {
+    /// The wanted value.
     Take(Result<R>),
+    /// The number of a value that the thread computes itself.
     Make(usize),
     Stop,
 }
 
 impl<R> Queue<R> {
-    /// Returns the number of the next value, if it may be computed now.
-    fn claim(&self, state: &mut State<R>) -> Option<usize> {
-        let number = state.next;
-        let is_free = number < self.count && number < state.taken + self.ahead && !state.is_broken;
-        state.next += usize::from(is_free);
-        is_free.then_some(number)
-    }
-
-    /// Waits until a value may be computed, and returns its number; `None` at the end.
-    fn wait_for_room(&self) -> Option<usize> {
-        let mut state = self.state.lock();
-        while state.next < self.count && !state.is_broken {
-            if let Some(number) = self.claim(&mut state) {
-                return Some(number);
-            }
-            self.changed.wait(&mut state);
-        }
-        None
-    }
-
-    /// Returns the value of a number if it is computed. Otherwise returns the number of a value that the thread that
-    /// calls `take` computes itself. Waits if no value can be computed now.
-    fn step(&self, wanted: usize) -> Step<R> {
+    /// Returns the next step of the thread that takes the value `wanted` next, or of another thread, which ends when the
+    /// computation of all values has started. Waits if no value can be taken or computed now.
+    fn step(&self, wanted: Option<usize>) -> Step<R> {
         let mut state = self.state.lock();
         loop {
-            if let Some(made) = state.made.remove(&wanted) {
+            if let Some(made) = wanted.and_then(|wanted| state.made.remove(&wanted)) {
                 return Step::Take(made);
             }
-            if let Some(number) = self.claim(&mut state) {
-                return Step::Make(number);
-            }
-            if state.is_broken {
+            let number = state.next;
+            if state.is_broken || wanted.is_none() && number >= self.count {
                 return Step::Stop;
+            }
+            if number < self.count && number < state.taken + self.ahead {
+                state.next += 1;
+                return Step::Make(number);
             }
             self.changed.wait(&mut state);
         }

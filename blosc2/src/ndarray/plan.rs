@@ -19,6 +19,16 @@ pub(super) enum Items<'a> {
     Points(&'a Points<'a>),
 }
 
+impl Items<'_> {
+    /// Returns the shape of the items in memory.
+    pub(super) fn shape(&self) -> Few<u64> {
+        match self {
+            Self::Region(region) => region.shape(),
+            Self::Points(points) => smallvec![points.count as u64],
+        }
+    }
+}
+
 /// Single items of a region.
 pub(super) struct Points<'a> {
     pub(super) region: &'a Region,

@@ -3,12 +3,12 @@
 use super::NDArray;
 use super::gather::READ;
 use super::index::{PerAxis, place};
-use super::places::{Source, len_of};
-use super::plan::{Items, POINT, Points};
+use super::places::len_of;
+use super::plan::{Items, Points};
 use super::region::Region;
 use super::scatter::WRITE;
 use super::view::NDArrayView;
-use crate::element::{Element, make_items, with_bytes_mut, zeroed};
+use crate::element::Element;
 use crate::{ErrorKind, Result};
 
 impl NDArray {
@@ -48,15 +48,7 @@ impl NDArray {
     ) -> Result<()> {
         let region = Region::whole(self.shape());
         let points = self.points(points, &region, READ)?;
-        let (expected, found) = (points.count, items.len());
-        if expected != found {
-            let detail = format!("the points select {expected} items, the buffer has {found}");
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
-        }
-        let swapped = self.check_dtype::<T>(READ)?;
-        with_bytes_mut(items, |bytes| {
-            self.view().read_items(Items::Points(&points), bytes, false, swapped)
-        })
+        self.view().read_items_into(Items::Points(&points), items)
     }
 
     /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
@@ -80,18 +72,6 @@ impl NDArray {
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.bytes_mut().write_mask(mask, &bytes)
-    }
-
-    pub(super) fn write_indices(&mut self, points: &Points<'_>, bytes: &[u8]) -> Result<()> {
-        let size = self.typesize();
-        if points.count.checked_mul(size) != Some(bytes.len()) {
-            let (expected, found) = (points.count, bytes.len());
-            let detail =
-                format!("{expected} items of {size} bytes are selected, got {found} bytes");
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
-        }
-        let part = self.whole_items();
-        self.scatter(Items::Points(points), |plan| Source::new(plan, part, bytes))
     }
 
     /// Returns the items of a region that points select.
@@ -179,33 +159,11 @@ impl NDArrayView<'_> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
-        self.read_indices(&self.array.points(points, &self.region, READ)?)
+        self.read_items(Items::Points(&self.array.points(points, &self.region, READ)?))
     }
 
     /// Reads the items of the view for which a boolean mask is `true`; see [`NDArray::read_mask`].
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        self.read_indices(&self.array.chosen(mask, &self.region, READ)?)
-    }
-
-    pub(super) fn read_indices_bytes(&self, points: &Points<'_>) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.allowed_points(points)?, READ)?;
-        self.read_items(Items::Points(points), &mut bytes, true, None)?;
-        Ok(bytes)
-    }
-
-    fn read_indices<T: Element>(&self, points: &Points<'_>) -> Result<Vec<T>> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        self.allowed_points(points)?;
-        make_items(points.count, READ, |bytes| {
-            self.read_items(Items::Points(points), bytes, true, swapped)
-        })
-    }
-
-    /// Returns the size of these items in bytes, if the memory limit on one read allows them and their plan.
-    fn allowed_points(&self, points: &Points<'_>) -> Result<usize> {
-        let (len, schunk) = (points.count.saturating_mul(self.part().len), &self.array.schunk);
-        schunk.allow(READ, len as u64)?;
-        schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
-        Ok(len)
+        self.read_items(Items::Points(&self.array.chosen(mask, &self.region, READ)?))
     }
 }

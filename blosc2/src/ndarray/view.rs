@@ -6,7 +6,7 @@ use super::NDArray;
 use super::gather::READ;
 use super::index::{PerAxis, place};
 use super::places::{ItemPart, Sink, len_in_memory, len_of};
-use super::plan::{Items, Plan};
+use super::plan::{Items, POINT, Plan};
 use super::region::Region;
 use super::selection::{Few, Selection};
 use crate::dtype::SwapPlan;
@@ -38,7 +38,8 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: &mut [T],
     ) -> Result<()> {
-        self.select(&selection.into(), READ)?.read_all_into(items)
+        let selected = self.select(&selection.into(), READ)?;
+        selected.read_items_into(selected.items(), items)
     }
 
     /// Reads all items, in C order. C: `b2nd_to_cbuffer`. Python: `array[:]`.
@@ -115,29 +116,28 @@ impl NDArray {
         gathered.map_err(|error| schunk.at(error))
     }
 
-    /// Returns the size in bytes of the items of a region, or of a part of `size` bytes of each item, if it fits in the
-    /// address space.
-    pub(super) fn len_of(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
-        let shape = region.shape();
+    /// Returns the size in bytes of a part of `size` bytes of each of these items, if it fits in the address space.
+    fn len_of(&self, items: Items<'_>, size: usize, doing: &str) -> Result<usize> {
+        let shape = items.shape();
         len_in_memory(&shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
             self.schunk.error(ErrorKind::TooLarge, doing, detail)
         })
     }
 
-    /// Checks that `found` bytes are the items of a region, or a part of `size` bytes of each item.
+    /// Checks that `found` bytes are a part of `size` bytes of each of these items.
     pub(super) fn check_len(
         &self,
-        region: &Region,
+        items: Items<'_>,
         size: usize,
         found: usize,
         doing: &str,
     ) -> Result<()> {
-        let expected = self.len_of(region, size, doing)?;
+        let expected = self.len_of(items, size, doing)?;
         if expected == found {
             return Ok(());
         }
-        let shape = region.shape();
+        let shape = items.shape();
         let detail =
             format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
@@ -369,38 +369,46 @@ impl<'a> NDArrayView<'a> {
         selection: impl Into<Selection>,
         items: &mut [T],
     ) -> Result<()> {
-        self.slice(selection)?.read_all_into(items)
+        let selected = self.slice(selection)?;
+        selected.read_items_into(selected.items(), items)
     }
 
     /// Reads all items of the view, in C order.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
+        self.read_items(self.items())
+    }
+
+    /// Returns the items of the view.
+    pub(super) fn items(&self) -> Items<'_> {
+        Items::Region(&self.region)
+    }
+
+    pub(super) fn read_items<T: Element>(&self, items: Items<'_>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>(READ)?;
-        make_items(self.allowed_len()? / size_of::<T>(), READ, |bytes| {
-            self.read_items(Items::Region(&self.region), bytes, true, swapped)
+        make_items(self.allowed_len(items)? / size_of::<T>(), READ, |bytes| {
+            self.gather(items, bytes, true, swapped)
         })
     }
 
-    fn read_all_into<T: Element>(&self, items: &mut [T]) -> Result<()> {
+    pub(super) fn read_items_into<T: Element>(&self, items: Items<'_>, to: &mut [T]) -> Result<()> {
         let swapped = self.check_dtype::<T>(READ)?;
-        self.array.check_len(&self.region, self.part().len, size_of_val(items), READ)?;
-        with_bytes_mut(items, |bytes| {
-            self.read_items(Items::Region(&self.region), bytes, false, swapped)
-        })
+        self.array.check_len(items, self.part().len, size_of_val(to), READ)?;
+        with_bytes_mut(to, |bytes| self.gather(items, bytes, false, swapped))
     }
 
-    pub(super) fn read_bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.allowed_len()?, READ)?;
-        self.read_items(Items::Region(&self.region), &mut bytes, true, None)?;
+    pub(super) fn read_bytes(&self, items: Items<'_>) -> Result<Vec<u8>> {
+        let mut bytes = zeroed(self.allowed_len(items)?, READ)?;
+        self.gather(items, &mut bytes, true, None)?;
         Ok(bytes)
     }
 
-    pub(super) fn read_bytes_into(&self, bytes: &mut [u8]) -> Result<()> {
-        self.array.check_len(&self.region, self.part().len, bytes.len(), READ)?;
-        self.read_items(Items::Region(&self.region), bytes, false, None)
+    pub(super) fn read_bytes_into(&self, items: Items<'_>, bytes: &mut [u8]) -> Result<()> {
+        self.array.check_len(items, self.part().len, bytes.len(), READ)?;
+        self.gather(items, bytes, false, None)
     }
 
     /// Reads items into a buffer of exactly their length, in C order.
-    pub(super) fn read_items(
+    fn gather(
         &self,
         items: Items<'_>,
         bytes: &mut [u8],
@@ -417,10 +425,13 @@ impl<'a> NDArrayView<'a> {
         Ok(())
     }
 
-    /// Returns the size of the view in bytes, if the limit of the super-chunk on one read allows it.
-    fn allowed_len(&self) -> Result<usize> {
-        let len = self.array.len_of(&self.region, self.part().len, READ)?;
-        self.array.schunk.allow(READ, len as u64)?;
+    /// Returns the size of items in bytes, if the memory limit on one read allows them, and the plan of single items.
+    fn allowed_len(&self, items: Items<'_>) -> Result<usize> {
+        let (len, schunk) = (self.array.len_of(items, self.part().len, READ)?, &self.array.schunk);
+        schunk.allow(READ, len as u64)?;
+        if let Items::Points(points) = items {
+            schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
+        }
         Ok(len)
     }
 

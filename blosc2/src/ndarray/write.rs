@@ -66,7 +66,7 @@ impl NDArray {
         let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_region(&region, self.whole_items(), &bytes)
+        self.write_items(Items::Region(&region), self.whole_items(), &bytes)
     }
 
     /// Returns the bytes of items as the array stores them.
@@ -78,17 +78,17 @@ impl NDArray {
         Ok(swapped(items, self.check_dtype::<T>(doing)?))
     }
 
-    /// Writes a part of each item of a region from a buffer in C order.
-    pub(super) fn write_region(
+    /// Writes a part of each item from a buffer in C order.
+    pub(super) fn write_items(
         &mut self,
-        region: &Region,
+        items: Items<'_>,
         part: ItemPart,
         bytes: &[u8],
     ) -> Result<()> {
-        self.check_len(region, part.len, bytes.len(), WRITE)?;
+        self.check_len(items, part.len, bytes.len(), WRITE)?;
         match part.len {
             0 => Ok(()),
-            _ => self.scatter(Items::Region(region), |plan| Source::new(plan, part, bytes)),
+            _ => self.scatter(items, |plan| Source::new(plan, part, bytes)),
         }
     }
 }
