@@ -119,16 +119,11 @@ impl Decoder {
         if chunk.nbytes() != target.len() {
             return Err(wrong_len(chunk, target.len()));
         }
-        if self.postfilters_here(chunk) {
-            let mut pieces = Pieces::of(target);
-            let all = 0..chunk.nbytes();
-            self.postfilter_here(chunk, &all, |_| true, |_, data| pieces.push(data))?;
-            return Ok(pieces.finish());
-        }
-        if !chunk.header().is_compressed() {
-            return uncompressed(chunk, 0, target);
-        }
-        let mut target = target;
+        self.range(chunk, 0, target)
+    }
+
+    /// Decompresses a whole compressed chunk.
+    fn whole<'t>(&mut self, chunk: &ChunkRef<'_>, mut target: Target<'t>) -> Result<&'t mut [u8]> {
         if !target.is_empty() && self.is_small(chunk) {
             self.check(chunk)?;
             if let Some(width) = self.accepted.as_ref().and_then(|accepted| accepted.shuffle_width)
@@ -201,13 +196,13 @@ impl Decoder {
         // With delta, all other blocks need the first block.
         if chunk.uses_delta() || chunk.has_variable_blocks() {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-            self.run_masked(chunk, data.as_mut_slice(), &mut skipped)?;
+            self.run_in_c(chunk, &mut data.as_target(), Some(&mut skipped))?;
             return each(&mut |_, range| {
                 target[range.clone()].copy_from_slice(&data.as_slice()[range]);
                 Ok(())
             });
         }
-        self.run_masked(chunk, target, &mut skipped)
+        self.run_in_c(chunk, &mut Target::of(target), Some(&mut skipped))
     }
 
     /// Decompresses `target.len()` bytes from the offset `start` on. The range has to be inside the data. A small part
@@ -220,11 +215,9 @@ impl Decoder {
         target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
         let (stop, span) = (start + target.len(), start..start + target.len());
-        if target.is_empty() {
+        let is_whole = target.len() == chunk.nbytes();
+        if target.is_empty() && !is_whole {
             return Ok(target.write(&[]));
-        }
-        if target.len() == chunk.nbytes() {
-            return self.decompress(chunk, target);
         }
         // Returns the part of a block that is in the range.
         let inside = |block: Range<usize>| {
@@ -238,6 +231,9 @@ impl Decoder {
         }
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, start, target);
+        }
+        if is_whole {
+            return self.whole(chunk, target);
         }
         let target = match self.partial(chunk, target.len(), 1)? {
             None => target,
@@ -429,7 +425,7 @@ impl Decoder {
     ) -> Result<()> {
         let Some(postfilter) = self.postfilter.take() else { return Ok(()) };
         // While `self.postfilter` is `None`, C decompresses without a postfilter.
-        let data = chunk.header().is_compressed().then(|| self.whole(chunk)).transpose();
+        let data = chunk.header().is_compressed().then(|| self.aligned(chunk)).transpose();
         self.postfilter = Some(postfilter.clone());
         let data = data?;
         each_block(chunk, span, |index, block| {
@@ -474,7 +470,7 @@ impl Decoder {
             .map(|block| block * len >= stop || start >= (block + 1) * len)
             .collect();
         let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-        self.run_masked(chunk, data.as_mut_slice(), &mut skipped)?;
+        self.run_in_c(chunk, &mut data.as_target(), Some(&mut skipped))?;
         Ok(target.write(&data.as_slice()[start..stop]))
     }
 
@@ -501,7 +497,7 @@ impl Decoder {
     }
 
     /// Decompresses the whole chunk to aligned memory.
-    fn whole(&mut self, chunk: &ChunkRef<'_>) -> Result<AlignedBytes> {
+    fn aligned(&mut self, chunk: &ChunkRef<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
         self.decompress(chunk, data.as_target())?;
         Ok(data)
@@ -516,16 +512,7 @@ impl Decoder {
         Ok(unsafe { target.assume_init() })
     }
 
-    /// Decompresses at least the blocks that are not skipped.
-    fn run_masked(
-        &mut self,
-        chunk: &ChunkRef<'_>,
-        target: &mut [u8],
-        skipped: &mut [bool],
-    ) -> Result<()> {
-        self.run_in_c(chunk, &mut Target::of(target), Some(skipped))
-    }
-
+    /// Decompresses all blocks, or at least the blocks that are not skipped.
     fn run_in_c(
         &mut self,
         chunk: &ChunkRef<'_>,

@@ -515,7 +515,6 @@ impl NDArrayBuilder {
     /// axis. Then these chunks are compressed and written.
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: the iterator returns fewer or more items than the shape has.
     #[doc(alias = "fromiter")]
     pub fn from_iter<T: Element>(
@@ -581,7 +580,6 @@ impl NDArrayBuilder {
     /// platforms, each chunk stores NaN once. `T` is `f32` or `f64`. C: `b2nd_nans`. Python: `nans`.
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `T` is not `f32` or `f64`.
     #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
@@ -594,7 +592,6 @@ impl NDArrayBuilder {
     /// chunk stores NaN once, as a repeated value.
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`]; or `special` is [`Special::Nan`], and the
     ///   dtype is not a floating-point dtype of 4 or 8 bytes.
     pub fn special(
@@ -689,7 +686,6 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::Callback`]: `fill` returned an error; [`Error::get_ref`](crate::Error::get_ref) returns it.
     pub fn from_chunk_fn<E: Into<BoxError>>(
         self,

@@ -93,7 +93,6 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `step` is 0; or `start`, `end`, `step` or the number of items is not finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
@@ -118,7 +117,6 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation):
     /// - [`ErrorKind::InvalidArgument`]: `start` or `end` is not finite.
     pub fn linspace<T: Arithmetic>(self, start: T, end: T, len: u64) -> Result<NDArray> {
         if !start.is_number() || !end.is_number() {
@@ -185,7 +183,6 @@ impl NDArrayBuilder {
     /// To compute items from several arrays, or without creating an array, use [`LazyExpr`](crate::compute::LazyExpr).
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`;
     /// - [`ErrorKind::Callback`]: the function panicked.
     pub fn map<'a, A: Element, B: Element>(
@@ -213,7 +210,6 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::TypeMismatch`]: the items of the source are not integers of up to 64 bits, `f32`, `f64` or
     ///   `bool`.
     #[doc(alias = "astype")]
@@ -277,7 +273,6 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Besides the errors of [creation](Self#errors-of-creation) and of [reads](NDArray#errors-of-reads):
     /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis does not exist, or the shapes do not match;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate"))]

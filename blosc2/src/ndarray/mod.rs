@@ -201,7 +201,6 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Besides the [errors of opening](Self#errors-of-opening):
     /// - [`ErrorKind::InvalidArgument`]: the options would create a super-chunk, because [`OpenOptions::create`],
     ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set. To create an array, use
     ///   [`builder`](Self::builder).

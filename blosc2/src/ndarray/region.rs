@@ -81,21 +81,6 @@ impl Positions {
         }
     }
 
-    /// Returns a range of these positions.
-    fn part(&self, range: &Range<u64>) -> Self {
-        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {self:?}");
-        match self {
-            Self::Slice { start, step, .. } => {
-                let count = range.end - range.start;
-                let start = if count > 0 { self.get(range.start) } else { *start };
-                Self::Slice { start, step: if count > 1 { *step } else { 1 }, count }
-            }
-            Self::List(list) => {
-                Self::list(list.positions[range.start as usize..range.end as usize].to_vec())
-            }
-        }
-    }
-
     /// Returns the lowest and the highest position.
     pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
         match self {
@@ -280,7 +265,10 @@ impl Region {
         assert_eq!(ranges.len(), self.dims.len(), "a range for each axis");
         let along = |(axis, positions): (usize, &Positions)| {
             let dim = self.dims.iter().position(|dim| *dim == Some(axis));
-            dim.map_or_else(|| positions.clone(), |dim| positions.part(&ranges[dim]))
+            let Some(range) = dim.map(|dim| &ranges[dim]) else { return positions.clone() };
+            let is_inside = range.start <= range.end && range.end <= positions.len();
+            assert!(is_inside, "{range:?} of {positions:?}");
+            positions.select(&Positions::range(range.clone()))
         };
         let added = self.dims.iter().zip(ranges).filter(|(dim, _)| dim.is_none());
         added.for_each(|(_, range)| assert_eq!(*range, 0..1, "the index of an added axis"));

@@ -69,7 +69,6 @@ impl<S: Source<Item: Real>, O> LazyExpr<S, O> {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`]: there is one edge, or the edges are not in ascending order.
     pub fn describe(&self, edges: &[f64]) -> Result<O::Of>
     where

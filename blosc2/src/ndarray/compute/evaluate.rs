@@ -18,7 +18,6 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// Computes all items into memory, in C order.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or their size exceeds
     ///   the largest [`OpenOptions::max_read`](crate::OpenOptions::max_read) of the arrays of the expression;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
@@ -36,7 +35,6 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// items. After an error, the buffer may be partly written.
     ///
     /// # Errors
-    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`]: the buffer has another length.
     pub fn read_into(&self, items: &mut [S::Item]) -> Result<()> {
         let shape = self.source.shape()?;

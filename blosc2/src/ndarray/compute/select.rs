@@ -131,114 +131,86 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let Some(span) = spans.get(number as u64) else { return Ok(found) };
             found.first = span.ranges.first().map_or(0, |range| range.start);
             worker.each_box(&span, <[_]>::to_vec, |ranges, items| {
-                let items = match items {
+                match items {
                     Found::Repeated(item) => {
                         if !context.call(SELECT, || Ok((function.0)(item)))? {
                             return Ok(true);
                         }
-                        admit(
-                            &mut found,
-                            ranges.iter().map(|range| range.end - range.start).product(),
-                        )?;
+                        let len = ranges.iter().map(|range| range.end - range.start).product();
+                        admit(&mut found, len)?;
                         let mut rows = 0;
                         each_row(ranges, &shape, &mut |_, _| rows += 1);
                         admit_runs(rows)?;
-                        let mut added = Ok(());
-                        each_row(ranges, &shape, &mut |start, len| {
-                            let before = found.results.len();
-                            let indices = start as u64..(start + len) as u64;
-                            found.results.extend(indices.map(|index| result(index, item)));
-                            let end = found.results.len();
-                            if added.is_ok() {
-                                added = found.add_run(start as u64, before..end);
-                            }
-                        });
-                        return added.map(|()| true);
+                        found.add_rows((ranges, &shape), |to, indices| {
+                            to.extend(indices.map(|index| result(index as u64, item)));
+                        })?;
                     }
-                    Found::Items(items) => items,
-                };
-                chosen.clear();
-                context.each_call(SELECT, items.len(), |part| {
-                    function.apply(items[part].iter().copied(), chosen)
-                })?;
-                admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
-                let before = found.runs.len();
-                add_chosen((items, chosen), (ranges, &shape), &mut found, &result)?;
-                admit_runs(found.runs.len() - before)?;
+                    Found::Items(items) => {
+                        chosen.clear();
+                        context.each_call(SELECT, items.len(), |part| {
+                            function.apply(items[part].iter().copied(), chosen)
+                        })?;
+                        admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
+                        let (before, mut done) = (found.runs.len(), 0);
+                        found.add_rows((ranges, &shape), |to, indices| {
+                            let first = done;
+                            done += indices.len();
+                            let at = |at| result((indices.start + at) as u64, items[first + at]);
+                            add_chosen(&chosen[first..done], to, at);
+                        })?;
+                        admit_runs(found.runs.len() - before)?;
+                    }
+                }
                 Ok(true)
             })?;
             Ok(found)
         };
-        parallel::ordered(
-            context.threads,
-            spans.count() as usize,
-            || Ok((Worker::new(source, &context, &[]), Vec::new())),
-            make,
-            |found| {
-                if found.runs.is_empty() {
-                    return Ok(());
-                }
-                if found.first != slab.first {
-                    slab.move_to(&mut all)?;
-                    slab.first = found.first;
-                }
-                let before = slab.results.len();
-                let moved = found
-                    .runs
-                    .into_iter()
-                    .map(|(start, at)| (start, at.start + before..at.end + before));
-                reserve(&mut slab.runs, moved.len(), DOING)?;
-                slab.runs.extend(moved);
-                reserve(&mut slab.results, found.results.len(), DOING)?;
-                slab.results.extend(found.results);
-                Ok(())
-            },
-        )?;
+        let worker = || Ok((Worker::new(source, &context, &[]), Vec::new()));
+        let count = spans.count() as usize;
+        parallel::ordered(context.threads, count, worker, make, |found| {
+            if found.runs.is_empty() {
+                return Ok(());
+            }
+            if found.first != slab.first {
+                slab.move_to(&mut all)?;
+                slab.first = found.first;
+            }
+            let before = slab.results.len();
+            let moved = found.runs.into_iter();
+            let moved = moved.map(|(start, at)| (start, at.start + before..at.end + before));
+            reserve(&mut slab.runs, moved.len(), DOING)?;
+            slab.runs.extend(moved);
+            reserve(&mut slab.results, found.results.len(), DOING)?;
+            slab.results.extend(found.results);
+            Ok(())
+        })?;
         slab.move_to(&mut all)?;
         Ok(all)
     }
 }
 
-/// Adds the selected items of a tile.
-fn add_chosen<T: Copy, R: Copy>(
-    (items, chosen): (&[T], &[bool]),
-    (tile, shape): (&[Range<u64>], &[u64]),
-    found: &mut Slab<R>,
-    result: impl Fn(u64, T) -> R,
-) -> Result<()> {
-    let (mut done, mut added) = (0, Ok(()));
-    each_row(tile, shape, &mut |start, len| {
-        let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
-        done += len;
-        let before = found.results.len();
-        let results = &mut found.results;
-        let at = |at: usize| result((start + at) as u64, items[at]);
-        for (number, group) in chosen.chunks(GROUP).enumerate() {
-            let first = number * GROUP;
-            // Most groups have no selected items, or only selected items.
-            if group == &NONE[..group.len()] {
-                continue;
-            }
-            if group == &ALL[..group.len()] {
-                results.extend((first..first + group.len()).map(at));
-                continue;
-            }
-            for (number, word) in group.chunks(8).enumerate() {
-                let mut bytes = [0; 8];
-                bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
-                let mut left = u64::from_le_bytes(bytes);
-                while left != 0 {
-                    results.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
-                    left &= left - 1;
-                }
+/// Adds the results of the chosen items of a row. `at` returns the result of an item.
+fn add_chosen<R: Copy>(chosen: &[bool], to: &mut Vec<R>, at: impl Fn(usize) -> R) {
+    for (number, group) in chosen.chunks(GROUP).enumerate() {
+        let first = number * GROUP;
+        // Most groups have no selected items, or only selected items.
+        if group == &NONE[..group.len()] {
+            continue;
+        }
+        if group == &ALL[..group.len()] {
+            to.extend((first..first + group.len()).map(&at));
+            continue;
+        }
+        for (number, word) in group.chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
+            let mut left = u64::from_le_bytes(bytes);
+            while left != 0 {
+                to.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
+                left &= left - 1;
             }
         }
-        let end = found.results.len();
-        if end > before && added.is_ok() {
-            added = found.add_run(start as u64, before..end);
-        }
-    });
-    added
+    }
 }
 
 /// A run of items: the index of its first item in C order, and the range of its results.
@@ -253,11 +225,22 @@ struct Slab<R> {
 }
 
 impl<R: Copy> Slab<R> {
-    /// Adds a run whose first item has the index `start`.
-    fn add_run(&mut self, start: u64, results: Range<usize>) -> Result<()> {
-        reserve(&mut self.runs, 1, DOING)?;
-        self.runs.push((start, results));
-        Ok(())
+    /// Adds the results of a box. `add` adds the results of the items with these indices, which are consecutive.
+    fn add_rows(
+        &mut self,
+        (ranges, shape): (&[Range<u64>], &[u64]),
+        mut add: impl FnMut(&mut Vec<R>, Range<usize>),
+    ) -> Result<()> {
+        let mut added = Ok(());
+        each_row(ranges, shape, &mut |start, len| {
+            let before = self.results.len();
+            add(&mut self.results, start..start + len);
+            if self.results.len() > before && added.is_ok() {
+                let run = (start as u64, before..self.results.len());
+                added = reserve(&mut self.runs, 1, DOING).map(|()| self.runs.push(run));
+            }
+        });
+        added
     }
 
     /// Moves the results to the end of `all`, in C order.
