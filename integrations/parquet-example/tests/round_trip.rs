@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use blosc2::{Dtype, Value};
-use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema, TimeUnit};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema, TimeUnit};
 use parquet_example::{parquet_to_table, table_to_parquet};
 
 fn run_python(script: &str, folder: &Path) {
