@@ -306,9 +306,10 @@ impl NDArray {
             let region = Region::of_box(arriving.iter().cloned());
             let plan = Plan::of_region(&geometry, &region);
             let arrivals: Vec<usize> = plan.chunk_numbers().collect();
-            let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
+            let first = first_changed(&old, &geometry, &start);
+            let chunks = moved.chunks(&old, &geometry, first, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
-            let made = chunks.iter().enumerate();
+            let made = (first..).zip(&chunks);
             let made = made.filter_map(|(index, chunk)| Some((index, chunk.made()?)));
             let made: Vec<(usize, &Made)> = made.collect();
             if made.iter().any(|(_, made)| !made.from.is_empty()) {
@@ -393,7 +394,7 @@ impl NDArray {
             let mut all = room_for(chunks.len(), doing)?;
             all.extend(slots);
             let meta = reshaped_meta(schunk, &geometry, doing)?;
-            schunk.rearrange(doing, &meta, geometry.chunk_len(), all)?;
+            schunk.rearrange(doing, &meta, geometry.chunk_len(), first, all)?;
             *change.geometry = geometry.clone();
             Ok(())
         })
@@ -474,6 +475,18 @@ fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<
     let meta = Meta { shape: stored_shape(shape, doing)?, ..meta_of(old) };
     let geometry = cut(&meta, old.typesize(), max_chunks);
     geometry.map_err(|error| Error::new(ErrorKind::TooLarge, doing, error))
+}
+
+/// Returns the index of the first chunk that a change can affect. The chunks before it are full, and keep their items and
+/// their indices: only axis 0 changes, behind these chunks.
+fn first_changed(old: &Geometry, new: &Geometry, start: &[u64]) -> usize {
+    let (Some(&start), Some(&side)) = (start.first(), old.chunks().first()) else { return 0 };
+    if old.shape()[1..] != new.shape()[1..] || old.is_empty() || new.is_empty() {
+        return 0;
+    }
+    let chunks_in_row: u64 = new.chunk_grid()[1..].iter().product();
+    // Less than the number of chunks, which was checked to fit when the geometry was created.
+    (start / side * chunks_in_row) as usize
 }
 
 /// Returns the metalayer of the array with a new shape. The other fields of the metalayer are unchanged.
@@ -599,11 +612,13 @@ impl Moved {
         Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
     }
 
-    /// Returns the content of each chunk after the change. `arrivals` are the indices of the chunks that get new items.
+    /// Returns the content of each chunk from the index `first` on after the change. `first` is the index of the first
+    /// chunk at a chunk coordinate on axis 0. `arrivals` are the indices of the chunks that get new items.
     fn chunks(
         &self,
         old: &Geometry,
         new: &Geometry,
+        first: usize,
         arrivals: &[usize],
         doing: &str,
     ) -> Result<Vec<Chunk>> {
@@ -612,8 +627,12 @@ impl Moved {
             return Ok(Vec::new());
         }
         let mut arrivals = arrivals.iter().enumerate().peekable();
-        let along: Vec<Vec<Along>> =
-            (0..new.shape().len()).map(|axis| self.along(old, new, axis)).collect();
+        // Checked to fit when the geometry was created.
+        let count = new.nchunks() as usize;
+        let rows = new.chunk_grid().first().map_or(1, |&rows| rows);
+        let skipped = first as u64 / (new.nchunks() / rows);
+        let along = |axis| self.along(old, new, axis, if axis == 0 { skipped } else { 0 });
+        let along: Vec<Vec<Along>> = (0..new.shape().len()).map(along).collect();
         let mut place = vec![0; along.len()];
         let mut from = vec![0; along.len()];
         let each = |number: usize| {
@@ -643,14 +662,13 @@ impl Moved {
                 }
             }
         };
-        // Checked to fit when the geometry was created.
-        let count = new.nchunks() as usize;
-        let mut chunks = room_for(count, doing)?;
-        chunks.extend((0..count).map(each));
+        let mut chunks = room_for(count.saturating_sub(first), doing)?;
+        chunks.extend((first..count).map(each));
         Ok(chunks)
     }
 
-    fn along(&self, old: &Geometry, new: &Geometry, axis: usize) -> Vec<Along> {
+    /// Returns the chunks at each chunk coordinate on an axis, from the coordinate `first` on.
+    fn along(&self, old: &Geometry, new: &Geometry, axis: usize, first: u64) -> Vec<Along> {
         let (side, old_size, size) = (old.chunks()[axis], old.shape()[axis], new.shape()[axis]);
         let each = |place: u64| {
             let range = place * side..size.min((place + 1) * side);
@@ -668,7 +686,7 @@ impl Moved {
             }
             along
         };
-        (0..new.chunk_grid()[axis]).map(each).collect()
+        (first..new.chunk_grid()[axis]).map(each).collect()
     }
 
     /// Returns the old items of a chunk: one box for each combination of parts on the axes.
@@ -689,5 +707,60 @@ impl Moved {
             boxes = boxes.iter().flat_map(longer).collect();
         }
         boxes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(shape: &[i64]) -> Geometry {
+        let chunks = [4, 3, 1];
+        let blocks = [2, 3, 1];
+        let meta = Meta {
+            shape: shape.to_vec(),
+            chunks: chunks[..shape.len()].to_vec(),
+            blocks: blocks[..shape.len()].to_vec(),
+            dtype: None,
+            dtype_format: NUMPY_FORMAT,
+        };
+        cut(&meta, 1, 1000).unwrap()
+    }
+
+    /// The chunks before the first one that a change can affect are not visited.
+    #[test]
+    fn changes_on_axis_0_start_at_the_first_affected_chunk() {
+        let first = |old: &[i64], new: &[i64], start: &[u64]| {
+            let (old, new) = (geometry(old), geometry(new));
+            let first = first_changed(&old, &new, start);
+            let moved = Moved::new(old.shape(), new.shape(), start);
+            let all = moved.chunks(&old, &new, 0, &[], "change").unwrap();
+            let rest = moved.chunks(&old, &new, first, &[], "change").unwrap();
+            assert_eq!(first + rest.len(), all.len());
+            for (number, chunk) in all[..first].iter().enumerate() {
+                assert!(matches!(chunk, Chunk::Kept(kept) if *kept == number), "{number}");
+            }
+            for (one, other) in all[first..].iter().zip(&rest) {
+                match (one, other) {
+                    (Chunk::Kept(one), Chunk::Kept(other)) => assert_eq!(one, other),
+                    (Chunk::Made(one), Chunk::Made(other)) => assert_eq!(one.ranges, other.ranges),
+                    (Chunk::Zeros, Chunk::Zeros) => {}
+                    _ => panic!("different chunks"),
+                }
+            }
+            first
+        };
+        assert_eq!(first(&[8], &[9], &[8]), 2);
+        assert_eq!(first(&[7], &[9], &[7]), 1);
+        assert_eq!(first(&[20], &[10], &[8]), 2);
+        assert_eq!(first(&[20], &[24], &[5]), 1);
+        assert_eq!(first(&[20], &[24], &[0]), 0);
+        assert_eq!(first(&[9, 7], &[12, 7], &[9, 7]), 6);
+        assert_eq!(first(&[8, 7, 2], &[9, 7, 2], &[8, 7, 2]), 12);
+        // Other axes change, or there are no items.
+        assert_eq!(first(&[8, 7], &[9, 8], &[8, 7]), 0);
+        assert_eq!(first(&[0, 7], &[9, 7], &[0, 7]), 0);
+        assert_eq!(first(&[9, 7], &[0, 7], &[0, 7]), 0);
+        assert_eq!(first(&[], &[], &[]), 0);
     }
 }
