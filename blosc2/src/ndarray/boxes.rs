@@ -210,3 +210,15 @@ impl NDArrayView<'_> {
 pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
     ranges.iter().map(|range| range.end - range.start).collect()
 }
+
+/// Moves an index to the next one of a box, in C order. Returns `false` after the last index.
+pub(super) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
+    for (at, range) in index.iter_mut().zip(ranges).rev() {
+        *at += 1;
+        if *at < range.end {
+            return true;
+        }
+        *at = range.start;
+    }
+    false
+}

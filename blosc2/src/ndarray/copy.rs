@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::ptr;
 
-use super::boxes::extent;
+use super::boxes::{extent, next_index};
 use super::builder::{MAKE, Sources};
 use super::compute::LazyExpr;
 use super::index::{PerAxis, sizes};
@@ -62,13 +62,8 @@ impl NDArrayBuilder {
                     row.push(item(&index));
                 }
                 to.copy_from_slice(&bytes_of(&row));
-                for axis in (0..index.len().saturating_sub(1)).rev() {
-                    index[axis] += 1;
-                    if index[axis] < ranges[axis].end {
-                        break;
-                    }
-                    index[axis] = ranges[axis].start;
-                }
+                let outer = index.len().saturating_sub(1);
+                next_index(&mut index[..outer], &ranges[..outer]);
             }
             Ok(())
         };

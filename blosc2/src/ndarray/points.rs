@@ -89,22 +89,6 @@ impl NDArray {
                 format!("the shape has {} axes, got points of {ndim} integers", shape.len());
             return error(ErrorKind::InvalidArgument, detail);
         }
-        for (number, point) in points.iter().enumerate() {
-            if point.ndim() != ndim {
-                let found = point.ndim();
-                let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
-                return error(ErrorKind::InvalidArgument, detail);
-            }
-            for (axis, &size) in shape.iter().enumerate().take(ndim) {
-                let at = point.along(axis);
-                if place(at, size) >= size {
-                    let detail = format!(
-                        "axis {axis} has {size} items, asked for index {at} (point {number})"
-                    );
-                    return error(ErrorKind::OutOfBounds, detail);
-                }
-            }
-        }
         let items =
             |shape: &[u64]| shape.iter().try_fold(1, |all: u64, &size| all.checked_mul(size));
         let each = items(&shape[ndim..]).and_then(|each| usize::try_from(each).ok());
@@ -114,12 +98,28 @@ impl NDArray {
             let detail = format!("{} points of {:?} items each", points.len(), &shape[ndim..]);
             return error(ErrorKind::TooLarge, detail);
         };
-        let number = |point| {
-            let along = shape.iter().enumerate().take(ndim);
-            along
-                .fold(0, |all, (axis, &size)| all * size + place(PerAxis::along(point, axis), size))
-        };
-        Ok(Points { region, numbers: points.iter().map(number).collect(), each, count })
+        let mut numbers = Vec::with_capacity(points.len());
+        for (number, point) in points.iter().enumerate() {
+            if point.ndim() != ndim {
+                let found = point.ndim();
+                let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
+                return error(ErrorKind::InvalidArgument, detail);
+            }
+            let mut all = 0;
+            for (axis, &size) in shape.iter().enumerate().take(ndim) {
+                let at = point.along(axis);
+                let place = place(at, size);
+                if place >= size {
+                    let detail = format!(
+                        "axis {axis} has {size} items, asked for index {at} (point {number})"
+                    );
+                    return error(ErrorKind::OutOfBounds, detail);
+                }
+                all = all * size + place;
+            }
+            numbers.push(all);
+        }
+        Ok(Points { region, numbers, each, count })
     }
 
     /// Returns the items of a region for which a mask is `true`.

@@ -75,7 +75,7 @@ pub(super) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> 
 }
 
 /// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
-pub struct Context<'a> {
+pub(super) struct Context<'a> {
     inputs: Vec<Input<'a>>,
     readings: Vec<(&'a NDArray, Reading<'a>)>,
     pub(super) threads: usize,

@@ -1,7 +1,7 @@
 //! Statistics of items in one pass.
 
 use super::LazyExpr;
-use super::context::{Context, DOING};
+use super::context::DOING;
 use super::histogram::Bins;
 use super::lanes::{Accumulator, BLOCK, Both, LANES, Strip, each_strip};
 use super::number::{Numeric, Real};
@@ -143,20 +143,12 @@ impl<T: Real> Reducer<T> for Describe<'_> {
         Part { nans: 0, count: 0, range: Range::default(), sums: Sums::<T>::default(), histogram }
     }
 
-    fn add(&self, _: &Context<'_>, to: &mut Part<T>, items: &[T], _: u64) -> Result<()> {
+    fn add(&self, to: &mut Part<T>, items: &[T], _: u64) {
         items.chunks(BLOCK).for_each(|items| to.add(items));
         self.bins.add(&mut to.histogram, items);
-        Ok(())
     }
 
-    fn add_rows(
-        &self,
-        _: &Context<'_>,
-        to: &mut [Part<T>],
-        rows: &[T],
-        _: u64,
-        _: u64,
-    ) -> Result<()> {
+    fn add_rows(&self, to: &mut [Part<T>], rows: &[T], _: u64, _: u64) {
         each_strip(rows, to.len(), &mut |strip| match strip {
             Strip::Column(at, items) => {
                 to[at].add(items);
@@ -182,35 +174,25 @@ impl<T: Real> Reducer<T> for Describe<'_> {
                 }
             }
         });
-        Ok(())
     }
 
-    fn add_repeated(
-        &self,
-        _: &Context<'_>,
-        to: &mut Part<T>,
-        item: T,
-        count: u64,
-        _: u64,
-    ) -> Result<()> {
+    fn add_repeated(&self, to: &mut Part<T>, item: T, count: u64, _: u64) {
         if item.is_nan() {
             to.nans += count;
-            return Ok(());
+            return;
         }
         to.range.add_repeated(item, count);
         to.sums.add_repeated(item, count);
         to.count += count;
         self.bins.add_repeated(&mut to.histogram, item, count);
-        Ok(())
     }
 
-    fn merge(&self, _: &Context<'_>, to: &mut Part<T>, other: Part<T>) -> Result<()> {
+    fn merge(&self, to: &mut Part<T>, other: Part<T>) {
         to.nans += other.nans;
         to.count += other.count;
         to.range.merge(&other.range);
         to.sums.merge(&other.sums);
         to.histogram.iter_mut().zip(other.histogram).for_each(|(to, other)| *to += other);
-        Ok(())
     }
 
     fn finish(&self, from: Part<T>, _: u64) -> Result<Description<T>> {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::super::builder::Sources;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::axes::{Axes, AxisPlan, Group};
-use super::context::{Context, DOING};
+use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
 use super::space::{Pieces, Span};
 use crate::element::{Element, bytes_of};
@@ -34,6 +34,10 @@ pub trait Reducer<T>: Sync {
     /// Whether the reduction uses the positions of items.
     const POSITIONS: bool = false;
 
+    /// The method whose closures combine the items; `None` if no closures are called. A panic in the other functions of
+    /// this trait then becomes an error of the evaluation.
+    const CALLS: Option<&'static str> = None;
+
     /// The size of an accumulator in bytes.
     fn size(&self) -> usize {
         size_of::<Self::Accumulator>()
@@ -42,49 +46,22 @@ pub trait Reducer<T>: Sync {
     fn start(&self) -> Self::Accumulator;
 
     /// Adds items. The first item has the position `at` in C order among the items that are combined to one result.
-    fn add(
-        &self,
-        context: &Context<'_>,
-        to: &mut Self::Accumulator,
-        items: &[T],
-        at: u64,
-    ) -> Result<()>;
+    fn add(&self, to: &mut Self::Accumulator, items: &[T], at: u64);
 
     /// Adds the items of rows. Each item is added to the accumulator whose index is the index of the item in the row.
     /// The items of the first row have the position `at`, and the items of the second row the position `at + step`.
-    fn add_rows(
-        &self,
-        context: &Context<'_>,
-        to: &mut [Self::Accumulator],
-        rows: &[T],
-        at: u64,
-        step: u64,
-    ) -> Result<()> {
+    fn add_rows(&self, to: &mut [Self::Accumulator], rows: &[T], at: u64, step: u64) {
         for (row, at) in rows.chunks_exact(to.len()).zip((at..).step_by(step.max(1) as usize)) {
-            for (to, item) in to.iter_mut().zip(row) {
-                self.add(context, to, slice::from_ref(item), at)?;
-            }
+            let items = to.iter_mut().zip(row);
+            items.for_each(|(to, item)| self.add(to, slice::from_ref(item), at));
         }
-        Ok(())
     }
 
     /// Adds an item `count` times. `count` is at least 1.
-    fn add_repeated(
-        &self,
-        context: &Context<'_>,
-        to: &mut Self::Accumulator,
-        item: T,
-        count: u64,
-        at: u64,
-    ) -> Result<()>;
+    fn add_repeated(&self, to: &mut Self::Accumulator, item: T, count: u64, at: u64);
 
     /// Adds the items of another accumulator. In C order they follow the items of this accumulator.
-    fn merge(
-        &self,
-        context: &Context<'_>,
-        to: &mut Self::Accumulator,
-        other: Self::Accumulator,
-    ) -> Result<()>;
+    fn merge(&self, to: &mut Self::Accumulator, other: Self::Accumulator);
 
     /// Returns the result of `count` items.
     fn finish(&self, from: Self::Accumulator, count: u64) -> Result<Self::Result>;
@@ -260,7 +237,33 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 
     fn merge(&self, to: &mut [R::Accumulator], other: Vec<R::Accumulator>) -> Result<()> {
         let mut pairs = to.iter_mut().zip(other);
-        pairs.try_for_each(|(to, other)| self.reducer.merge(&self.context, to, other))
+        pairs.try_for_each(|(to, other)| self.call(|| self.reducer.merge(to, other)))
+    }
+
+    /// Calls a function of the reducer.
+    fn call(&self, work: impl FnOnce()) -> Result<()> {
+        match R::CALLS {
+            Some(name) => self.context.call(name, || {
+                work();
+                Ok(())
+            }),
+            None => {
+                work();
+                Ok(())
+            }
+        }
+    }
+
+    /// Calls a function of the reducer for `len` items: for parts of them, if it calls closures.
+    fn each_part(&self, len: u64, mut work: impl FnMut(Range<u64>)) -> Result<()> {
+        let most = if R::CALLS.is_some() { ITEMS_OF_A_CALL as u64 } else { len };
+        let mut start = 0;
+        while start < len {
+            let end = len.min(start.saturating_add(most));
+            self.call(|| work(start..end))?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// Computes the results in a box of the kept axes on this thread.
@@ -296,10 +299,11 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
                 Found::Repeated(item) => {
                     let all: u64 = ranges.iter().map(|range| range.end - range.start).product();
                     let count = all / to.len() as u64;
-                    let mut to = to.iter_mut();
-                    to.try_for_each(|to| {
-                        self.reducer.add_repeated(&self.context, to, item, count, at)
-                    })?;
+                    for to in &mut to {
+                        self.each_part(count, |part| {
+                            self.reducer.add_repeated(to, item, part.end - part.start, at);
+                        })?;
+                    }
                 }
                 Found::Items(items) => {
                     self.walk(&self.axes.groups(ranges, R::POSITIONS), &mut to, items, at)?;
@@ -328,6 +332,30 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
     }
 
+    /// Adds the items of rows. If closures are called, each call has some rows, or a part of a row.
+    fn add_rows(
+        &self,
+        to: &mut [R::Accumulator],
+        items: &[S::Item],
+        at: u64,
+        step: u64,
+    ) -> Result<()> {
+        let width = to.len();
+        let rows = match R::CALLS {
+            Some(_) => (ITEMS_OF_A_CALL / width).max(1),
+            None => items.len() / width,
+        };
+        for (number, items) in items.chunks(width * rows).enumerate() {
+            let at = at + (number * rows) as u64 * step;
+            self.each_part(width as u64, |part| {
+                let part = part.start as usize..part.end as usize;
+                let items = if part.len() == width { items } else { &items[part.clone()] };
+                self.reducer.add_rows(&mut to[part], items, at, step);
+            })?;
+        }
+        Ok(())
+    }
+
     fn walk(
         &self,
         groups: &[Group],
@@ -335,20 +363,23 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         items: &[S::Item],
         at: u64,
     ) -> Result<()> {
-        let (reducer, context) = (&self.reducer, &self.context);
         match *groups {
-            [Group { is_kept: true, .. }] => reducer.add_rows(context, to, items, at, 0),
+            [Group { is_kept: true, .. }] => self.add_rows(to, items, at, 0),
             [Group { is_kept: false, step, .. }, Group { is_kept: true, .. }] => {
-                reducer.add_rows(context, to, items, at, step)
+                self.add_rows(to, items, at, step)
             }
             // The positions of consecutive items may not be consecutive.
             [Group { is_kept: false, step, .. }] if R::POSITIONS && step != 1 => {
-                let mut each = items.iter().zip((at..).step_by(step as usize));
-                each.try_for_each(|(item, at)| {
-                    reducer.add(context, &mut to[0], slice::from_ref(item), at)
-                })
+                let each = items.iter().zip((at..).step_by(step as usize));
+                each.for_each(|(item, at)| {
+                    self.reducer.add(&mut to[0], slice::from_ref(item), at);
+                });
+                Ok(())
             }
-            [] | [_] => reducer.add(context, &mut to[0], items, at),
+            [] | [_] => self.each_part(items.len() as u64, |part| {
+                let items = &items[part.start as usize..part.end as usize];
+                self.reducer.add(&mut to[0], items, at + part.start);
+            }),
             [Group { len, is_kept, step }, ref inner @ ..] => {
                 let (results, len) = (to.len() / if is_kept { len } else { 1 }, items.len() / len);
                 for (number, items) in items.chunks_exact(len).enumerate() {

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use super::context::{Context, DOING, ITEMS_OF_A_CALL};
+use super::context::DOING;
 use super::lanes::{Accumulator, GROUPS, Groups, HALF, LANES, Strip, each_strip};
 use super::number::Numeric;
 use super::reduce::Reducer;
@@ -29,24 +29,20 @@ where
         A::default()
     }
 
-    fn add(&self, _: &Context<'_>, to: &mut A, items: &[T], _: u64) -> Result<()> {
+    fn add(&self, to: &mut A, items: &[T], _: u64) {
         to.add(items);
-        Ok(())
     }
 
-    fn add_rows(&self, _: &Context<'_>, to: &mut [A], rows: &[T], _: u64, _: u64) -> Result<()> {
+    fn add_rows(&self, to: &mut [A], rows: &[T], _: u64, _: u64) {
         A::add_rows(to, rows);
-        Ok(())
     }
 
-    fn add_repeated(&self, _: &Context<'_>, to: &mut A, item: T, count: u64, _: u64) -> Result<()> {
+    fn add_repeated(&self, to: &mut A, item: T, count: u64, _: u64) {
         to.add_repeated(item, count);
-        Ok(())
     }
 
-    fn merge(&self, _: &Context<'_>, to: &mut A, other: A) -> Result<()> {
+    fn merge(&self, to: &mut A, other: A) {
         to.merge(&other);
-        Ok(())
     }
 
     fn finish(&self, from: A, count: u64) -> Result<R> {
@@ -217,7 +213,7 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         None
     }
 
-    fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], at: u64) -> Result<()> {
+    fn add(&self, to: &mut Self::Accumulator, items: &[T], at: u64) {
         // The part of the items that contains the best item. It is searched at the end.
         let mut found = None;
         for (part, at) in items.chunks(PART).zip((at..).step_by(PART)) {
@@ -232,17 +228,9 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         if let (Some(part), Some(best)) = (found, to) {
             best.find(part.iter(), 1);
         }
-        Ok(())
     }
 
-    fn add_rows(
-        &self,
-        _: &Context<'_>,
-        to: &mut [Self::Accumulator],
-        rows: &[T],
-        at: u64,
-        step: u64,
-    ) -> Result<()> {
+    fn add_rows(&self, to: &mut [Self::Accumulator], rows: &[T], at: u64, step: u64) {
         // The positions of the rows of a strip are not known, so each call has the rows of one strip.
         let width = to.len();
         for (number, rows) in rows.chunks(width * GROUPS).enumerate() {
@@ -278,29 +266,14 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
                 }
             });
         }
-        Ok(())
     }
 
-    fn add_repeated(
-        &self,
-        _: &Context<'_>,
-        to: &mut Self::Accumulator,
-        item: T,
-        _: u64,
-        at: u64,
-    ) -> Result<()> {
+    fn add_repeated(&self, to: &mut Self::Accumulator, item: T, _: u64, at: u64) {
         Best::put::<LARGEST>(to, Best { item, is_nan: item.is_nan(), at });
-        Ok(())
     }
 
-    fn merge(
-        &self,
-        _: &Context<'_>,
-        to: &mut Self::Accumulator,
-        other: Self::Accumulator,
-    ) -> Result<()> {
+    fn merge(&self, to: &mut Self::Accumulator, other: Self::Accumulator) {
         other.into_iter().for_each(|other| Best::put::<LARGEST>(to, other));
-        Ok(())
     }
 
     fn finish(&self, from: Self::Accumulator, _: u64) -> Result<u64> {
@@ -368,8 +341,6 @@ pub(super) struct Fold<A, F, C> {
     pub(super) combine: C,
 }
 
-const FOLD: &str = "fold";
-
 impl<T, A, F, C> Reducer<T> for Fold<A, F, C>
 where
     T: Copy,
@@ -379,67 +350,27 @@ where
 {
     type Accumulator = Option<A>;
     type Result = A;
+    const CALLS: Option<&'static str> = Some("fold");
 
     fn start(&self) -> Option<A> {
         None
     }
 
-    fn add(&self, context: &Context<'_>, to: &mut Option<A>, items: &[T], _: u64) -> Result<()> {
-        context.each_call(FOLD, items.len(), |part| {
-            let start = to.take().unwrap_or_else(|| self.start.clone());
-            *to = Some(items[part].iter().fold(start, |all, item| (self.fold)(all, *item)));
-            Ok(())
-        })
+    fn add(&self, to: &mut Option<A>, items: &[T], _: u64) {
+        let start = to.take().unwrap_or_else(|| self.start.clone());
+        *to = Some(items.iter().fold(start, |all, item| (self.fold)(all, *item)));
     }
 
-    fn add_repeated(
-        &self,
-        context: &Context<'_>,
-        to: &mut Option<A>,
-        item: T,
-        count: u64,
-        _: u64,
-    ) -> Result<()> {
-        let mut left = count;
-        while left > 0 {
-            let len = left.min(ITEMS_OF_A_CALL as u64);
-            context.call(FOLD, || {
-                let start = to.take().unwrap_or_else(|| self.start.clone());
-                *to = Some((0..len).fold(start, |all, _| (self.fold)(all, item)));
-                Ok(())
-            })?;
-            left -= len;
-        }
-        Ok(())
+    fn add_repeated(&self, to: &mut Option<A>, item: T, count: u64, _: u64) {
+        let start = to.take().unwrap_or_else(|| self.start.clone());
+        *to = Some((0..count).fold(start, |all, _| (self.fold)(all, item)));
     }
 
-    fn add_rows(
-        &self,
-        context: &Context<'_>,
-        to: &mut [Option<A>],
-        rows: &[T],
-        _: u64,
-        _: u64,
-    ) -> Result<()> {
-        let width = to.len();
-        context.each_call(FOLD, rows.len(), |part| {
-            for at in part {
-                let to = &mut to[at % width];
-                let start = to.take().unwrap_or_else(|| self.start.clone());
-                *to = Some((self.fold)(start, rows[at]));
-            }
-            Ok(())
-        })
-    }
-
-    fn merge(&self, context: &Context<'_>, to: &mut Option<A>, other: Option<A>) -> Result<()> {
+    fn merge(&self, to: &mut Option<A>, other: Option<A>) {
         *to = match (to.take(), other) {
-            (Some(one), Some(other)) => {
-                Some(context.call(FOLD, || Ok((self.combine)(one, other)))?)
-            }
+            (Some(one), Some(other)) => Some((self.combine)(one, other)),
             (one, other) => one.or(other),
         };
-        Ok(())
     }
 
     fn finish(&self, from: Option<A>, _: u64) -> Result<A> {

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::super::NDArray;
-use super::super::boxes::extent;
+use super::super::boxes::{extent, next_index};
 use super::super::gather::READ;
 use super::super::places::len_of;
 use super::super::view::NDArrayView;
@@ -384,12 +384,8 @@ pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], visit: &mut dyn FnM
     let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
     loop {
         visit(start(&index), len as usize);
-        let Some(axis) = (0..inner).rev().find(|&axis| index[axis] + 1 < ranges[axis].end) else {
+        if !next_index(&mut index[..inner], &ranges[..inner]) {
             return;
-        };
-        index[axis] += 1;
-        for later in axis + 1..inner {
-            index[later] = ranges[later].start;
         }
     }
 }

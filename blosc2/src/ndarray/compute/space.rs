@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::super::boxes::next_index;
 use crate::Result;
 
 /// The size in bytes up to which small tiles are enlarged, so that the overhead of each tile is small.
@@ -316,10 +317,9 @@ impl Span<'_> {
             if piece.iter().all(|range| !range.is_empty()) {
                 work(&piece)?;
             }
-            let next = (0..index.len()).rev().find(|&at| index[at] + 1 < self.indices[at].end);
-            let Some(at) = next else { return Ok(()) };
-            index[at] += 1;
-            (at + 1..index.len()).for_each(|later| index[later] = self.indices[later].start);
+            if !next_index(&mut index, &self.indices) {
+                return Ok(());
+            }
         }
     }
 }
