@@ -351,36 +351,14 @@ impl ItemKind {
         }
     }
 
-    /// The kind of this name, whose parameters are taken from the entries of its type. The error describes the fault.
+    /// The kind of this name, whose parameters are taken from the entries of its type. A kind with an invalid parameter is
+    /// [`Other`](Self::Other), with all entries, except for lists and structures. The error describes the fault.
     fn parse(name: String, entries: &mut Vec<(String, Value)>) -> Result<Self, String> {
         let mut take = |name: &str| {
             let at = entries.iter().position(|(known, _)| known == name)?;
-            Some(entries.remove(at).1).filter(|value| *value != Value::None)
-        };
-        let wrong = |name: &str| format!("a type with an invalid `{name}`");
-        let mut max_length = || match take("max_length") {
-            Some(length) => length.as_u64().ok_or_else(|| wrong("max_length")),
-            None => Ok(MAX_LENGTH),
+            Some(entries.remove(at).1)
         };
         Ok(match &*name {
-            "string" => Self::String { max_length: max_length()? },
-            "bytes" => Self::Bytes { max_length: max_length()? },
-            "timestamp" => Self::Timestamp {
-                unit: match take("unit") {
-                    None => TimeUnit::Microsecond,
-                    Some(unit) => {
-                        unit.as_str().and_then(TimeUnit::of_name).ok_or_else(|| wrong("unit"))?
-                    }
-                },
-                timezone: match take("timezone") {
-                    None => None,
-                    Some(Value::Str(zone)) => Some(zone),
-                    Some(_) => return Err(wrong("timezone")),
-                },
-            },
-            "dictionary" => {
-                Self::Dictionary { ordered: take("ordered") == Some(Value::Bool(true)) }
-            }
             "list" => {
                 let item = take("item").ok_or("a type without an item type")?;
                 Self::List(Box::new(ItemType::from_metadata(item)?))
@@ -394,18 +372,51 @@ impl ItemKind {
                 check_names(&fields)?;
                 Self::Struct(fields)
             }
-            "ndarray" => {
-                let shape = take("item_shape").and_then(|shape| shape.into_type().ok());
-                let dtype = take("dtype_str").and_then(|name| Dtype::parse(name.as_str()?).ok());
-                Self::NDArray {
-                    shape: shape.ok_or_else(|| wrong("item_shape"))?,
-                    dtype: dtype.ok_or_else(|| wrong("dtype_str"))?,
-                }
+            _ => {
+                let Some((kind, parameters)) = Self::without_types(&name, entries) else {
+                    return Ok(Self::Other(name));
+                };
+                entries.retain(|(name, _)| !parameters.contains(&&**name));
+                kind
             }
-            _ => match PLAIN.iter().find(|(known, ..)| *known == name) {
-                Some((_, kind, _)) => kind.clone(),
-                None => Self::Other(name),
-            },
+        })
+    }
+
+    /// The kind of this name, if it contains no other types, and the names of its parameters. `None` if the kind is
+    /// unknown, or a parameter is invalid.
+    fn without_types(
+        name: &str,
+        entries: &[(String, Value)],
+    ) -> Option<(Self, &'static [&'static str])> {
+        let value = |name: &str| {
+            let found = entries.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value).filter(|value| **value != Value::None)
+        };
+        let max_length = || value("max_length").map_or(Some(MAX_LENGTH), Value::as_u64);
+        Some(match name {
+            "string" => (Self::String { max_length: max_length()? }, &["max_length"]),
+            "bytes" => (Self::Bytes { max_length: max_length()? }, &["max_length"]),
+            "timestamp" => {
+                let unit = match value("unit") {
+                    None => TimeUnit::Microsecond,
+                    Some(unit) => TimeUnit::of_name(unit.as_str()?)?,
+                };
+                let timezone = match value("timezone") {
+                    None => None,
+                    Some(zone) => Some(zone.as_str()?.to_owned()),
+                };
+                (Self::Timestamp { unit, timezone }, &["unit", "timezone"])
+            }
+            "dictionary" => {
+                let ordered = value("ordered") == Some(&Value::Bool(true));
+                (Self::Dictionary { ordered }, &["ordered"])
+            }
+            "ndarray" => {
+                let shape = value("item_shape")?.clone().into_type().ok()?;
+                let dtype = Dtype::parse(value("dtype_str")?.as_str()?).ok()?;
+                (Self::NDArray { shape, dtype }, &["item_shape", "dtype_str"])
+            }
+            _ => (PLAIN.iter().find(|(known, ..)| *known == name)?.1.clone(), &[]),
         })
     }
 }
@@ -908,6 +919,32 @@ mod tests {
 
     fn raw() -> ItemKind {
         ItemKind::Bytes { max_length: 32 }
+    }
+
+    /// The items of such types can be read.
+    #[test]
+    fn invalid_parameters_of_nested_types_are_kept() {
+        let map = |entries: &[(&str, Value)]| {
+            Value::Map(
+                entries.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
+            )
+        };
+        let cases = [
+            ("timestamp", "unit", Value::from("D")),
+            ("timestamp", "timezone", 5.into()),
+            ("string", "max_length", (-1).into()),
+            ("bytes", "max_length", "long".into()),
+            ("ndarray", "dtype_str", "nothing".into()),
+        ];
+        for (kind, option, value) in cases {
+            let item = map(&[("kind", kind.into()), (option, value)]);
+            let list = map(&[("kind", "list".into()), ("item", item.clone())]);
+            let ItemKind::List(found) = ItemType::from_metadata(list).unwrap().kind else {
+                panic!("{kind}")
+            };
+            assert_eq!(found.kind, ItemKind::Other(kind.to_owned()));
+            assert_eq!(found.metadata(), item);
+        }
     }
 
     #[test]
