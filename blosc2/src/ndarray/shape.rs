@@ -5,7 +5,7 @@ use std::ops::Range;
 use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
-use super::boxes::extent;
+use super::boxes::{extent, next_index};
 use super::gather::Scratch;
 use super::index::{PerAxis, place, sizes};
 use super::places::{ItemPart, Sink, Source};
@@ -630,28 +630,25 @@ impl Moved {
         // Checked to fit when the geometry was created.
         let count = new.nchunks() as usize;
         let rows = new.chunk_grid().first().map_or(1, |&rows| rows);
-        let skipped = first as u64 / (new.nchunks() / rows);
-        let along = |axis| self.along(old, new, axis, if axis == 0 { skipped } else { 0 });
-        let along: Vec<Vec<Along>> = (0..new.shape().len()).map(along).collect();
-        let mut place = vec![0; along.len()];
+        let mut grid: Vec<Range<u64>> = new.chunk_grid().iter().map(|&count| 0..count).collect();
+        if let Some(axis_0) = grid.first_mut() {
+            axis_0.start = first as u64 / (new.nchunks() / rows);
+        }
+        let along = grid.iter().enumerate();
+        let along: Vec<Vec<Along>> =
+            along.map(|(axis, places)| self.along(old, new, axis, places.clone())).collect();
+        let mut place: Vec<u64> = grid.iter().map(|places| places.start).collect();
         let mut from = vec![0; along.len()];
         let each = |number: usize| {
             let arrival =
                 arrivals.next_if(|(_, arrival)| **arrival == number).map(|(index, _)| index);
             let (mut same, mut any) = (arrival.is_none(), true);
             for (axis, along) in along.iter().enumerate() {
-                let along = along[place[axis]];
+                let along = along[(place[axis] - grid[axis].start) as usize];
                 from[axis] = along.same.unwrap_or(0);
                 (same, any) = (same && along.same.is_some(), any && along.any);
             }
-            // The next chunk coordinates.
-            for (at, along) in place.iter_mut().zip(&along).rev() {
-                *at += 1;
-                if *at < along.len() {
-                    break;
-                }
-                *at = 0;
-            }
+            next_index(&mut place, &grid);
             match (same, any || arrival.is_some()) {
                 (true, _) => Chunk::Kept(old.chunk_at(from.iter().copied()) as usize),
                 (false, false) => Chunk::Zeros,
@@ -667,8 +664,8 @@ impl Moved {
         Ok(chunks)
     }
 
-    /// Returns the chunks at each chunk coordinate on an axis, from the coordinate `first` on.
-    fn along(&self, old: &Geometry, new: &Geometry, axis: usize, first: u64) -> Vec<Along> {
+    /// Returns the chunks at each of the chunk coordinates `places` on an axis.
+    fn along(&self, old: &Geometry, new: &Geometry, axis: usize, places: Range<u64>) -> Vec<Along> {
         let (side, old_size, size) = (old.chunks()[axis], old.shape()[axis], new.shape()[axis]);
         let each = |place: u64| {
             let range = place * side..size.min((place + 1) * side);
@@ -686,7 +683,7 @@ impl Moved {
             }
             along
         };
-        (first..new.chunk_grid()[axis]).map(each).collect()
+        places.map(each).collect()
     }
 
     /// Returns the old items of a chunk: one box for each combination of parts on the axes.
