@@ -171,5 +171,42 @@ fn computations(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, chunks, reads, computations);
+/// Appends of one chunk to files of different numbers of chunks, with and without an open handle.
+fn appends(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("append a chunk of 128 bytes");
+    let folder = tempfile::tempdir().unwrap();
+    let params = CParams::new().codec(Codec::Lz4);
+    for count in [100, 10_000, 1_000_000] {
+        let items: Vec<u8> =
+            (0..128 * count).map(|at: usize| ((at * 40_503) >> 13) as u8).collect();
+        let builder = NDArray::builder().chunks([128]).blocks([128]).cparams(&params);
+        let path = folder.path().join(format!("{count}.b2nd"));
+        let array = builder.file(&path).from_slice(&items, [items.len() as u64]).unwrap();
+        drop(array);
+        let chunk = [7u8; 128];
+        group.bench_function(format!("array of {count} chunks"), |bench| {
+            let mut array = NDArray::open_rw(&path).unwrap();
+            bench.iter(|| array.append(0, black_box(&chunk)).unwrap());
+        });
+        group.bench_function(format!("array of {count} chunks, with opening"), |bench| {
+            bench.iter(|| NDArray::open_rw(&path).unwrap().append(0, black_box(&chunk)).unwrap());
+        });
+        let path = folder.path().join(format!("{count}.b2frame"));
+        let mut schunk = SChunk::create::<u8>(&path, &params).unwrap();
+        let created = schunk.transaction(|schunk| {
+            items.chunks(128).try_for_each(|chunk| schunk.append(chunk).map(drop))
+        });
+        created.unwrap();
+        drop(schunk);
+        group.bench_function(format!("super-chunk of {count} chunks"), |bench| {
+            let mut schunk = SChunk::open_rw(&path).unwrap();
+            bench.iter(|| schunk.append(black_box(&chunk)).unwrap());
+        });
+        group.bench_function(format!("super-chunk of {count} chunks, with opening"), |bench| {
+            bench.iter(|| SChunk::open_rw(&path).unwrap().append(black_box(&chunk)).unwrap());
+        });
+    }
+}
+
+criterion_group!(benches, chunks, reads, computations, appends);
 criterion_main!(benches);

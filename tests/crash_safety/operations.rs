@@ -345,6 +345,7 @@ pub(crate) fn all() -> &'static [Operation] {
         let mut all = All(Vec::new());
         schunks(&mut all);
         gaps(&mut all);
+        long_index(&mut all);
         arrays(&mut all);
         files(&mut all);
         stores(&mut all);
@@ -510,6 +511,35 @@ fn gaps(all: &mut All) {
         })
     });
     add("gaps: compact", SChunk::compact);
+}
+
+/// A super-chunk whose index has several blocks, with unused bytes before it.
+fn make_long_index(path: &Path, setting: Setting) {
+    let options = setting.options().create_new(true).chunksize(40);
+    let mut schunk = options.open(path).unwrap();
+    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]).map(drop);
+    schunk.transaction(|schunk| (0..2100u32).try_for_each(|each| append(schunk, each))).unwrap();
+    append(&mut schunk, 2100).unwrap();
+}
+
+/// Changes of a frame with a long index.
+fn long_index(all: &mut All) {
+    let mut add = |name: &str, run: fn(&mut SChunk) -> Result<()>| {
+        let operation = all.schunk(name, run);
+        operation.layouts = FILE;
+        operation.prepare = |folder, setting| make_long_index(&folder.join("a.b2frame"), setting);
+        operation.changes = name != "long index: compact";
+        // Each state has thousands of chunks to verify.
+        operation.levels = &[Level::Durable];
+    };
+    add("long index: append", |schunk| schunk.append(&[1u32; 10]).map(drop));
+    add("long index: append more than fits", |schunk| {
+        schunk.transaction(|schunk| {
+            (0..60u32).try_for_each(|number| schunk.append(&[number; 10]).map(drop))
+        })
+    });
+    add("long index: set a metalayer", |schunk| schunk.vlmeta_mut().set("note", [3; 100]));
+    add("long index: compact", SChunk::compact);
 }
 
 fn arrays(all: &mut All) {

@@ -63,7 +63,18 @@ fn compare(ours: &Path, c: &Path, what: &str) {
     let params = Params { split: blosc2_format::chunk::SplitMode::Never, ..params };
     let expected = Encoder::new(params).unwrap().encode(&numbers).unwrap();
     let bytes = ours.into_inner();
-    assert_same(&bytes[index..index + expected.len()], &expected, &format!("{what}: index"));
+    // An index that states unused bytes before it is longer by this statement.
+    let table = 32 + 4 * numbers.len().div_ceil(16 << 10);
+    let mut found = bytes[index..].to_vec();
+    if let Some(at) = found[..table + 16].windows(8).position(|part| part == b"b2spare\0") {
+        assert_eq!(at, table, "{what}");
+        found.drain(at..at + 16);
+        for at in (32..table).step_by(4).chain([12]) {
+            let number = u32::from_le_bytes(found[at..at + 4].try_into().unwrap()) - 16;
+            found[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+    }
+    assert_same(&found[..expected.len()], &expected, &format!("{what}: index"));
 }
 
 /// Changes of a long index, each through a handle that stays open and one that is opened for it, against C's.

@@ -208,6 +208,74 @@ fn no_sequence_of_changes_leaves_many_gaps() {
     }
 }
 
+/// A long index keeps its place while chunks are appended: unused bytes precede it. Other changes move it.
+#[test]
+fn a_long_index_keeps_its_place() {
+    let mut kept = 0;
+    for seed in 0..repeats(30) as u64 {
+        let (_folder, path) = folder();
+        let mut rng = Rng(seed);
+        let most = *rng.pick(&[40, 300, 3000]);
+        let what = format!("seed {seed}, chunks of up to {most} bytes");
+        let mut model: Vec<Vec<u8>> =
+            (0..2000 + rng.index(4500)).map(|_| random(&mut rng, most)).collect();
+        let options = OpenOptions::new().cparams(CParams::new().codec(Codec::Lz4));
+        let options = options.checksums(rng.below(4) == 0);
+        let mut schunk = options.create_new(true).open(&path).unwrap();
+        let append = |schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, rng: &mut Rng| {
+            let bytes = random(rng, most);
+            model.push(bytes);
+            schunk.append(&model[model.len() - 1]).map(drop)
+        };
+        let created = schunk.transaction(|schunk| {
+            model.iter().try_for_each(|bytes| schunk.append(bytes).map(drop))
+        });
+        created.unwrap();
+        for step in 0..300 {
+            let before = schunk.cbytes();
+            match rng.below(60) {
+                0..50 => append(&mut schunk, &mut model, &mut rng).unwrap(),
+                50 => {
+                    let result = schunk.transaction(|schunk| {
+                        for _ in 0..rng.below(4) {
+                            append(schunk, &mut model, &mut rng)?;
+                        }
+                        change(schunk, &mut model, most, &mut rng)
+                    });
+                    result.unwrap();
+                }
+                51 if rng.below(3) == 0 => {
+                    schunk.compact().unwrap();
+                    let copy = SChunk::from_cframe(schunk.to_cframe().unwrap()).unwrap();
+                    let (len, least) = (schunk.cbytes(), copy.cbytes());
+                    assert!(len < least + 1024, "{what}, step {step}: {len}, {least}");
+                }
+                52 => {
+                    schunk.delete(model.len() - 1).unwrap();
+                    model.pop();
+                }
+                53 => schunk.vlmeta_mut().set("note", random(&mut rng, 100)).unwrap(),
+                54..57 => {
+                    drop(schunk);
+                    schunk = OpenOptions::new().write(true).open(&path).unwrap();
+                }
+                _ => change(&mut schunk, &mut model, most, &mut rng).unwrap(),
+            }
+            kept += usize::from(schunk.cbytes() == before);
+            if rng.below(50) == 0 || step == 299 {
+                let what = format!("{what}, step {step}");
+                let other = SChunk::open(&path).unwrap();
+                assert_eq!(other.nchunks(), model.len(), "{what}");
+                for (index, bytes) in model.iter().enumerate() {
+                    assert!(other.decompress_chunk::<u8>(index).unwrap() == *bytes, "{what}");
+                }
+                assert_good(&fs::read(&path).unwrap(), &what);
+            }
+        }
+    }
+    assert!(kept > repeats(30) * 50, "{kept}");
+}
+
 /// Changes a file as another program does that locks nothing: the handles of this program do not know of it.
 fn change_elsewhere(path: &Path, change: impl FnOnce(&mut SChunk)) {
     let (_folder, copy) = folder();

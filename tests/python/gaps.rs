@@ -163,3 +163,53 @@ fn both_change_files_with_gaps() {
     }
     assert!(most_gaps > 0);
 }
+
+/// Reads all chunks, and appends others.
+const APPEND: &str = r#"
+import sys
+import blosc2
+path, first, count, more = sys.argv[1], *map(int, sys.argv[2:])
+schunk = blosc2.open(path, mode="a")
+assert schunk.nchunks == count, schunk.nchunks
+for number in range(count):
+    assert schunk.decompress_chunk(number) == (first + number).to_bytes(4, "little") * 25, number
+for number in range(count, count + more):
+    schunk.append_data((first + number).to_bytes(4, "little") * 25)
+print("good")
+"#;
+
+/// Rust leaves unused bytes before a long index. Python reads such a file, and appends to it.
+#[test]
+#[ignore = "needs Python"]
+fn both_append_to_a_long_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let mut schunk = SChunk::create::<u32>(&path, CParams::new()).unwrap();
+    let append = |schunk: &mut SChunk, number: u32| schunk.append(&[number; 25]).map(drop);
+    schunk.transaction(|schunk| (0..5000).try_for_each(|each| append(schunk, each))).unwrap();
+    drop(schunk);
+    let mut count = 5000;
+    for more in [0, 1, 30, 3000] {
+        let mut schunk = SChunk::open_rw(&path).unwrap();
+        (count..count + 20).for_each(|number| append(&mut schunk, number).unwrap());
+        count += 20;
+        let has_space = schunk.cbytes()
+            > (0..count as usize)
+                .map(|index| schunk.chunk_info(index).unwrap().cbytes as u64)
+                .sum::<u64>();
+        assert!(has_space, "after {count} chunks");
+        drop(schunk);
+        let arguments = [path.to_str().unwrap(), "0", &count.to_string(), &more.to_string()];
+        assert_eq!(run_python(APPEND, folder.path(), &arguments).trim(), "good");
+        count += more;
+    }
+    let schunk = SChunk::open(&path).unwrap();
+    assert_eq!(schunk.nchunks(), count as usize);
+    for number in 0..count {
+        let found = schunk.decompress_chunk::<u32>(number as usize).unwrap();
+        assert_eq!(found, [number; 25]);
+    }
+    let report = frame::check(&fs::read(&path).unwrap(), &Options::default()).unwrap();
+    let bad = report.findings.iter().find(|each| each.rule.severity > Severity::Note);
+    assert!(bad.is_none() && report.is_complete(), "{bad:?}");
+}

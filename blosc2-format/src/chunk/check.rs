@@ -34,6 +34,16 @@ impl Chunk<'_> {
 /// Checks the chunk at the start of `bytes`, and reports other bytes after it. Returns the number
 /// of decoded bytes.
 pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {
+    check_after(0, bytes, options, checker)
+}
+
+/// Like [`check`]. Does not report a gap of `known` bytes before the first block.
+pub(crate) fn check_after(
+    known: usize,
+    bytes: &[u8],
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> u64 {
     let errors = checker.errors();
     let raw = match RawHeader::read(bytes) {
         Ok(raw) => raw,
@@ -63,7 +73,7 @@ pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) 
         let end = chunk.bytes().len() as u64;
         checker.found(&rules::TRAILING, end, rest as u64, "none", rest);
     }
-    blocks(&chunk, checker);
+    blocks(known, &chunk, checker);
     if checker.errors() > errors || !options.content {
         return 0;
     }
@@ -171,8 +181,9 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
     }
 }
 
-/// Walks the streams of every block, and checks the bytes between the blocks.
-fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
+/// Walks the streams of every block, and checks the bytes between the blocks. `known` bytes may precede
+/// the first block.
+fn blocks(known: usize, chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     if !chunk.header().is_compressed() || chunk.is_lazy() {
         return;
     }
@@ -188,7 +199,7 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
         return;
     }
     ranges.sort_unstable();
-    let mut last = chunk.data() as u32;
+    let mut last = (chunk.data() + known) as u32;
     // In an old chunk that was split against the rule, the bytes after the first stream of each
     // block are unused.
     let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };

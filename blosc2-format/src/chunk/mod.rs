@@ -34,7 +34,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_after};
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub(crate) use encode::{Block, Form};

@@ -65,7 +65,7 @@ fn check_parts<R: ReadAt + ?Sized>(
     let mut chunks = ChunkChecker::new(&parts, options, checker);
     let (mut end, mut last, mut overlapping) = (header_len, None, 0u64);
     for (place, number) in parts.outline.offsets.by_place() {
-        let room = parts.outline.room().saturating_sub(place);
+        let room = parts.outline.chunks_end().saturating_sub(place);
         if room == 0 {
             // The check of the index has already reported it.
             chunks.incomplete = true;

@@ -6,9 +6,11 @@
 //! there are enough of them ([`Outline::survey`]).
 
 use std::mem;
+use std::ops::Range;
 
 use super::header::Layout;
 use super::offset::Offset;
+use super::offsets::PER_BLOCK;
 use super::outline::Outline;
 use super::space::{Ranges, SAMPLE, SMALL};
 use crate::chunk::{self, EXTENDED_HEADER_LEN};
@@ -243,15 +245,35 @@ impl Outline {
     /// A reader with an old index must notice that the bytes of a chunk were overwritten by another
     /// chunk. Therefore the index then moves, so that the header of the frame differs from the
     /// headers of the last 1,023 states. Space for the index, of up to 1,023 bytes, remains as a gap.
-    pub fn seal(&mut self) -> std::ops::Range<u64> {
-        let old = self.space.stored_end;
+    ///
+    /// If `reserve` is `true`, and appended chunks are short in comparison with the index, unused bytes
+    /// remain between the chunks and the index: one byte for each chunk. Later calls keep the index at
+    /// its place until these bytes are used.
+    pub fn seal(&mut self, reserve: bool) -> Range<u64> {
+        let (stored_end, end) = (self.space.stored_end, self.header.cbytes);
+        let old = stored_end + mem::take(&mut self.spare);
+        let reserve = reserve && !mem::take(&mut self.space.is_compacted);
         // Without the gap of an earlier call, the length could be that of a recent state.
-        let is_shorter = self.space.is_padded && self.header.cbytes < old;
+        let is_shorter = self.space.is_padded && end < stored_end;
         let is_needed = self.space.is_reused || is_shorter;
-        if !is_needed || !self.space.is_known() || self.header.nbytes == 0 {
+        if self.header.nbytes == 0 {
             return old..old;
         }
-        let end = self.space.trim(self.header.cbytes);
+        if !is_needed || !self.space.is_known() {
+            let count = self.offsets.len();
+            if reserve && (stored_end..=old).contains(&end) {
+                self.spare = old - end;
+            } else if reserve
+                && count > PER_BLOCK as u64
+                && end > old
+                && (end - stored_end) * 8 <= count
+            {
+                self.spare = count;
+                return end..end + count;
+            }
+            return old..old;
+        }
+        let end = self.space.trim(end);
         self.header.cbytes = end + (old + 1).wrapping_sub(end) % LENGTHS;
         if let Some(free) = &mut self.space.free {
             free.add(end, self.header.cbytes);
@@ -263,6 +285,19 @@ impl Outline {
     /// not stored completely, the bytes of these gaps need not be restored.
     pub fn reused(&self) -> &[(u64, u64)] {
         &self.space.taken
+    }
+
+    /// Returns the unused bytes between the chunks and the index of the stored frame, until
+    /// [`seal`](Self::seal) is called.
+    pub fn spare(&self) -> Range<u64> {
+        self.space.stored_end..self.space.stored_end + self.spare
+    }
+
+    /// Releases the [unused bytes](Self::spare) before the index at the next [`seal`](Self::seal).
+    /// Returns whether there are such bytes.
+    pub fn release_spare(&mut self) -> bool {
+        self.space.is_compacted = self.spare > 0;
+        self.space.is_compacted
     }
 
     /// Returns the number of bytes in the gaps between chunks, as far as they are known.
@@ -335,13 +370,13 @@ mod tests {
             // The bytes of one chunk become a gap, which the next change uses for another one.
             let zeros = special(&Params::default(), Special::Zeros, 800, &[]).unwrap();
             outline.replace(number % 3, sizes, zeros, true).unwrap();
-            outline.seal();
+            outline.seal(false);
             outline.committed();
             let (old, next) = (outline.cbytes(), (number + 1) % 3);
             let was = if outline.decoded(next).unwrap().place().is_some() { 832 } else { 0 };
             let was = Sizes { cbytes: was, ..sizes };
             outline.replace(next, was, chunk(800, number), false).unwrap();
-            let moved = outline.seal();
+            let moved = outline.seal(false);
             assert_eq!(moved.end, outline.cbytes());
             outline.committed();
             assert_eq!(outline.cbytes() % LENGTHS, (old + 1) % LENGTHS);
@@ -359,7 +394,7 @@ mod tests {
         let (mut outline, sizes) = four_chunks();
         let zeros = special(&Params::default(), Special::Zeros, 800, &[]).unwrap();
         outline.replace(1, sizes, zeros, true).unwrap();
-        outline.seal();
+        outline.seal(false);
         outline.committed();
         outline.replace(2, sizes, chunk(800, 9), false).unwrap();
         assert_eq!(outline.reused(), [(832, 1664)]);
@@ -387,16 +422,16 @@ mod tests {
         let (mut outline, _) = with_used_gap();
         let long = Sizes { nbytes: 1600, cbytes: 1632 };
         let before = outline.space.stored_end;
-        outline.seal();
+        outline.seal(false);
         outline.committed();
         let mut seen = std::collections::HashSet::from([before, outline.cbytes()]);
         for number in 0..100 {
             // Too long for the gaps.
             outline.insert(4, chunk(1600, number)).unwrap();
-            outline.seal();
+            outline.seal(false);
             outline.committed();
             outline.remove(4, long).unwrap();
-            outline.seal();
+            outline.seal(false);
             outline.committed();
             assert!(seen.insert(outline.cbytes()), "change {number}");
         }

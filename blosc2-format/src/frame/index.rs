@@ -3,7 +3,7 @@
 use super::field;
 use super::header::{ChunkSize, Header, Layout};
 use super::offset::{NOWHERE, OFFSET_LEN, Offset, special};
-use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place};
+use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place, SPARE_LEN};
 use super::rules;
 use super::span::Span;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
@@ -97,15 +97,17 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         // reported below.
         let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
         let is_short = len <= SHORT;
-        let read = if is_short { len } else { table.min(len) };
+        let read = if is_short { len } else { len.min(table + SPARE_LEN as u64) };
         let bytes = source.read_vec_at(at, read)?;
-        let ranges = bytes.get(EXTENDED_HEADER_LEN..);
-        let ranges = ranges.and_then(|table| offsets::ranges(&chunk_header, table));
+        let table = bytes.get(EXTENDED_HEADER_LEN..).unwrap_or_default();
+        let ranges = offsets::ranges(&chunk_header, table);
         if let (Some(ranges), Some(&header_bytes)) = (ranges, head.first_chunk()) {
-            let place = Place { at, header: header_bytes, max: max_place(header) };
+            let spare = offsets::spare_of(&chunk_header, table, stored);
+            let max = max_place(spare, header);
+            let place = Place { at, header: header_bytes, max };
             let count = usize::try_from(nbytes / OFFSET_LEN).unwrap_or(usize::MAX);
             let chunk = is_short.then(|| bytes.into());
-            let offsets = Offsets::Each(Blocks::stored(count, place, chunk, ranges));
+            let offsets = Offsets::Each(Blocks::stored(count, place, chunk, ranges, spare));
             return Ok(Some((Some(Span { at, len }), offsets)));
         }
         whole = is_short.then_some(bytes);
@@ -117,11 +119,14 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         None => source.read_vec_at(at, len)?,
     };
     let errors = checker.errors();
-    chunk::check(&bytes, &Options { limits: *limits, ..Options::default() }, checker);
+    let spare =
+        offsets::spare_of(&chunk_header, &bytes[EXTENDED_HEADER_LEN.min(bytes.len())..], stored);
+    let options = Options { limits: *limits, ..Options::default() };
+    chunk::check_after(spare.map_or(0, |_| SPARE_LEN), &bytes, &options, checker);
     if checker.errors() > errors {
         return Ok(None);
     }
-    let offsets = match decode_all(&bytes, header, limits, checker) {
+    let offsets = match decode_all(&bytes, header, spare, limits, checker) {
         Ok(offsets) => offsets,
         Err(Error::Format(error)) => {
             let found = error.to_string();
@@ -199,6 +204,7 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
 fn decode_all(
     bytes: &[u8],
     header: &Header,
+    spare: Option<u64>,
     limits: &Limits,
     checker: &mut Checker<'_>,
 ) -> Result<Offsets, Error> {
@@ -211,14 +217,16 @@ fn decode_all(
             let found = format_args!("{offset} for all of {count} chunks").to_string();
             checker.found(&rules::OFFSET, 0, len, "a separate position for each chunk", found);
         }
-        return Ok(Offsets::Alike(read(0, offset, header, len, checker), count));
+        let max = max_place(None, header);
+        return Ok(Offsets::Alike(read(0, offset, max, len, checker), count));
     }
+    let max = max_place(spare, header);
     let mut numbers = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
     decode(&chunk, |number, _| {
-        numbers.push(read(numbers.len(), number, header, len, checker).number());
+        numbers.push(read(numbers.len(), number, max, len, checker).number());
         true
     })?;
-    Ok(numbers.into())
+    Ok(Offsets::of_entries(&numbers, spare))
 }
 
 /// Returns the common offset of all chunks, if the index is a repeated value.
@@ -262,7 +270,13 @@ pub(super) fn decode(
 }
 
 /// Returns the meaning of an index entry. Reports an invalid entry, which has no position.
-fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Checker<'_>) -> Offset {
+fn read(
+    number: usize,
+    value: i64,
+    max: Option<u64>,
+    len: u64,
+    checker: &mut Checker<'_>,
+) -> Offset {
     let mut wrong = |rule: &'static Rule, expected: String| {
         checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));
     };
@@ -278,7 +292,6 @@ fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Chec
             Offset::Special,
         );
     };
-    let max = max_place(header);
     if max.is_none_or(|max| place > max) {
         let max = max.map_or("none, as no chunk is stored".into(), |max| format!("at most {max}"));
         wrong(&rules::OFFSET, max);
@@ -287,10 +300,13 @@ fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Chec
     Offset::At(place)
 }
 
-/// Returns the highest position that a chunk can have, or `None` if no chunk is stored.
-fn max_place(header: &Header) -> Option<u64> {
+/// Returns the highest position that a chunk can have, or `None` if no chunk is stored. `spare` is the
+/// end of the chunks that the index states.
+fn max_place(spare: Option<u64>, header: &Header) -> Option<u64> {
     match header.layout {
-        Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),
+        Layout::Contiguous => {
+            spare.unwrap_or(header.cbytes).checked_sub(EXTENDED_HEADER_LEN as u64)
+        }
         Layout::Directory => Some(u32::MAX.into()),
     }
 }

@@ -59,6 +59,7 @@ pub use header::{
 };
 pub use metalayer::Metalayer;
 pub use offset::Offset;
+pub use offsets::IndexPatch;
 pub use outline::{Outline, SEARCH_INDEXES};
 pub use read::Frame;
 pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};

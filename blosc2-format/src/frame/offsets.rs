@@ -13,7 +13,13 @@ use crate::{Error, FormatError, Limits, ReadAt};
 /// The block size of the index in the C library, in bytes.
 pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
 /// The number of offsets per block.
-const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
+pub(super) const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
+/// Precedes the end of the chunks in an index chunk, between the block starts and the first block. The
+/// bytes from this end to the index are unused, see [`Outline::seal`](super::Outline::seal). Other
+/// programs ignore these bytes, and encode the complete index when they change the frame.
+const SPARE: [u8; 8] = *b"b2spare\0";
+/// The number of bytes of `SPARE` and the end of the chunks.
+pub(crate) const SPARE_LEN: usize = SPARE.len() + 8;
 /// The number of bytes in memory per chunk, for its index entry and for the sorted list of a check.
 pub(crate) const HELD_LEN: u64 = 24;
 
@@ -44,8 +50,10 @@ pub(crate) struct Blocks {
     blocks: Vec<Block>,
     /// The source of the blocks that are not decoded or not changed.
     stored: Stored,
-    /// Whether blocks have changed since the index chunk was read or written.
+    /// Whether entries have changed since the index chunk was read or written.
     changed: bool,
+    /// The end of the chunks in the index chunk that was read or written last.
+    spare: Option<u64>,
     scratch: Scratch,
 }
 
@@ -88,6 +96,16 @@ pub(crate) struct Place {
     pub(crate) max: Option<u64>,
 }
 
+/// The bytes in which an index chunk differs from the stored index chunk. Returned by
+/// [`Outline::index_patch`](super::Outline::index_patch).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPatch {
+    /// The size of the index chunk, in bytes.
+    pub len: usize,
+    /// The bytes, with their offsets in the index chunk, in ascending order.
+    pub writes: Vec<(u32, Vec<u8>)>,
+}
+
 /// The neighbors of a position in a frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Neighbors {
@@ -105,15 +123,14 @@ impl Default for Offsets {
     }
 }
 
-impl From<Vec<i64>> for Offsets {
-    fn from(numbers: Vec<i64>) -> Self {
-        let mut blocks = Blocks::default();
-        blocks.extend(&numbers);
+impl Offsets {
+    /// Creates the offsets of a decoded index chunk, which states the end `spare` of the chunks.
+    pub(crate) fn of_entries(numbers: &[i64], spare: Option<u64>) -> Self {
+        let mut blocks = Blocks { spare, ..Blocks::default() };
+        blocks.extend(numbers);
         Self::Each(blocks)
     }
-}
 
-impl Offsets {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Each(blocks) => blocks.count as u64,
@@ -164,7 +181,7 @@ impl Offsets {
     pub(crate) fn load<R: ReadAt + ?Sized>(&mut self, source: &R) -> Result<(), Error> {
         let Self::Each(blocks) = self else { return Ok(()) };
         let Stored::InSource(place) = blocks.stored else { return Ok(()) };
-        let len = blocks.blocks.last().map_or(0, |block| block.bytes.end);
+        let len = u32_at(&place.header, 12);
         blocks.stored = Stored::InMemory(source.read_vec_at(place.at, len.into())?.into(), place);
         Ok(())
     }
@@ -354,8 +371,8 @@ impl Offsets {
     }
 
     /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
-    /// last read or write are reused.
-    pub(crate) fn encode(&mut self) -> Result<Arc<[u8]>, Error> {
+    /// last read or write are reused. `spare` is the end of the chunks, if unused bytes follow it.
+    pub(crate) fn encode(&mut self, spare: Option<u64>) -> Result<Arc<[u8]>, Error> {
         let len = self.len() as usize * OFFSET_LEN as usize;
         match self {
             _ if len == 0 => Ok(Arc::default()),
@@ -364,15 +381,29 @@ impl Offsets {
                 let value = offset.number().to_le_bytes();
                 Ok(chunk::special(&PARAMS, chunk::Special::Value, len, &value)?.into())
             }
-            _ => self.blocks().encode(len),
+            _ => self.blocks().encode(len, spare),
         }
     }
 
-    /// Returns whether the index chunk differs from the index chunk that was read or written last.
-    pub(crate) fn is_changed(&self) -> bool {
+    /// Returns the changes of the index chunk that is stored at the position `at` of the source.
+    /// Later reads expect that they are stored. Returns `None` if the whole index chunk has to be
+    /// [encoded](Self::encode). The cost depends only on the number of changed blocks.
+    pub(crate) fn patch(
+        &mut self,
+        at: u64,
+        spare: Option<u64>,
+    ) -> Result<Option<IndexPatch>, Error> {
         match self {
-            Self::Alike(..) => true,
-            Self::Each(blocks) => blocks.changed,
+            Self::Alike(..) => Ok(None),
+            Self::Each(blocks) => blocks.patch(at, spare),
+        }
+    }
+
+    /// Returns the end of the chunks that the stored index chunk states, see [`SPARE`].
+    pub(crate) fn spare(&self) -> Option<u64> {
+        match self {
+            Self::Alike(..) => None,
+            Self::Each(blocks) => blocks.spare,
         }
     }
 
@@ -396,6 +427,7 @@ impl Blocks {
         place: Place,
         chunk: Option<Arc<[u8]>>,
         blocks: Vec<Range<u32>>,
+        spare: Option<u64>,
     ) -> Self {
         let block = |bytes| Block { numbers: OnceLock::new(), bounds: OnceLock::new(), bytes };
         let blocks = blocks.into_iter().map(block).collect();
@@ -403,7 +435,7 @@ impl Blocks {
             Some(chunk) => Stored::InMemory(chunk, place),
             None => Stored::InSource(place),
         };
-        Self { count, blocks, stored, ..Self::default() }
+        Self { count, blocks, stored, spare, ..Self::default() }
     }
 
     /// Creates equal offsets; full blocks share their memory.
@@ -441,8 +473,11 @@ impl Blocks {
         Ok(numbers.get_or_init(|| Arc::new(decoded)))
     }
 
-    /// Returns the entries of a block once the index is [loaded](Offsets::load).
+    /// Returns the entries of a block that is decoded, or whose index is [loaded](Offsets::load).
     fn loaded(&self, block: usize) -> Result<&[i64], Error> {
+        if let Some(numbers) = self.blocks[block].numbers.get() {
+            return Ok(numbers);
+        }
         self.check_loaded()?;
         self.numbers(block, &[][..])
     }
@@ -468,10 +503,11 @@ impl Blocks {
     }
 
     /// Returns the index chunk, of `len` bytes when decoded.
-    fn encode(&mut self, len: usize) -> Result<Arc<[u8]>, Error> {
+    fn encode(&mut self, len: usize, spare: Option<u64>) -> Result<Arc<[u8]>, Error> {
         self.check_loaded()?;
+        let is_same = !self.changed && self.spare == spare;
         let (old, place): (&[u8], _) = match &self.stored {
-            Stored::InMemory(chunk, _) if !self.changed => return Ok(Arc::clone(chunk)),
+            Stored::InMemory(chunk, _) if is_same => return Ok(Arc::clone(chunk)),
             Stored::InMemory(chunk, place) => (chunk, Some(*place)),
             _ => (&[], None),
         };
@@ -487,8 +523,12 @@ impl Blocks {
             1 => None,
             _ => encoder.encode_with(len, blocks)?,
         };
+        self.spare = None;
         let chunk: Arc<[u8]> = match encoded {
-            Some(chunk) => chunk.into(),
+            Some(mut chunk) => {
+                self.spare = spare.filter(|&end| insert_spare(&mut chunk, self.blocks.len(), end));
+                chunk.into()
+            }
             // The index is short, or incompressible.
             None => {
                 let mut data = room_for(len)?;
@@ -508,10 +548,89 @@ impl Blocks {
             }
             None => self.blocks.iter_mut().for_each(|block| block.bytes = 0..0),
         }
-        let place = place.unwrap_or(Place { at: 0, header: array(&chunk), max: None });
+        let place = place.unwrap_or(Place { at: 0, header: [0; EXTENDED_HEADER_LEN], max: None });
+        let place = Place { header: array(&chunk), ..place };
         self.stored = Stored::InMemory(Arc::clone(&chunk), place);
         (self.changed, self.scratch) = (false, Scratch(Some(encoder)));
         Ok(chunk)
+    }
+
+    /// See [`Offsets::patch`]. Changes of the last blocks keep the positions of the other blocks.
+    fn patch(&mut self, at: u64, spare: Option<u64>) -> Result<Option<IndexPatch>, Error> {
+        let (place, len) = match &self.stored {
+            Stored::None => return Ok(None),
+            Stored::InSource(place) => (place, u32_at(&place.header, 12) as usize),
+            Stored::InMemory(chunk, place) => (place, chunk.len()),
+        };
+        if !self.changed && self.spare == spare {
+            return Ok(Some(IndexPatch { len, writes: Vec::new() }));
+        }
+        let table = EXTENDED_HEADER_LEN + 4 * self.blocks.len();
+        let stored = u32_at(&place.header, 4).div_ceil(BLOCKSIZE) as usize;
+        let kept = self.blocks.iter().take_while(|block| !block.bytes.is_empty()).count();
+        let first = self.blocks.first().map_or(0, |block| block.bytes.start);
+        let has_space = spare.is_none() || first as usize >= table + SPARE_LEN;
+        let changed = &self.blocks[kept..];
+        if kept == 0 || self.blocks.len() != stored || !has_space {
+            return Ok(None);
+        }
+        if changed.iter().any(|block| !block.bytes.is_empty() || block.numbers.get().is_none()) {
+            return Ok(None);
+        }
+        let mut place = Place { at, ..*place };
+        let (mut writes, start) = (Vec::new(), self.blocks[kept - 1].bytes.end);
+        let mut end = start;
+        if !changed.is_empty() {
+            let mut encoder = match self.scratch.0.take() {
+                Some(encoder) => encoder,
+                None => Encoder::new(PARAMS)?.into(),
+            };
+            // An empty first block replaces all unchanged ones.
+            let data = changed.iter().map(|block| bytes_of(block.decoded()).into());
+            let blocks =
+                [chunk::Block::Encoded(&[])].into_iter().chain(data.map(chunk::Block::Data));
+            let entries: usize = changed.iter().map(|block| block.decoded().len()).sum();
+            let len = BLOCKSIZE as usize + entries * OFFSET_LEN as usize;
+            let encoded = encoder.encode_with(len, blocks)?;
+            self.scratch = Scratch(Some(encoder));
+            let count = 1 + self.blocks.len() - kept;
+            let Some(encoded) = encoded else { return Ok(None) };
+            let streams = EXTENDED_HEADER_LEN + 4 * count;
+            if encoded.len() <= streams {
+                return Ok(None);
+            }
+            let nbytes = (self.count * OFFSET_LEN as usize) as u32;
+            end = start + (encoded.len() - streams) as u32;
+            if end > nbytes {
+                return Ok(None);
+            }
+            let mut starts: Vec<u32> = (1..count)
+                .map(|block| {
+                    u32_at(&encoded, EXTENDED_HEADER_LEN + 4 * block) - streams as u32 + start
+                })
+                .collect();
+            place.header[4..8].copy_from_slice(&nbytes.to_le_bytes());
+            place.header[12..16].copy_from_slice(&end.to_le_bytes());
+            writes.push((0, place.header.to_vec()));
+            if count > 2 {
+                let table = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+                writes.push(((EXTENDED_HEADER_LEN + 4 * kept) as u32, table));
+            }
+            writes.push((start, encoded[streams..].to_vec()));
+            starts.push(end);
+            for (block, range) in self.blocks[kept..].iter_mut().zip(starts.windows(2)) {
+                block.bytes = range[0]..range[1];
+            }
+            // The index chunk in memory does not contain these blocks.
+            self.stored = Stored::InSource(place);
+        }
+        if spare != self.spare {
+            writes.extend(spare.map(|end| (table as u32, spare_bytes(end).to_vec())));
+            writes.sort_unstable_by_key(|(at, _)| *at);
+            self.spare = spare;
+        }
+        self.changed = false;
+        Ok(Some(IndexPatch { len: end as usize, writes }))
     }
 }
 
@@ -635,13 +754,61 @@ pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u
     ranges.iter().all(is_right).then_some(ranges)
 }
 
+/// Returns the bytes that state the end of the chunks.
+fn spare_bytes(end: u64) -> [u8; SPARE_LEN] {
+    let mut bytes = [0; SPARE_LEN];
+    let (mark, value) = bytes.split_at_mut(SPARE.len());
+    mark.copy_from_slice(&SPARE);
+    value.copy_from_slice(&end.to_le_bytes());
+    bytes
+}
+
+/// Returns the end of the chunks that an index chunk states, at most `max`. `table` starts with the
+/// block starts.
+pub(crate) fn spare_of(header: &chunk::Header, table: &[u8], max: u64) -> Option<u64> {
+    let first = ranges(header, table)?.first()?.start as usize;
+    let at = 4 * header.nblocks() as usize;
+    let (mark, end) = table.get(at..at + SPARE_LEN)?.split_at(SPARE.len());
+    let end = u64::from_le_bytes(*end.first_chunk()?);
+    let is_marked = first >= EXTENDED_HEADER_LEN + at + SPARE_LEN && mark == SPARE;
+    (is_marked && end <= max).then_some(end)
+}
+
+/// Inserts the end of the chunks into an index chunk with this number of blocks. Returns whether this
+/// was possible.
+fn insert_spare(chunk: &mut Vec<u8>, blocks: usize, end: u64) -> bool {
+    let table = EXTENDED_HEADER_LEN + 4 * blocks;
+    let len = chunk.len() + SPARE_LEN;
+    if blocks < 2 || chunk.len() <= table || len > u32_at(chunk, 4) as usize {
+        return false;
+    }
+    for at in (EXTENDED_HEADER_LEN..table).step_by(4) {
+        let start = u32_at(chunk, at) + SPARE_LEN as u32;
+        chunk[at..at + 4].copy_from_slice(&start.to_le_bytes());
+    }
+    chunk[12..16].copy_from_slice(&(len as u32).to_le_bytes());
+    chunk.splice(table..table, spare_bytes(end));
+    true
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes
+        .get(at..)
+        .and_then(|bytes| bytes.first_chunk())
+        .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
 /// Returns the positions among entries of the index.
 fn places(numbers: &[i64]) -> impl Iterator<Item = u64> {
     numbers.iter().filter_map(|&number| u64::try_from(number).ok())
 }
 
 fn bytes_of(numbers: &[i64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    let mut bytes = vec![0; numbers.len() * OFFSET_LEN as usize];
+    for (bytes, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
+        *bytes = number.to_le_bytes();
+    }
+    bytes
 }
 
 fn array(chunk: &[u8]) -> [u8; EXTENDED_HEADER_LEN] {

@@ -33,7 +33,7 @@ fn read(chunk: &[u8], count: usize, max: u64) -> Offsets {
     let header = chunk::Header::parse(chunk).unwrap();
     let ranges = ranges(&header, &chunk[EXTENDED_HEADER_LEN..]).unwrap();
     let place = Place { at: 0, header: array(chunk), max: Some(max) };
-    Offsets::Each(Blocks::stored(count, place, None, ranges))
+    Offsets::Each(Blocks::stored(count, place, None, ranges, None))
 }
 
 /// Random changes of indexes around the borders of blocks have the same effect as on a vector, and the written index
@@ -47,7 +47,7 @@ fn changes_are_those_of_a_vector() {
         let stored = whole(&model);
         let mut offsets = match count > PER_BLOCK {
             true => read(&stored, count, 1 << 40),
-            false => model.clone().into(),
+            false => Offsets::of_entries(&model, None),
         };
         offsets.load(&stored).unwrap();
         for _ in 0..12 {
@@ -74,13 +74,14 @@ fn changes_are_those_of_a_vector() {
                     model[at] = offset.number();
                 }
                 _ => {
-                    let chunk = offsets.encode().unwrap();
+                    let chunk = offsets.encode(None).unwrap();
                     assert!(chunk[..] == whole(&model), "seed {seed}");
-                    assert!(!offsets.is_changed());
+                    let patch = offsets.patch(0, None).unwrap().unwrap();
+                    assert_eq!((patch.len, patch.writes.len()), (chunk.len(), 0), "seed {seed}");
                 }
             }
         }
-        let chunk = offsets.encode().unwrap();
+        let chunk = offsets.encode(None).unwrap();
         assert!(chunk[..] == whole(&model), "seed {seed}");
         let all = |offsets: &Offsets| -> Vec<i64> {
             let get = |number| offsets.get(number, &[][..]).unwrap().unwrap().number();
@@ -92,8 +93,81 @@ fn changes_are_those_of_a_vector() {
         order.sort_by_key(|&number| number.wrapping_mul(7919) % 1009);
         offsets.reorder(&order);
         let model: Vec<i64> = order.iter().map(|&number| model[number]).collect();
-        assert!(offsets.encode().unwrap()[..] == whole(&model), "seed {seed}");
+        assert!(offsets.encode(None).unwrap()[..] == whole(&model), "seed {seed}");
     }
+}
+
+/// Changes are written to the stored index chunk, or it is replaced if that is not possible. Afterwards it contains all
+/// offsets and the end of the chunks. The last blocks can change without reading the others.
+#[test]
+fn patches_store_all_changes() {
+    let mut patched = 0;
+    for seed in 0..repeats(60) as u64 {
+        let mut rng = Rng(seed);
+        let count = PER_BLOCK * (2 + rng.index(2)) + rng.index(PER_BLOCK) - 2;
+        let mut model = random(&mut rng, count);
+        let mut stored = whole(&model);
+        let mut offsets = read(&stored, count, 1 << 40);
+        for step in 0..12 {
+            for _ in 0..rng.index(5) {
+                let offset = Offset::of(random(&mut rng, 1)[0]).unwrap();
+                let last = model.len() as u64 - 1;
+                offsets.get(last, &stored[..]).unwrap();
+                match rng.below(12) {
+                    0 => {
+                        offsets.load(&stored[..]).unwrap();
+                        let at = rng.index(model.len());
+                        offsets.decode(at as u64).unwrap();
+                        offsets.set(at as u64, offset);
+                        model[at] = offset.number();
+                    }
+                    1 => {
+                        offsets.truncate(last);
+                        model.pop();
+                    }
+                    2 => {
+                        offsets.set(last, offset);
+                        *model.last_mut().unwrap() = offset.number();
+                    }
+                    _ => {
+                        offsets.push(offset);
+                        model.push(offset.number());
+                    }
+                }
+            }
+            let is_stated = offsets.spare().is_some() || rng.below(2) == 0;
+            let spare = is_stated.then(|| rng.below(1 << 39));
+            match offsets.patch(0, spare).unwrap() {
+                Some(patch) => {
+                    patched += 1;
+                    stored.resize(stored.len().max(patch.len), 0xff);
+                    for (at, bytes) in patch.writes {
+                        stored[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+                    }
+                    stored.truncate(patch.len);
+                }
+                None => {
+                    offsets.load(&stored[..]).unwrap();
+                    stored = offsets.encode(spare).unwrap().to_vec();
+                }
+            }
+            let chunk = Chunk::new(&stored, &Limits::default()).unwrap();
+            let mut data = vec![0; 8 * model.len()];
+            Decoder::default().decode(&chunk, &mut data).unwrap();
+            assert!(data == bytes_of(&model), "seed {seed}, step {step}");
+            let table = &stored[EXTENDED_HEADER_LEN..];
+            assert_eq!(spare_of(chunk.header(), table, 1 << 40), spare, "seed {seed}, step {step}");
+            let report = Chunk::check(&stored, &Options::default());
+            let is_gap = |finding: &crate::Finding| finding.rule.id == "chunk.gap";
+            assert!(report.findings.iter().all(|finding| is_gap(finding) && finding.len == 16));
+            if rng.below(4) == 0 {
+                offsets = read(&stored, model.len(), 1 << 40);
+                let Offsets::Each(blocks) = &mut offsets else { unreachable!() };
+                blocks.spare = spare;
+            }
+        }
+    }
+    assert!(patched > repeats(60) * 4, "{patched}");
 }
 
 #[test]
@@ -107,7 +181,7 @@ fn neighbors_are_those_of_a_search() {
         let mut ordered = unordered.clone();
         ordered.sort_unstable();
         for mut numbers in [unordered, ordered] {
-            let mut offsets = Offsets::from(numbers.clone());
+            let mut offsets = Offsets::of_entries(&numbers, None);
             check_neighbors(&offsets, &numbers, &mut rng);
             for _ in 0..5 {
                 let at = rng.index(numbers.len());
@@ -230,7 +304,7 @@ fn a_broken_block_is_found_when_it_is_read() {
     // Changes are rejected before the index is loaded.
     let mut offsets = read(&chunk, 5000, 1 << 21);
     assert!(matches!(offsets.decode(0), Err(Error::Argument(_))));
-    assert!(matches!(offsets.encode(), Err(Error::Argument(_))));
+    assert!(matches!(offsets.encode(None), Err(Error::Argument(_))));
     assert_eq!(offsets.get(5000, &chunk).unwrap(), None);
 }
 

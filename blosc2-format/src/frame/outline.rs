@@ -9,7 +9,7 @@ use super::files::Files;
 use super::header::{self, ChunkSize, Header, TRAILER_END_LEN};
 use super::metalayer::Metalayer;
 use super::offset::Offset;
-use super::offsets::Offsets;
+use super::offsets::{IndexPatch, Offsets};
 use super::space::Space;
 use super::{rules, section};
 use crate::chunk::{self, Params, Special};
@@ -80,6 +80,9 @@ pub struct Outline {
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
     pub(super) space: Space,
+    /// The number of unused bytes between the chunks and the index of the stored frame. Only
+    /// [`seal`](Self::seal) changes it.
+    pub(super) spare: u64,
     pub(super) checksums: Option<Checksums>,
     /// Whether the header still has the size that was read. Such a header can end with a gap.
     pub(super) is_header_stored: bool,
@@ -97,6 +100,7 @@ impl Outline {
             offsets: Offsets::default(),
             files: Files::default(),
             space: Space::new(),
+            spare: 0,
             checksums: None,
             is_header_stored: false,
             max_chunks: Limits::default().chunks,
@@ -138,7 +142,7 @@ impl Outline {
     /// the bytes or the files of removed chunks.
     pub fn committed(&mut self) {
         self.files.committed();
-        self.space.committed(self.cbytes());
+        self.space.committed(self.chunks_end());
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same
@@ -167,7 +171,13 @@ impl Outline {
         new
     }
 
-    /// Returns the fields of the header, with the changes since it was read.
+    /// Returns the fields of the header as they were read. The outline must be unchanged.
+    pub(super) fn stored_header(&self) -> Header {
+        Header { cbytes: self.header.cbytes + self.spare, ..self.header.clone() }
+    }
+
+    /// Returns the fields of the header, with the changes since it was read. In a contiguous frame,
+    /// `cbytes` is the end of the chunks.
     pub(crate) fn fields(&self) -> &Header {
         &self.header
     }
@@ -215,6 +225,11 @@ impl Outline {
     /// Returns the number of bytes between the header and the index: the stored chunks and gaps. In
     /// a directory, returns the total size of the stored chunks.
     pub fn cbytes(&self) -> u64 {
+        if self.header.nbytes == 0 { 0 } else { self.header.cbytes + self.spare }
+    }
+
+    /// Returns the end of the last chunk of a contiguous frame, in bytes after the end of the header.
+    pub fn chunks_end(&self) -> u64 {
         // A frame whose chunks were all deleted can still state their size.
         if self.header.nbytes == 0 { 0 } else { self.header.cbytes }
     }
@@ -541,13 +556,35 @@ impl Outline {
     /// - [`Error::Format`]: a part of the index that was read is invalid;
     /// - [`Error::Io`]: there is not enough memory.
     pub fn index(&mut self) -> Result<Arc<[u8]>, Error> {
-        self.offsets.encode()
+        let end = self.chunks_end();
+        self.offsets.encode((self.spare > 0).then_some(end))
     }
 
-    /// Returns `true` if the result of [`index`](Self::index) can differ from the index chunk that
-    /// was read or returned last.
-    pub fn is_index_changed(&self) -> bool {
-        self.offsets.is_changed()
+    /// Returns the size of the index chunk, and the bytes in which it differs from the index chunk at
+    /// the position `at` of the source, with their offsets. Returns `None` if the complete
+    /// [`index`](Self::index) has to be written. The caller must then write these bytes.
+    ///
+    /// The cost does not depend on the number of chunks, and the index need not be
+    /// [loaded](Self::load).
+    ///
+    /// # Errors
+    /// [`Error::Io`]: there is not enough memory.
+    pub fn index_patch(&mut self, at: u64) -> Result<Option<IndexPatch>, Error> {
+        let is_stated = self.spare > 0 || self.offsets.spare().is_some();
+        self.offsets.patch(at, is_stated.then_some(self.chunks_end()))
+    }
+
+    /// Returns whether appending a chunk of `nbytes` decoded bytes needs only the offset of the last
+    /// chunk. Other changes need a [loaded](Self::load) index.
+    pub fn appends_alone(&self, nbytes: u32) -> bool {
+        let is_like_last =
+            |size| self.nbytes_of(self.nchunks().saturating_sub(1)) == Some(size) && nbytes <= size;
+        self.header.layout == Layout::Contiguous
+            && match self.header.chunksize {
+                ChunkSize::Fixed(size) => is_like_last(size),
+                ChunkSize::Variable => true,
+                ChunkSize::Unknown => false,
+            }
     }
 
     /// Returns the trailer with its metalayers, for an index chunk of `index_len` bytes.

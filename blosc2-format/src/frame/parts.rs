@@ -140,6 +140,11 @@ impl Parts {
         }
         let found = index::find(source, &header, trailer.span, limits, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
+        let mut header = header;
+        let mut spare = 0;
+        if let Some(end) = offsets.spare() {
+            (header.cbytes, spare) = (end, header.cbytes.saturating_sub(end));
+        }
         let mut sums = None;
         if let Some(number) = checksums::position(&trailer.metalayers) {
             let (layer, entry) =
@@ -164,6 +169,7 @@ impl Parts {
                 vlmetalayers: trailer.metalayers,
                 offsets,
                 files: Files::unknown(),
+                spare,
                 space: Space::unknown(if header.nbytes == 0 { 0 } else { header.cbytes }),
                 checksums: sums,
                 is_header_stored: true,

@@ -37,6 +37,8 @@ pub struct Frame<R> {
     /// The version of the index file when it was read, if the directory has versions.
     version: Option<String>,
     outline: Outline,
+    /// The stored header.
+    header: Header,
     limits: Limits,
     decoder: Decoder,
     /// A buffer for the stored bytes of a chunk, which is reused for the next chunk.
@@ -100,7 +102,8 @@ impl<R: ReadAt> Frame<R> {
         limits: &Limits,
     ) -> Self {
         let decoder = Decoder::default();
-        Self { source, folder, version, outline, limits: *limits, decoder, stored: Vec::new() }
+        let (header, limits, stored) = (outline.stored_header(), *limits, Vec::new());
+        Self { source, folder, version, outline, header, limits, decoder, stored }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -131,7 +134,7 @@ impl<R: ReadAt> Frame<R> {
 
     /// Returns the header.
     pub fn header(&self) -> &Header {
-        self.outline.fields()
+        &self.header
     }
 
     /// Returns the metalayers of the header, in order.
@@ -307,7 +310,7 @@ impl<R: ReadAt> Frame<R> {
         };
         let Some(folder) = &self.folder else {
             let at = self.outline.header_len().saturating_add(place);
-            let header = read(&self.source, at, self.outline.room().saturating_sub(place))?;
+            let header = read(&self.source, at, self.outline.chunks_end().saturating_sub(place))?;
             return then(&self.source, header, at);
         };
         let name = directory::chunk_name(place);

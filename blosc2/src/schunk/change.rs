@@ -266,6 +266,7 @@ impl SChunk {
             if removed.is_empty() {
                 return Ok(None);
             }
+            state.load(doing)?;
             state.survey(u64::MAX, doing)?;
             let mut sizes = Vec::new();
             for index in removed {
@@ -420,7 +421,8 @@ impl SChunk {
     ) -> Result<usize> {
         let chunk = chunk.into();
         check_readable(doing, &chunk, self.max_read()).map_err(|error| self.at(error))?;
-        self.change(doing, |state, _| {
+        let nbytes = Header::parse(&chunk).map_or(0, |header| header.nbytes);
+        self.change_if(doing, |state, _| {
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
                 no_array(state, doing)?;
@@ -431,8 +433,12 @@ impl SChunk {
                 let detail = format!("there are {nchunks} chunks, got the index {index}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
+            match index == nchunks && state.outline.appends_alone(nbytes) {
+                true => state.load_last(doing)?,
+                false => state.load(doing)?,
+            }
             let stores = state.outline.insert(index as u64, chunk);
-            stores.map_err(|error| Error::from_frame(doing, error))
+            stores.map(Some).map_err(|error| Error::from_frame(doing, error))
         })?;
         Ok(self.nchunks())
     }
@@ -507,13 +513,17 @@ impl SChunk {
             Slot::Kept(_) | Slot::Zeros => Ok(()),
         });
         checked.map_err(|error| self.at(error))?;
-        self.change(doing, |state, freed| {
+        self.change_if(doing, |state, freed| {
             let nchunks = state.nchunks();
             let is_tail = nchunks > 0
                 && state.outline.nbytes() == nchunks as u64 * chunksize as u64
                 && (nchunks.saturating_sub(MAX_REPLACED)..=nchunks).contains(&first)
                 && first + slots.len() >= nchunks
                 && slots.iter().all(|slot| matches!(slot, Slot::New(_)));
+            match is_tail && first == nchunks {
+                true => state.load_last(doing)?,
+                false => state.load(doing)?,
+            }
             let mut dropped = Vec::new();
             if is_tail {
                 dropped.extend(first..nchunks);
@@ -549,18 +559,30 @@ impl SChunk {
                 }
                 false => state.survey(u64::MAX, doing)?,
             }
-            let mut outline = state.outline.clone();
-            let layer = array_layer(outline.metalayers());
-            let name = layer.map_or(NAME.to_owned(), |layer| layer.name.clone());
+            // Appending one chunk changes all or nothing. A copy of a long index would take longer.
+            let is_single = is_tail && dropped.is_empty() && slots.len() == 1;
+            let before = (!is_single).then(|| state.outline.clone());
+            let outline = &mut state.outline;
+            let layer = array_layer(outline.metalayers()).cloned();
+            let (name, old_meta) =
+                layer.map_or((NAME.to_owned(), Vec::new()), |layer| (layer.name, layer.content));
             outline.update_metalayer(&name, meta).map_err(failed)?;
             let stores = match is_tail {
-                true => replace_last(&mut outline, first, slots, &sizes),
+                true => replace_last(outline, first, slots, &sizes),
                 // A chunk size that fits the frame is below 2^31.
                 false => outline.rearrange(chunksize as u32, slots, &sizes),
             };
-            let stores = stores.map_err(failed)?;
-            state.outline = outline;
-            Ok(stores)
+            let stores = stores.map_err(|error| {
+                match before {
+                    Some(before) => *outline = before,
+                    None => {
+                        let restored = outline.update_metalayer(&name, &old_meta);
+                        debug_assert!(restored.is_ok(), "the content had this length");
+                    }
+                }
+                failed(error)
+            })?;
+            Ok(Some(stores))
         })?;
         self.forget();
         Ok(())
@@ -573,10 +595,14 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
-        self.change_if(doing, |state, freed| work(state, freed).map(Some))
+        self.change_if(doing, |state, freed| {
+            state.load(doing)?;
+            work(state, freed).map(Some)
+        })
     }
 
-    /// Like [`change`](Self::change), for `work` that returns `None` if there is nothing to change.
+    /// Like [`change`](Self::change), for `work` that reads the needed part of the index, and returns `None` if there is
+    /// nothing to change.
     fn change_if<'a>(
         &mut self,
         doing: &str,
@@ -598,7 +624,10 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
-        self.change_and_store(doing, |state, freed| work(state, freed).map(Some))
+        self.change_and_store(doing, |state, freed| {
+            state.load_last(doing)?;
+            work(state, freed).map(Some)
+        })
     }
 
     fn change_and_store<'a>(
@@ -650,7 +679,6 @@ impl SChunk {
             state.reload_or_recover(is_alone, doing).map_err(at)?;
             state.version = now;
         }
-        state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
         let result = work(state, broken);
         // The version does not change during a transaction, only at its commit. After an error it does change, because

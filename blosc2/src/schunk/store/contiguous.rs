@@ -122,7 +122,7 @@ impl Store for Contiguous {
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>> {
         let storage = self.storage();
         let at = outline.header_len().saturating_add(place);
-        let room = outline.cbytes().saturating_sub(place);
+        let room = outline.chunks_end().saturating_sub(place);
         let Some(bytes) = storage.stable_bytes(Token) else {
             return Ok(Located::Stored(Source::Storage(storage), at, room));
         };
@@ -196,22 +196,37 @@ impl Store for Contiguous {
         }
         let around = self.around.take();
         let old_len = match &around {
-            Some(around) => self.index_at + (around.index.len() + around.trailer.len()) as u64,
+            Some(around) => self.index_at + (around.index_len + around.trailer.len()) as u64,
             None => self.stored_len().map_err(failed)?,
         };
-        // No other handle or program reads a frame in memory.
-        let moved = if self.safety == Safety::Errors { 0..0 } else { outline.seal() };
+        let start = outline.header_len();
+        let spare = outline.spare();
+        let mut unused: Vec<_> =
+            outline.reused().iter().map(|&(from, to)| (start + from, start + to)).collect();
+        unused.push((start + spare.start, start + spare.end));
+        // No other handle or program reads a frame in memory, and its index can move fast.
+        let moved = match self.safety {
+            Safety::Errors => 0..0,
+            _ => outline.seal(true),
+        };
         let zeros = vec![0; (moved.end - moved.start) as usize];
-        let is_changed = outline.is_index_changed();
-        let Around { header, index, trailer } = around_of(outline, doing)?;
-        let start = header.len() as u64;
         let index_at = start + outline.cbytes();
-        let trailer_at = index_at + index.len() as u64;
-        // If the same index is already at this place, it is not written again.
-        let is_written = is_changed || index_at != self.index_at;
-        let index_part = if is_written { &index[..] } else { &[] };
-        let end =
-            [(start + moved.start, &zeros[..]), (index_at, index_part), (trailer_at, &trailer)];
+        let failed_frame = |error| Error::from_frame(doing, error);
+        let patch = match index_at == self.index_at {
+            true => outline.index_patch(index_at).map_err(failed_frame)?,
+            false => None,
+        };
+        let new = match patch {
+            Some(patch) => {
+                let index = patch.writes.into_iter().map(|(at, bytes)| (at.into(), bytes.into()));
+                Around::with_index(outline, patch.len, index.collect(), doing)?
+            }
+            None => {
+                outline.load(&self.bytes).map_err(failed_frame)?;
+                around_of(outline, doing)?
+            }
+        };
+        let end = [(start + moved.start, &zeros[..])].into_iter().chain(new.end(index_at));
         let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 2);
         let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
         for (at, bytes) in chunks.chain(end).filter(|(_, bytes)| !bytes.is_empty()) {
@@ -226,14 +241,14 @@ impl Store for Contiguous {
             }
         }
         let writes: Vec<_> = writes.iter().map(|(at, bytes)| (*at, &**bytes)).collect();
-        let known: Vec<(u64, &[u8])> =
-            around.iter().flat_map(|around| around.runs(self.index_at)).collect();
-        let unused = outline.reused().iter().map(|&(from, to)| (start + from, start + to));
-        let unused: Vec<_> = unused.collect();
+        let known = around.iter().flat_map(|around| {
+            [(0, &around.header[..])].into_iter().chain(around.end(self.index_at))
+        });
+        let known: Vec<(u64, &[u8])> = known.collect();
         let change = Change {
             old_len,
-            new_len: trailer_at + trailer.len() as u64,
-            header: &header,
+            new_len: index_at + (new.index_len + new.trailer.len()) as u64,
+            header: &new.header,
             writes: &writes,
             known: &known,
             unused: &unused,
@@ -242,9 +257,10 @@ impl Store for Contiguous {
         };
         let committed = commit(&mut *self.bytes.storage, &change);
         self.can_cut = Some(committed.map_err(|each| each.into_error(doing))?);
-        self.bytes.stamp = header.first_chunk().map(|header| Stamp { header: *header, file: None });
+        let header = new.header.first_chunk();
+        self.bytes.stamp = header.map(|header| Stamp { header: *header, file: None });
         self.index_at = index_at;
-        self.around = Some(Around { header, index, trailer });
+        self.around = Some(new);
         Ok(())
     }
 
@@ -257,11 +273,10 @@ impl Store for Contiguous {
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let Around { header, index, trailer } = around_of(outline, doing)?;
-        let at = header.len() as u64 + outline.cbytes();
+        let new = around_of(outline, doing)?;
+        let at = new.header.len() as u64 + outline.cbytes();
         let storage = &mut self.bytes.storage;
-        let writes = [(at, &index[..]), (at + index.len() as u64, &trailer), (0, &header)];
-        let mut writes = writes.into_iter();
+        let mut writes = new.end(at).chain([(0, &new.header[..])]);
         let written = writes.try_for_each(|(at, bytes)| storage.write_all_at(at, bytes));
         written.map_err(|error| Error::of_io(doing, error))
     }
@@ -280,12 +295,5 @@ impl Store for Contiguous {
 
     fn take_vec(&mut self) -> Option<Vec<u8>> {
         self.bytes.storage.take_vec(Token)
-    }
-}
-
-impl Around {
-    fn runs(&self, index_at: u64) -> [(u64, &[u8]); 3] {
-        let trailer_at = index_at + self.index.len() as u64;
-        [(0, &self.header), (index_at, &self.index), (trailer_at, &self.trailer)]
     }
 }

@@ -12,8 +12,8 @@ use blosc2_format::{Limits, ReadAt};
 use parking_lot::Mutex;
 
 use super::{
-    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, Verify, around_of, missing,
-    outdated, read_outline,
+    Located, NOTHING, Opened, Source, Stamp, Stamped, Store, Verify, around_of, missing, outdated,
+    read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -259,9 +259,10 @@ impl<F: Files> Store for Directory<F> {
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let Around { header, index, trailer } = around_of(outline, doing)?;
+        let new = around_of(outline, doing)?;
         // The old index is valid until the new index replaces it.
-        let bytes = [&header, &index[..], &trailer].concat();
+        let parts = [&new.header[..]].into_iter().chain(new.end(0).map(|(_, bytes)| bytes));
+        let bytes = parts.collect::<Vec<_>>().concat();
         let known = self.fingerprint(&bytes[..]).map_err(|error| Error::of_io(doing, error))?;
         if let Err(error) = self.put(INDEX, &bytes, doing) {
             let index = self.files.open(INDEX).and_then(|index| self.fingerprint(&index));

@@ -307,7 +307,15 @@ impl State {
         Ok(Sizes { nbytes: header.nbytes, cbytes: if is_stored { header.cbytes } else { 0 } })
     }
 
-    /// Reads the rest of the index. A change needs the complete index.
+    /// Reads the entry of the last chunk in the index, which is sufficient to append chunks and to change metadata.
+    pub(crate) fn load_last(&mut self, doing: &str) -> Result<()> {
+        match (self.outline.layout(), self.nchunks().checked_sub(1)) {
+            (Layout::Contiguous, Some(last)) => self.offset(last, doing).map(drop),
+            _ => self.load(doing),
+        }
+    }
+
+    /// Reads the rest of the index. Most changes need the complete index.
     pub(crate) fn load(&mut self, doing: &str) -> Result<()> {
         if !self.outline.is_loaded() {
             let loaded = self.outline.load(self.store.source());
@@ -353,13 +361,18 @@ impl State {
 
     /// Closes all gaps of a contiguous frame.
     pub(crate) fn compact(&mut self, doing: &str) -> Result<()> {
+        self.load(doing)?;
         let is_known = self.outline.find_gaps(self.store.frame());
         if !is_known.map_err(|error| Error::from_frame(doing, error))? {
             let detail =
                 "chunks overlap, or the header of a chunk is invalid: check and repair the frame";
             return Err(Error::new(ErrorKind::InvalidData, doing, detail));
         }
-        self.close_gaps(0, true, doing)
+        self.close_gaps(0, true, doing)?;
+        match self.outline.release_spare() {
+            true => self.commit(doing, Stores::new(), &[]),
+            false => Ok(()),
+        }
     }
 
     /// Moves chunks until at most `goal` bytes are in gaps, in several commits. If `in_order` is set, the chunks keep
@@ -605,18 +618,38 @@ const NOTHING: &[u8] = &[];
 #[derive(Debug)]
 struct Around {
     header: Vec<u8>,
-    index: Arc<[u8]>,
+    /// The index chunk, or those parts of it that were written last, with their offsets.
+    index: Vec<(u64, Arc<[u8]>)>,
+    index_len: usize,
     trailer: Vec<u8>,
+}
+
+impl Around {
+    /// Returns the metadata for an index chunk of `index_len` bytes with these parts.
+    fn with_index(
+        outline: &Outline,
+        index_len: usize,
+        index: Vec<(u64, Arc<[u8]>)>,
+        doing: &str,
+    ) -> Result<Self> {
+        let trailer = outline.trailer(index_len);
+        let trailer = trailer.map_err(|error| Error::from_frame(doing, error))?;
+        let header = outline.header(outline.frame_len(index_len + trailer.len()));
+        if header.len() as u64 != outline.header_len() {
+            let detail = format!("its header is invalid, and would need {} bytes", header.len());
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
+        Ok(Self { header, index, index_len, trailer })
+    }
+
+    /// Returns the parts of the index and the trailer, with their offsets, for an index at `index_at`.
+    fn end(&self, index_at: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        let index = self.index.iter().map(move |(at, bytes)| (index_at + at, &bytes[..]));
+        index.chain([(index_at + self.index_len as u64, &self.trailer[..])])
+    }
 }
 
 fn around_of(outline: &mut Outline, doing: &str) -> Result<Around> {
     let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-    let trailer = outline.trailer(index.len());
-    let trailer = trailer.map_err(|error| Error::from_frame(doing, error))?;
-    let header = outline.header(outline.frame_len(index.len() + trailer.len()));
-    if header.len() as u64 != outline.header_len() {
-        let detail = format!("its header is invalid, and would need {} bytes", header.len());
-        return Err(Error::new(ErrorKind::InvalidData, doing, detail));
-    }
-    Ok(Around { header, index, trailer })
+    Around::with_index(outline, index.len(), vec![(0, index)], doing)
 }

@@ -45,7 +45,7 @@ impl Transaction {
         match outline.layout() {
             Layout::Contiguous => {
                 stores.for_each(|(place, bytes)| self.staged.write(place, bytes));
-                self.staged.truncate(outline.cbytes());
+                self.staged.truncate(outline.chunks_end());
             }
             Layout::Directory => {
                 // Removed chunks of this transaction are never stored. The change may use their numbers again.
