@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::storage::temporary_prefix;
+use blosc2::ErrorKind;
+use blosc2::storage::{create_file, temporary_prefix};
 
 use crate::{interrupt, remote, stdin};
 
@@ -50,9 +51,10 @@ impl Output<'_> {
         let path = self.path.display();
         match self.path.symlink_metadata() {
             _ if self.is_stdout() => Ok(()),
+            Err(_) if folder_of(self.path).is_dir() => Ok(()),
             Err(_) => {
-                self.folder(self.path)?;
-                Ok(())
+                let folder = folder_of(self.path).display();
+                bail!("cannot create a file ({path}): there is no directory {folder}")
             }
             Ok(_) if self.replace && self.path.is_dir() => {
                 bail!(
@@ -91,16 +93,6 @@ impl Output<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The directory of the file at `real`. Fails if it does not exist.
-    fn folder<'b>(&self, real: &'b Path) -> Result<&'b Path> {
-        let folder = folder_of(real);
-        if !folder.is_dir() {
-            let path = self.path.display();
-            bail!("cannot create a file ({path}): there is no directory {}", folder.display());
-        }
-        Ok(folder)
     }
 
     /// The path that is replaced: of a link its target, even if nothing exists there.
@@ -154,55 +146,37 @@ impl Output<'_> {
             write(&mut out)?;
             return Ok(out.flush()?);
         }
-        self.write_file(|out| write(out))
+        self.write_seekable(|out| write(out))
     }
 
     /// Creates the file from what `write` writes, not only at its end.
     pub(crate) fn write_seekable(
         &self,
-        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
-    ) -> Result<()> {
-        if !self.is_stdout() {
-            self.check()?;
-            return self.write_file(write);
-        }
-        self.create(|path, _| Output { path, replace: false }.write_file(write))
-    }
-
-    fn write_file(
-        &self,
-        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
     ) -> Result<()> {
         let path = self.path.display();
         let failed = |error: io::Error| anyhow!("cannot create a file ({path}): {error}");
-        let real = self.target().map_err(failed)?;
-        let folder = self.folder(&real)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(temporary_prefix());
-        interrupt::register(folder);
-        // Permissions as the umask sets them for any new file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder).map_err(failed)?;
-        {
-            let mut buffered = BufWriter::new(file.as_file_mut());
+        let fill = |temporary: &Path| {
+            let file = File::options().read(true).write(true).create_new(true).open(temporary);
+            let mut out = BufWriter::new(file.map_err(failed)?);
             // An I/O error of this file must not be taken for a closed stdout.
-            write(&mut buffered).map_err(|error| match error.downcast::<io::Error>() {
+            write(&mut out).map_err(|error| match error.downcast::<io::Error>() {
                 Ok(error) => failed(error),
                 Err(error) => error,
             })?;
-            buffered.flush().map_err(failed)?;
-        }
-        if let Ok(metadata) = fs::metadata(&real) {
-            // A private file stays private.
-            file.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
-        }
-        file.as_file().sync_all().map_err(failed)?;
-        match self.replace {
-            true => file.persist(&real).map_err(|error| failed(error.error))?,
-            false => file.persist_noclobber(&real).map_err(|error| failed(error.error))?,
+            out.flush().map_err(failed)
         };
-        Ok(())
+        self.create(|path, replace| {
+            let mut fault = None;
+            let created = create_file(path, replace, None, |temporary| {
+                fill(temporary).map_err(|error| {
+                    let failed = blosc2::Error::new(ErrorKind::Callback, "create a file", &error);
+                    fault = Some(error);
+                    failed
+                })
+            });
+            created.map_err(|error| fault.unwrap_or_else(|| error.into()))
+        })
     }
 }
 

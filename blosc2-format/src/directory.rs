@@ -272,7 +272,6 @@ impl FolderMut for Disk {
 /// Windows may refuse this while another program, such as a reader or a virus scanner, has one of the files open. Most
 /// programs close the file soon. Therefore the rename is retried for at most 0.5 s, which is less than the time that
 /// other threads wait for a change.
-#[doc(hidden)]
 pub fn replace_file(new: &Path, replaced: &Path) -> io::Result<()> {
     let start = Instant::now();
     loop {
@@ -288,7 +287,6 @@ pub fn replace_file(new: &Path, replaced: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`ErrorKind::DirectoryNotEmpty`], [`ErrorKind::NotADirectory`]: the new path exists.
-#[doc(hidden)]
 pub fn rename_directory(old: &Path, new: &Path) -> io::Result<()> {
     // On Windows, a directory may replace a file.
     if cfg!(windows) && new.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
@@ -304,7 +302,6 @@ pub fn rename_directory(old: &Path, new: &Path) -> io::Result<()> {
 }
 
 /// Returns whether an error can mean that another program has the file open. Only Windows has such errors.
-#[doc(hidden)]
 pub fn is_in_use(error: &io::Error) -> bool {
     const SHARING_VIOLATION: i32 = 32;
     let is_shared = error.raw_os_error() == Some(SHARING_VIOLATION);

@@ -2,14 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blosc2::storage::{ReadAt, replace_file};
+use blosc2::storage::{ReadAt, create_file};
 use blosc2::{Error, ErrorKind, OpenOptions, Result};
-use tempfile::TempPath;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -249,13 +248,13 @@ fn of_zip(error: zip::result::ZipError) -> Error {
 /// Packs all files of a store in a directory, uncompressed, the largest first and [`key::INDEX`] last. Links and the
 /// search indexes of arrays are not packed.
 ///
-/// The zip file appears when it is complete and on disk. With `replaced`, it replaces a file with these permissions,
-/// after `check`. Arrays are opened with `options`.
+/// The zip file appears when it is complete and on disk, after `check`. With `replace`, it replaces a file. Arrays are
+/// opened with `options`.
 pub(crate) fn pack(
     folder: &Folder,
     work: &Work,
     path: &Path,
-    replaced: Option<Permissions>,
+    replace: bool,
     options: &OpenOptions,
     check: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -273,56 +272,38 @@ pub(crate) fn pack(
     check_names(members.iter().map(|(_, name, _)| name.as_str()))
         .map_err(|detail| Error::new(ErrorKind::TooLarge, PACK, detail).at(folder.path()))?;
     members.sort_by_key(|(len, name, _)| (name == key::INDEX, u64::MAX - len));
-    let new = work.path().join("new.b2z");
-    // What a failed attempt has left.
-    let _ = fs::remove_file(&new);
-    let mut creation = File::options();
-    creation.write(true).create_new(true);
-    #[cfg(unix)]
-    if replaced.is_some() {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut creation, 0o600);
-    }
-    let mut file = creation.open(&new).map_err(io)?;
-    let new = TempPath::try_from_path(new).map_err(io)?;
-    if let Some(permissions) = replaced.clone() {
-        file.set_permissions(permissions).map_err(io)?;
-    }
-    let fault = RefCell::new(Ok(()));
-    let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
-    for (mut len, name, member) in members {
-        let mut source = folder.file(&member.name, Access::Read).map_err(io)?;
-        let copy = search_indexes::copy_without(&name, &source, work.path(), options);
-        if let Some(copy) = copy.map_err(|error| error.at(folder.path().join(&member.name)))? {
-            len = copy.metadata().map_err(io)?.len();
-            source = copy;
+    create_file(path, replace, Some(work.path()), |new| {
+        let mut file = File::create_new(new).map_err(io)?;
+        let fault = RefCell::new(Ok(()));
+        let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
+        for (mut len, name, member) in members {
+            let mut source = folder.file(&member.name, Access::Read).map_err(io)?;
+            let copy = search_indexes::copy_without(&name, &source, work.path(), options);
+            if let Some(copy) = copy.map_err(|error| error.at(folder.path().join(&member.name)))? {
+                len = copy.metadata().map_err(io)?.len();
+                source = copy;
+            }
+            let form = SimpleFileOptions::default()
+                .compression_method(CompressionMethod::Stored)
+                .large_file(len >= u32::MAX.into());
+            zip.start_file(name, form).map_err(|error| io(error.into()))?;
+            let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
+            if fault.borrow().is_err() {
+                break;
+            }
+            if copied != len {
+                let detail = "a file became shorter while it was packed";
+                return Err(
+                    Error::new(ErrorKind::Busy, PACK, detail).at(folder.path().join(member.name))
+                );
+            }
         }
-        let form = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .large_file(len >= u32::MAX.into());
-        zip.start_file(name, form).map_err(|error| io(error.into()))?;
-        let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
-        if fault.borrow().is_err() {
-            break;
-        }
-        if copied != len {
-            let detail = "a file became shorter while it was packed";
-            return Err(
-                Error::new(ErrorKind::Busy, PACK, detail).at(folder.path().join(member.name))
-            );
-        }
-    }
-    zip.finish().and_then(|mut written| Ok(written.flush()?)).map_err(|error| io(error.into()))?;
-    fault.into_inner().map_err(io)?;
-    file.sync_all().map_err(io)?;
-    // Windows renames no open file.
-    drop(file);
-    check()?;
-    match replaced {
-        None => new.persist_noclobber(path).map_err(|error| io(error.error))?,
-        // On Windows, `persist` would fail while the old file is open.
-        Some(_) => replace_file(&new, path).map_err(io)?,
-    }
-    sync_folder(folder_of(path)).map_err(io)
+        let finished = zip.finish().and_then(|mut written| Ok(written.flush()?));
+        finished.map_err(|error| io(error.into()))?;
+        fault.into_inner().map_err(io)?;
+        file.sync_all().map_err(io)?;
+        check()
+    })
 }
 
 /// Checks that the list of these members can be read. The error describes the fault.
@@ -387,16 +368,6 @@ impl Seek for Faultless<'_> {
         }
         Ok(position)
     }
-}
-
-/// Syncs the names in a directory to disk, on systems that support it.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
-}
-
-/// The parent directory of a path.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A range of the bytes of an archive.

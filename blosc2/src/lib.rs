@@ -150,17 +150,15 @@ pub mod repair {
     pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
 }
 
-/// Custom storage: the traits of storage backends, types that implement these traits, and partial reads of single
-/// chunks.
+/// Custom storage: the traits of storage backends, types that implement these traits, partial reads of single chunks,
+/// and new files that appear when they are complete.
 pub mod storage {
     pub use blosc2_format::ReadAt;
-    pub use blosc2_format::directory::{Folder, FolderMut, file_version};
+    pub use blosc2_format::directory::{Folder, FolderMut, file_version, is_in_use, replace_file};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
     pub use crate::partial::PartialRead;
-    pub use crate::schunk::temporary_prefix;
-    #[doc(hidden)]
-    pub use blosc2_format::directory::{is_in_use, rename_directory, replace_file};
+    pub use crate::schunk::{create_file, temporary_prefix};
 }
 
 /// Types that methods of [`SChunk`] return: metalayers, items, streams and chunks.

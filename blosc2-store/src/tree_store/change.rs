@@ -439,10 +439,6 @@ impl TreeStore {
         let options = self.options();
         match &mut self.place {
             Place::Unpacked { folder, work, target, replaced } => {
-                let permissions = match replaced {
-                    Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
-                    None => None,
-                };
                 // Other handles of this crate are excluded by the directory for temporary files, Python's are not.
                 let check = || match &*replaced {
                     Some(stamp) if Stamp::of(target).ok().as_ref() != Some(stamp) => {
@@ -452,7 +448,7 @@ impl TreeStore {
                     }
                     _ => Ok(()),
                 };
-                archive::pack(folder, work, target, permissions, &options, check)?;
+                archive::pack(folder, work, target, replaced.is_some(), &options, check)?;
                 *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
             }
             Place::Archive(_) | Place::Folder { .. } => return Ok(()),
@@ -482,10 +478,10 @@ impl TreeStore {
             Place::Archive(archive) => {
                 let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
                 archive.unpack(folder.path(), &self.options())?;
-                archive::pack(&folder, &work, &target, None, &self.options(), || Ok(()))
+                archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
             }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
-                archive::pack(folder, &work, &target, None, &self.options(), || Ok(()))
+                archive::pack(folder, &work, &target, false, &self.options(), || Ok(()))
             }
         }
     }

@@ -126,8 +126,8 @@ const READ: &str = "read from a store";
 ///
 /// # Permissions
 /// New stores have the default permissions of new files and directories. If a zip file or the file of an entry is
-/// replaced, the new file has the permissions of the old file. These permissions are set before the content is written.
-/// On Unix, only the owner can enter the directory for temporary files.
+/// replaced, the new file has the permissions of the old file. These permissions are set before the new file appears. Until
+/// then, the new file is in the directory for temporary files. On Unix, only the owner can enter this directory.
 ///
 /// # Links and special files
 /// In a store in a directory, symbolic links, pipes and devices are ignored. They are not listed, read, copied or

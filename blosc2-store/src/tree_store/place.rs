@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use blosc2::storage::rename_directory;
+use blosc2::storage::create_file;
 use blosc2::{Error, ErrorKind, Result};
 
-use crate::archive::{Archive, folder_of, sync_folder};
+use crate::archive::Archive;
 use crate::folder::{Access, Folder};
 use crate::work::{Claim, Work, has_other_names};
 
@@ -139,7 +139,8 @@ pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
         let detail = "the path has no file name";
         return Err(Error::new(ErrorKind::InvalidArgument, doing, detail).at(path));
     };
-    Ok(fs::canonicalize(folder_of(path)).map_err(failed)?.join(name))
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok(fs::canonicalize(parent.unwrap_or(Path::new("."))).map_err(failed)?.join(name))
 }
 
 /// Creates a directory at `path`, which `fill` fills. It appears when it is complete and on disk.
@@ -148,19 +149,11 @@ pub(super) fn put_folder(
     doing: &'static str,
     fill: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let failed = |error| Error::of_io(doing, error).at(path);
     let work = Work::beside(path)?;
-    // Unlike the directory for temporary files, it has the permissions of any new directory.
-    let new = work.path().join("new");
-    fs::create_dir(&new).map_err(failed)?;
-    fill(&new)?;
-    Folder::open(&new).and_then(|new| new.sync_all()).map_err(failed)?;
-    // It replaces nothing but an empty directory.
-    rename_directory(&new, path).map_err(|error| match error.kind() {
-        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
-            Error::new(ErrorKind::AlreadyExists, doing, "it already exists").at(path)
-        }
-        _ => failed(error),
-    })?;
-    sync_folder(folder_of(path)).map_err(failed)
+    create_file(path, false, Some(work.path()), |new| {
+        let failed = |error| Error::of_io(doing, error).at(path);
+        fs::create_dir(new).map_err(failed)?;
+        fill(new)?;
+        Folder::open(new).and_then(|new| new.sync_all()).map_err(failed)
+    })
 }

@@ -966,7 +966,7 @@ impl Order {
             }
             Place::Path { path, directory } => {
                 // Directories are not replaced.
-                files::create(&path, replace && !directory, &mut |temporary| {
+                files::create_file(&path, replace && !directory, None, |temporary| {
                     fill(new_store(temporary, directory)?).map(drop)
                 })?;
                 opening.open(path)?

@@ -13,20 +13,47 @@ use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "create a file";
 
-/// Creates a file or a directory at `path`. `write` writes it under a temporary name next to `path`. It is renamed to
-/// `path` when it is complete and synced to disk. `write` is called at most once. With `replace`, the new file replaces
-/// an existing file. Otherwise, the function fails if a file exists.
-pub(crate) fn create(
+/// Creates a file or a directory that appears at `path` when it is complete.
+///
+/// `write` creates the file or the directory at the temporary path that it receives. The result is synced to disk, and
+/// then renamed to `path` in one step. If `write` fails or the program dies, `path` is unchanged. With `replace`, the new
+/// file replaces an existing file and gets its permissions; if `path` is a symbolic link, its target is replaced.
+///
+/// The temporary path is in a new directory in `folder`, or next to `path` if `folder` is `None`. The name of this
+/// directory starts with [`temporary_prefix`]. `folder` must be on the same file system as `path`. On Unix, only the owner
+/// can enter the temporary directory. Of a new directory, the files directly in it are synced; `write` must sync the files
+/// in its subdirectories.
+///
+/// ```
+/// use blosc2::storage::create_file;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("notes.txt");
+/// create_file(&path, false, None, |temporary| Ok(std::fs::write(temporary, "complete")?))?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "complete");
+/// assert!(create_file(&path, false, None, |_| Ok(())).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`, and `replace` is not set;
+/// - [`ErrorKind::InvalidArgument`]: `path` has no file name; or `replace` is set, and `path` exists and is not a regular
+///   file;
+/// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or another thread is replacing the file;
+/// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+/// - the error that `write` returned.
+pub fn create_file(
     path: &Path,
     replace: bool,
-    write: &mut dyn FnMut(&Path) -> Result<()>,
+    folder: Option<&Path>,
+    write: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     if !replace {
-        return put(path, write, Existing::Kept);
+        return put(path, folder, write, Existing::Kept);
     }
     // The target of a link is replaced, not the link.
     let real = target(path).map_err(|error| Error::from_io(DOING, path, error))?;
-    put(&real, write, Existing::Replaced).map_err(|error| error.at(path))
+    put(&real, folder, write, Existing::Replaced).map_err(|error| error.at(path))
 }
 
 /// Returns the path to which a symbolic link leads, even if nothing exists at that path. Returns any other path in its
@@ -66,6 +93,11 @@ pub fn temporary_prefix() -> &'static str {
     &PREFIX
 }
 
+/// Creates a directory for a temporary file, which only the owner can enter.
+fn temporary_in(folder: &Path) -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(folder)
+}
+
 /// The action for an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {
@@ -75,7 +107,12 @@ enum Existing {
     ReplacedByOwner,
 }
 
-fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existing) -> Result<()> {
+fn put(
+    path: &Path,
+    folder: Option<&Path>,
+    write: impl FnOnce(&Path) -> Result<()>,
+    existing: Existing,
+) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
@@ -106,8 +143,7 @@ fn put(path: &Path, write: &mut dyn FnMut(&Path) -> Result<()>, existing: Existi
     };
     let mut gate = claimed()?;
     // The temporary file is in a new directory, so that its name is not in use.
-    let folder =
-        tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(parent).map_err(io)?;
+    let folder = temporary_in(folder.unwrap_or(parent)).map_err(io)?;
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
@@ -182,7 +218,7 @@ pub(crate) fn replace(
     path: &Path,
     kept: &Path,
     carried: &[&str],
-    write: &mut dyn FnMut(&Path) -> Result<()>,
+    write: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     if kept.symlink_metadata().is_ok() {
@@ -192,14 +228,14 @@ pub(crate) fn replace(
     let metadata = fs::metadata(path).map_err(io)?;
     if !metadata.is_dir() {
         let mut is_kept = false;
-        let mut write = |temporary: &Path| {
+        let write = |temporary: &Path| {
             write(temporary)?;
             keep(path, kept).map_err(io)?;
             is_kept = true;
             Ok(())
         };
         // The caller has claimed it.
-        let replaced = put(path, &mut write, Existing::ReplacedByOwner);
+        let replaced = put(path, None, write, Existing::ReplacedByOwner);
         if replaced.is_err() && is_kept {
             // The original name still exists.
             let _ = fs::remove_file(kept);
@@ -207,8 +243,7 @@ pub(crate) fn replace(
         return replaced;
     }
     let parent = parent(path);
-    let folder =
-        tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(parent).map_err(io)?;
+    let folder = temporary_in(parent).map_err(io)?;
     let temporary = folder.path().join("new");
     write(&temporary)?;
     for name in carried {

@@ -51,7 +51,7 @@ pub use limits::default_max_read;
 use store::State;
 
 pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
-pub use files::temporary_prefix;
+pub use files::{create_file, temporary_prefix};
 #[cfg(feature = "msgpack")]
 pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;

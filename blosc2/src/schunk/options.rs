@@ -500,7 +500,8 @@ impl OpenOptions {
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         if makes {
-            let made = files::create(path, self.replace, &mut |temporary| self.make(temporary));
+            let made =
+                files::create_file(path, self.replace, None, |temporary| self.make(temporary));
             match made {
                 // Another program created it first.
                 Err(error)
@@ -555,11 +556,26 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens the frame in `file`, which the caller has opened at `path`. Error messages contain the path, which is not
-    /// resolved again. The caller holds the lock of the file if a lock file exists.
+    /// Opens the contiguous frame in `file`, which the caller has opened at `path`, for example without following links.
+    /// The path appears in error messages and is the [path](SChunk::path) of the super-chunk. It is not resolved again.
     ///
-    /// `blosc2-store` uses this method to open the files of a store without following links.
-    #[doc(hidden)]
+    /// This method takes no lock: if other handles can change the file, the caller must hold its lock.
+    ///
+    /// ```
+    /// use std::fs::File;
+    ///
+    /// use blosc2::{OpenOptions, SChunk};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("a.b2frame");
+    /// SChunk::in_memory::<u8>(&Default::default())?.save(&path)?;
+    /// let schunk = OpenOptions::new().open_file(File::open(&path)?, &path)?;
+    /// assert_eq!(schunk.path(), Some(&*path));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open_storage`](Self::open_storage).
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
         let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
         schunk.path = Some(path.to_owned());

@@ -187,7 +187,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
             name.push(".damaged");
             let mut kept = real.clone().into_os_string();
             kept.push(".damaged");
-            files::replace(&real, Path::new(&kept), &[LOCK], &mut |temporary| {
+            files::replace(&real, Path::new(&kept), &[LOCK], |temporary| {
                 rebuilt = Some(rebuild(&real, is_directory, temporary, Evidence::Frame)?);
                 Ok(())
             })
@@ -217,7 +217,7 @@ pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Rep
     let io = |error| Error::from_io(REPAIR, path, error);
     let is_directory = fs::metadata(path).map_err(io)?.is_dir();
     let mut repaired = Repaired::Sound;
-    files::create(output.as_ref(), false, &mut |temporary| {
+    files::create_file(output.as_ref(), false, None, |temporary| {
         copy(path, is_directory, temporary).map_err(io)?;
         if let Some(done) = mend(temporary, is_directory, None).map_err(|error| error.at(path))? {
             repaired = done;

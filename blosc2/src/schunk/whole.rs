@@ -134,7 +134,7 @@ impl SChunk {
             let detail = "`replace` and `directory` cannot be combined: remove the existing file or directory first";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
-        files::create(path.as_ref(), options.replace, &mut |temporary| {
+        files::create_file(path.as_ref(), options.replace, None, |temporary| {
             self.save_as(new_store(temporary, options.directory)?, options)
         })
     }
