@@ -272,6 +272,9 @@ impl FolderMut for Disk {
 /// Windows may refuse this while another program, such as a reader or a virus scanner, has one of the files open. Most
 /// programs close the file soon. Therefore the rename is retried for at most 0.5 s, which is less than the time that
 /// other threads wait for a change.
+///
+/// # Errors
+/// The errors of [`fs::rename`]. After an error, both files are unchanged.
 pub fn replace_file(new: &Path, replaced: &Path) -> io::Result<()> {
     let start = Instant::now();
     loop {

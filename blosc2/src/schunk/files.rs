@@ -13,16 +13,21 @@ use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "create a file";
 
-/// Creates a file or a directory that appears at `path` when it is complete.
+/// Creates a file or a directory at `path`, which appears there when it is complete.
 ///
-/// `write` creates the file or the directory at the temporary path that it receives. The result is synced to disk, and
-/// then renamed to `path` in one step. If `write` fails or the program dies, `path` is unchanged. With `replace`, the new
-/// file replaces an existing file and gets its permissions; if `path` is a symbolic link, its target is replaced.
+/// `write` creates it at the temporary path that it receives. The result is synced to disk, and then renamed to `path` in
+/// one step. If `write` fails, if the program dies or after a power failure, `path` contains either what it contained
+/// before, or the complete result. When this function has returned, the result is on disk.
 ///
-/// The temporary path is in a new directory in `folder`, or next to `path` if `folder` is `None`. The name of this
-/// directory starts with [`temporary_prefix`]. `folder` must be on the same file system as `path`. On Unix, only the owner
-/// can enter the temporary directory. Of a new directory, the files directly in it are synced; `write` must sync the files
-/// in its subdirectories.
+/// With `replace`, a new file replaces an existing file, and gets its permissions before it appears. If `path` is a
+/// symbolic link, its target is replaced. Programs that have opened the old file continue to use it. If the old file is a
+/// frame with a lock file, this function waits until no other program has locked the frame. A directory is never
+/// replaced.
+///
+/// The temporary path is in a new directory in `folder`, or next to `path` if `folder` is `None`. On Unix, only the owner
+/// can enter this directory. It remains if the program dies; its name starts with [`temporary_prefix`]. `folder` must be
+/// on the same file system as `path`. If `write` creates a directory, the files directly in it are synced; `write` must
+/// sync the files in its subdirectories.
 ///
 /// ```
 /// use blosc2::storage::create_file;
@@ -39,8 +44,10 @@ const DOING: &str = "create a file";
 /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`, and `replace` is not set;
 /// - [`ErrorKind::InvalidArgument`]: `path` has no file name; or `replace` is set, and `path` exists and is not a regular
 ///   file;
-/// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or another thread is replacing the file;
-/// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+/// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or another thread is replacing the file; or
+///   another program has locked the frame, and may be waiting for a closure of this program;
+/// - [`ErrorKind::NotFound`]: the parent directory or `folder` does not exist, or `write` has created nothing;
+/// - [`ErrorKind::Io`]: the result cannot be written, synced or renamed;
 /// - the error that `write` returned.
 pub fn create_file(
     path: &Path,
@@ -157,8 +164,8 @@ fn put(
         })?;
         return sync_folder(parent).map_err(io);
     }
-    // Windows syncs only files that are open for writing.
-    let file = File::options().write(true).open(&temporary).map_err(io)?;
+    // Windows syncs only files that are open for writing; on other systems, the file may be read-only.
+    let file = File::options().read(true).write(cfg!(windows)).open(&temporary).map_err(io)?;
     if let Some(permissions) = permissions {
         // A private file stays private.
         file.set_permissions(permissions).map_err(io)?;
