@@ -255,6 +255,61 @@ fn a_file_as_a_storage_is_claimed_as_any_other() {
     assert_eq!(saved.unwrap_err().kind(), ErrorKind::Busy);
 }
 
+/// A custom storage that calls another storage.
+struct Wrapped<S>(S);
+
+impl<S: Storage> ReadAt for Wrapped<S> {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+impl<S: Storage> Storage for Wrapped<S> {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(offset, bytes)
+    }
+
+    fn set_size(&mut self, size: u64) -> io::Result<()> {
+        self.0.set_size(size)
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        self.0.as_bytes()
+    }
+
+    fn file(&self) -> Option<&File> {
+        self.0.file()
+    }
+
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        self.0.take_vec()
+    }
+}
+
+#[test]
+fn a_custom_storage_can_name_its_file_and_its_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    drop(make(&path, &[1]));
+    let file = || Wrapped(File::options().read(true).write(true).open(&path).unwrap());
+    let first = writing().open_storage(file()).unwrap();
+    for second in [writing().open_storage(file()), writing().open(&path)] {
+        assert_eq!(second.map(drop).unwrap_err().kind(), ErrorKind::Busy);
+    }
+    drop(first);
+
+    let bytes = fs::read(&path).unwrap();
+    let mut schunk = writing().open_storage(Wrapped(bytes)).unwrap();
+    schunk.append(&[2u32; 100]).unwrap();
+    assert_eq!(schunk.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
+    let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+    assert_eq!(schunk.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
+}
+
 /// Bytes that several handles share.
 #[derive(Debug, Clone, Default)]
 struct Shared(Arc<RwLock<Vec<u8>>>);

@@ -1,4 +1,5 @@
-//! `cargo xtask words`: no wording in docs, messages and comments that the project's vocabulary replaces.
+//! `cargo xtask words`: no wording in docs, messages and comments that the project's vocabulary replaces, and no hidden
+//! items.
 //!
 //! Several authors write the documentation. The list keeps their wording uniform and easy to understand.
 
@@ -10,7 +11,8 @@ use anyhow::{Result, ensure};
 use crate::run;
 
 /// Wording, and what to write instead.
-const REPLACED: [(&str, &str); 22] = [
+const REPLACED: [(&str, &str); 23] = [
+    ("#[doc(hidden)]", "a private item, a private supertrait, or a documented item"),
     ("all the same", "still, nevertheless"),
     ("anew", "again, re-read, recompress"),
     ("blocks of different lengths", "variable-length blocks"),

@@ -206,29 +206,28 @@ impl Geometry {
         Ok(self.block_box(&items, block))
     }
 
-    /// [`chunk_items`](Self::chunk_items) of an existing chunk.
-    #[doc(hidden)]
+    /// Returns the same ranges as [`chunk_items`](Self::chunk_items), without a check. `chunk` must
+    /// be less than [`nchunks`](Self::nchunks). Otherwise this method may panic, or the result is
+    /// wrong.
     pub fn chunk_box(&self, chunk: u64) -> Vec<Range<u64>> {
         let place = unravel(chunk, &self.chunk_grid);
         self.axes().zip(place).map(|(axis, place)| axis.chunk(place)).collect()
     }
 
-    /// [`block_items`](Self::block_items) of an existing block. `chunk` contains the ranges of its
-    /// chunk.
-    #[doc(hidden)]
+    /// Returns the same ranges as [`block_items`](Self::block_items), without a check. `chunk`
+    /// contains the ranges of the chunk. `block` must be less than [`nblocks`](Self::nblocks).
+    /// Otherwise this method may panic, or the result is wrong.
     pub fn block_box(&self, chunk: &[Range<u64>], block: u64) -> Vec<Range<u64>> {
         let axes = self.axes().zip(chunk).zip(unravel(block, &self.block_grid));
         axes.map(|((axis, chunk), place)| axis.block(chunk, place)).collect()
     }
 
-    /// Returns the index of the chunk at these coordinates in the grid of chunks.
-    #[doc(hidden)]
+    /// Returns the index of the chunk at these coordinates in the grid of chunks, without a check.
     pub fn chunk_at(&self, place: impl IntoIterator<Item = u64>) -> u64 {
         ravel(place, &self.chunk_grid)
     }
 
     /// Returns the division of each axis into chunks and blocks.
-    #[doc(hidden)]
     pub fn axes(&self) -> impl DoubleEndedIterator<Item = Axis> + ExactSizeIterator + '_ {
         (0..self.shape.len()).map(|axis| Axis {
             size: self.shape[axis],
@@ -431,13 +430,24 @@ fn each_run(
     }
 }
 
-/// An axis of an array, which is divided into chunks, which are divided into blocks.
-#[doc(hidden)]
+/// An axis of an array, which is divided into chunks, which are divided into blocks. See
+/// [`Geometry::axes`].
+///
+/// ```
+/// use blosc2_format::b2nd::Axis;
+///
+/// let axis = Axis { size: 10, chunk: 4, block: 3 };
+/// assert_eq!(axis.chunk(2), 8..10);
+/// assert_eq!(axis.block(&axis.chunk(1), 1), 7..8);
+/// assert_eq!(axis.locate(7), [1, 1, 0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
-    /// The number of indices of the array, of a chunk and of a block. The last two are at least 1.
+    /// The number of indices of the array.
     pub size: u64,
+    /// The number of indices of a chunk, at least 1.
     pub chunk: u64,
+    /// The number of indices of a block, at least 1.
     pub block: u64,
 }
 

@@ -36,9 +36,7 @@ mod raw;
 mod rules;
 
 pub(crate) use check::{Frame, check, check_chunk, read};
-#[doc(hidden)]
-pub use geometry::Axis;
-pub use geometry::Geometry;
+pub use geometry::{Axis, Geometry};
 pub use meta::{Meta, NAME, OLD_NAME};
 pub(crate) use rules::RULES;
 

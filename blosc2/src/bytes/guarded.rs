@@ -9,7 +9,6 @@ use blosc2_format::directory::{Folder, FolderMut};
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::Storage;
-use super::token::Token;
 use crate::Error;
 use crate::closures::message_of;
 
@@ -59,13 +58,17 @@ impl<S: Storage> Storage for Guarded<S> {
         guarded("sync a storage", || self.0.sync())
     }
 
-    fn file(&self, token: Token) -> Option<&File> {
-        self.0.file(token)
+    fn as_bytes(&self) -> Option<&[u8]> {
+        // If the call panics, the next read reports the panic.
+        guarded("read from a storage", || Ok(self.0.as_bytes())).ok().flatten()
     }
 
-    fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
-        // If the call panics, the next read reports the panic.
-        guarded("read from a storage", || Ok(self.0.stable_bytes(token))).ok().flatten()
+    fn file(&self) -> Option<&File> {
+        guarded("get the file of a storage", || Ok(self.0.file())).ok().flatten()
+    }
+
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        guarded("read from a storage", || Ok(self.0.take_vec())).ok().flatten()
     }
 }
 

@@ -8,7 +8,6 @@ use std::path::Path;
 use blosc2_format::ReadAt;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
-use super::token::Token;
 use super::{Storage, read_only, types};
 use crate::{Error, Result};
 
@@ -217,7 +216,7 @@ impl Storage for MappedFile {
         }
     }
 
-    fn file(&self, _: Token) -> Option<&File> {
+    fn file(&self) -> Option<&File> {
         match &self.0 {
             Mode::Write { file, .. } => Some(file),
             // Writes to these do not reach a file.
@@ -225,7 +224,7 @@ impl Storage for MappedFile {
         }
     }
 
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+    fn as_bytes(&self) -> Option<&[u8]> {
         self.bytes().ok()
     }
 }

@@ -113,34 +113,31 @@ pub trait Storage: ReadAt + Send + Sync {
         Ok(())
     }
 
-    /// Returns all bytes, if they are in memory that does not change during the borrow.
+    /// Returns all bytes, if they are in memory. Chunks are then decompressed from this memory, without a copy of the
+    /// compressed bytes. The default implementation returns `None`.
     ///
-    /// C reads compressed chunks from this memory. A change during such a call would be undefined behavior. Therefore
-    /// other crates cannot implement this method: they cannot name the type `Token`.
-    #[doc(hidden)]
-    fn stable_bytes(&self, _: token::Token) -> Option<&[u8]> {
+    /// ```
+    /// use blosc2::storage::Storage;
+    ///
+    /// assert_eq!(vec![1, 2].as_bytes(), Some(&[1, 2][..]));
+    /// ```
+    fn as_bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Returns the opened file that contains the bytes, if there is one. The handles of a program use the identity of
-    /// the file to coordinate access.
-    #[doc(hidden)]
-    fn file(&self, _: token::Token) -> Option<&std::fs::File> {
+    /// Returns the opened file that contains the bytes, if there is one. The default implementation returns `None`.
+    ///
+    /// The handles of a program [coordinate their access](crate::OpenOptions#access-to-a-file-by-several-handles) if they have the same file. The
+    /// time of the last modification of the file shows whether other programs have changed the frame.
+    fn file(&self) -> Option<&std::fs::File> {
         None
     }
 
-    /// Takes the bytes out of the storage, if they are a vector.
-    #[doc(hidden)]
-    fn take_vec(&mut self, _: token::Token) -> Option<Vec<u8>> {
+    /// Moves the bytes out of the storage, if they are in a vector. [`SChunk::into_cframe`](crate::SChunk::into_cframe)
+    /// then needs no copy. The default implementation returns `None`.
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
         None
     }
-}
-
-pub(crate) mod token {
-    /// A type that only this crate can name. Other crates cannot implement methods with this parameter.
-    #[derive(Debug, Clone, Copy)]
-    #[allow(missing_docs, reason = "it cannot be reached from outside")]
-    pub struct Token;
 }
 
 impl fmt::Debug for dyn Storage + '_ {

@@ -4,7 +4,6 @@ use std::io;
 
 use blosc2_format::ReadAt;
 
-use super::token::Token;
 use super::{Storage, read_only};
 
 /// Converts any source that implements [`ReadAt`] to a read-only [`Storage`]. Writes fail.
@@ -60,9 +59,5 @@ impl<R: ReadAt + Send + Sync> Storage for ReadOnly<R> {
 
     fn set_size(&mut self, _: u64) -> io::Result<()> {
         Err(read_only("set the length"))
-    }
-
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
-        None
     }
 }

@@ -5,7 +5,6 @@ use std::io;
 
 use blosc2_format::ReadAt;
 
-use super::token::Token;
 use super::{Storage, read_only};
 
 /// The bytes of an owner of any type.
@@ -31,7 +30,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Storage for Shared<B> {
     }
 
     /// Each call may return other bytes. The bytes of one call are borrowed and do not change.
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+    fn as_bytes(&self) -> Option<&[u8]> {
         Some(self.0.as_ref())
     }
 }

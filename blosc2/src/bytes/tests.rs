@@ -7,7 +7,6 @@ use std::sync::Arc;
 use blosc2_format::ReadAt;
 use blosc2_testing::Rng;
 
-use super::token::Token;
 use super::*;
 use crate::ErrorKind;
 
@@ -39,7 +38,7 @@ fn same_as_memory(name: &str, storage: &mut dyn Storage, sized: bool) -> Vec<u8>
         let mut over = vec![0; (model.len() as u64 - start) as usize + 1];
         let error = storage.read_exact_at(start, &mut over).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{name}, step {step}");
-        if let Some(bytes) = storage.stable_bytes(Token) {
+        if let Some(bytes) = storage.as_bytes() {
             assert_eq!(bytes, model, "{name}, step {step}");
         }
     }
@@ -48,7 +47,7 @@ fn same_as_memory(name: &str, storage: &mut dyn Storage, sized: bool) -> Vec<u8>
 }
 
 fn is_stable(storage: &dyn Storage) -> bool {
-    storage.stable_bytes(Token).is_some()
+    storage.as_bytes().is_some()
 }
 
 #[test]
@@ -179,11 +178,25 @@ impl Storage for Panics {
     fn sync(&mut self) -> io::Result<()> {
         panic!("{}", self.0)
     }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        panic!("{}", self.0)
+    }
+
+    fn file(&self) -> Option<&File> {
+        panic!("{}", self.0)
+    }
+
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        panic!("{}", self.0)
+    }
 }
 
 #[test]
 fn panics_of_a_storage_are_errors_of_the_call() {
     let mut storage = Guarded(Panics("of 4 kinds"));
+    assert!(storage.as_bytes().is_none() && storage.file().is_none());
+    assert!(storage.take_vec().is_none());
     let errors = [
         storage.size().map(drop),
         storage.read_exact_at(0, &mut [0]),

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 
 use super::Storage;
-use super::token::Token;
 
 impl Storage for File {
     #[cfg(unix)]
@@ -41,7 +40,7 @@ impl Storage for File {
         self.sync_data()
     }
 
-    fn file(&self, _: Token) -> Option<&File> {
+    fn file(&self) -> Option<&File> {
         Some(self)
     }
 }
@@ -61,11 +60,11 @@ impl Storage for Vec<u8> {
         resize(self, usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?)
     }
 
-    fn take_vec(&mut self, _: Token) -> Option<Vec<u8>> {
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(self))
     }
 
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+    fn as_bytes(&self) -> Option<&[u8]> {
         Some(self)
     }
 }
@@ -90,15 +89,15 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
         (**self).sync()
     }
 
-    fn file(&self, token: Token) -> Option<&File> {
-        (**self).file(token)
+    fn file(&self) -> Option<&File> {
+        (**self).file()
     }
 
-    fn take_vec(&mut self, token: Token) -> Option<Vec<u8>> {
-        (**self).take_vec(token)
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        (**self).take_vec()
     }
 
-    fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
-        (**self).stable_bytes(token)
+    fn as_bytes(&self) -> Option<&[u8]> {
+        (**self).as_bytes()
     }
 }

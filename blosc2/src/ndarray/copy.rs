@@ -405,24 +405,35 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
 /// assert_eq!(converted::<bool>(&array)?, [false, true, true]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Number: Element + sealed::Sealed {
-    #[doc(hidden)]
-    fn from_int(number: i64) -> Self;
-    #[doc(hidden)]
-    fn from_uint(number: u64) -> Self;
-    #[doc(hidden)]
-    fn from_float(number: f64) -> Self;
-}
+pub trait Number: Element + sealed::Number {}
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Number {
+        fn from_int(number: i64) -> Self;
+        fn from_uint(number: u64) -> Self;
+        fn from_float(number: f64) -> Self;
+    }
+
+    pub trait Arithmetic: Copy {
+        /// Returns the number of steps from `start` (inclusive) to `end` (exclusive); `None` if it is not a finite
+        /// number.
+        fn count(start: Self, end: Self, step: Self) -> Option<u64>;
+        /// Returns the number after `index` steps.
+        fn nth(start: Self, step: Self, index: u64) -> Self;
+        /// Returns the number after `index` of `last` equal steps from `start` to `end`.
+        fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
+        /// Returns whether the number is finite.
+        fn is_number(self) -> bool {
+            true
+        }
+    }
 }
 
 macro_rules! numbers {
     ($($type:ty)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl Number for $type {}
 
-        impl Number for $type {
+        impl sealed::Number for $type {
             fn from_int(number: i64) -> Self {
                 number as Self
             }
@@ -456,26 +467,13 @@ numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 /// assert_eq!(steps(1.0, 0.0, -0.5)?, [1.0, 0.5]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Arithmetic: Number {
-    /// Returns the number of steps from `start` (inclusive) to `end` (exclusive); `None` if it is not a finite number.
-    #[doc(hidden)]
-    fn count(start: Self, end: Self, step: Self) -> Option<u64>;
-    /// Returns the number after `index` steps.
-    #[doc(hidden)]
-    fn nth(start: Self, step: Self, index: u64) -> Self;
-    /// Returns the number after `index` of `last` equal steps from `start` to `end`.
-    #[doc(hidden)]
-    fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
-    /// Returns whether the number is finite.
-    #[doc(hidden)]
-    fn is_number(self) -> bool {
-        true
-    }
-}
+pub trait Arithmetic: Number + sealed::Arithmetic {}
 
 macro_rules! integers {
     ($($type:ty)*) => {$(
-        impl Arithmetic for $type {
+        impl Arithmetic for $type {}
+
+        impl sealed::Arithmetic for $type {
             fn count(start: Self, end: Self, step: Self) -> Option<u64> {
                 let (start, end, step) = (i128::from(start), i128::from(end), i128::from(step));
                 if step == 0 {
@@ -505,7 +503,9 @@ macro_rules! integers {
 
 macro_rules! floats {
     ($($type:ty)*) => {$(
-        impl Arithmetic for $type {
+        impl Arithmetic for $type {}
+
+        impl sealed::Arithmetic for $type {
             fn count(start: Self, end: Self, step: Self) -> Option<u64> {
                 let mut steps = (end - start) / step;
                 if (end - start).is_infinite() {
@@ -543,9 +543,9 @@ macro_rules! floats {
 integers! { u8 i8 u16 i16 u32 i32 u64 i64 }
 floats! { f32 f64 }
 
-impl sealed::Sealed for bool {}
+impl Number for bool {}
 
-impl Number for bool {
+impl sealed::Number for bool {
     fn from_int(number: i64) -> Self {
         number != 0
     }

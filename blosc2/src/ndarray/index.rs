@@ -1,6 +1,6 @@
 //! One integer for each axis: indices of items, and shapes.
 
-use super::selection::{AxisIndex, each_tuple};
+use super::selection::{AxisIndex, ToI128, each_tuple};
 use crate::{Error, ErrorKind, Result};
 
 /// A sequence with one integer for each axis: a shape, or the index of an item.
@@ -27,13 +27,15 @@ use crate::{Error, ErrorKind, Result};
 /// assert_eq!(scalar.item::<f64>(())?, 0.5);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait PerAxis: sealed::Sealed {
+pub trait PerAxis: Integers {}
+
+/// The integers of a [`PerAxis`]. Other crates cannot name this trait, so that they cannot implement [`PerAxis`]: an index
+/// must not change between its check and its use.
+pub trait Integers {
     /// Returns the number of integers.
-    #[doc(hidden)]
     fn ndim(&self) -> usize;
 
     /// Returns the integer for an axis; `axis` is less than `ndim`.
-    #[doc(hidden)]
     fn along(&self, axis: usize) -> i128;
 }
 
@@ -57,16 +59,11 @@ pub(super) fn place(at: i128, size: u64) -> u64 {
     u64::try_from(place).unwrap_or(u64::MAX)
 }
 
-mod sealed {
-    /// This trait is sealed because an index must not change between its check and its use.
-    pub trait Sealed {}
-}
-
 /// Implementations for slices and for types that are used as slices.
 macro_rules! list {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
-        impl<$($generics)*> sealed::Sealed for $type {}
-        impl<$($generics)*> PerAxis for $type {
+        impl<$($generics)*> PerAxis for $type {}
+        impl<$($generics)*> Integers for $type {
             fn ndim(&self) -> usize {
                 self.len()
             }
@@ -79,8 +76,8 @@ macro_rules! list {
 }
 list! { [I: AxisIndex] [I]; [I: AxisIndex, const N: usize] [I; N]; [I: AxisIndex] Vec<I>; }
 
-impl<P: PerAxis + ?Sized> sealed::Sealed for &P {}
-impl<P: PerAxis + ?Sized> PerAxis for &P {
+impl<P: PerAxis + ?Sized> PerAxis for &P {}
+impl<P: PerAxis + ?Sized> Integers for &P {
     fn ndim(&self) -> usize {
         (**self).ndim()
     }
@@ -92,8 +89,8 @@ impl<P: PerAxis + ?Sized> PerAxis for &P {
 
 macro_rules! integer {
     ($($type:ty)*) => {$(
-        impl sealed::Sealed for $type {}
-        impl PerAxis for $type {
+        impl PerAxis for $type {}
+        impl Integers for $type {
             fn ndim(&self) -> usize {
                 1
             }
@@ -108,8 +105,8 @@ integer!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 macro_rules! tuple {
     ($($type:ident)*) => {
-        impl<$($type: AxisIndex),*> sealed::Sealed for ($($type,)*) {}
-        impl<$($type: AxisIndex),*> PerAxis for ($($type,)*) {
+        impl<$($type: AxisIndex),*> PerAxis for ($($type,)*) {}
+        impl<$($type: AxisIndex),*> Integers for ($($type,)*) {
             fn ndim(&self) -> usize {
                 <[&str]>::len(&[$(stringify!($type)),*])
             }

@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::gather::READ;
-use super::index::{PerAxis, place};
+use super::index::{Integers, PerAxis, place};
 use super::places::len_of;
 use super::plan::{Items, Points};
 use super::region::Region;
@@ -83,7 +83,7 @@ impl NDArray {
     ) -> Result<Points<'a>> {
         let error = |kind, detail| Err(self.schunk.error(kind, doing, detail));
         let shape = region.shape();
-        let ndim = points.first().map_or(shape.len(), PerAxis::ndim);
+        let ndim = points.first().map_or(shape.len(), Integers::ndim);
         if ndim > shape.len() {
             let detail =
                 format!("the shape has {} axes, got points of {ndim} integers", shape.len());

@@ -129,7 +129,7 @@ impl AxisSelection {
             (count, Some(most)) if count == most => count as u64,
             _ => u64::MAX,
         };
-        let start = steps.next().map_or(0, AxisIndex::to_i64);
+        let start = steps.next().map_or(0, ToI128::to_i64);
         let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
         // Indices above `i64::MAX`, which are outside of every axis, have the same value here.
         let step = if step == 0 { 1 } else { step };
@@ -150,25 +150,22 @@ impl AxisSelection {
 /// assert_eq!(array.read::<u8>(..end)?, [1, 2]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait AxisIndex: sealed::Sealed + Copy {
-    #[doc(hidden)]
+pub trait AxisIndex: Copy + ToI128 {}
+
+/// The conversions of an [`AxisIndex`]. Other crates cannot name this trait, so that they cannot implement [`AxisIndex`].
+pub trait ToI128: Copy {
     fn to_i128(self) -> i128;
 
     /// Returns the index. Values above `i64::MAX` become `i64::MAX`, which is outside every axis.
-    #[doc(hidden)]
     fn to_i64(self) -> i64 {
         i64::try_from(self.to_i128()).unwrap_or(i64::MAX)
     }
 }
 
-mod sealed {
-    pub trait Sealed {}
-}
-
 macro_rules! index {
     ($($type:ty)*) => {$(
-        impl sealed::Sealed for $type {}
-        impl AxisIndex for $type {
+        impl AxisIndex for $type {}
+        impl ToI128 for $type {
             fn to_i128(self) -> i128 {
                 self as i128
             }

@@ -15,7 +15,6 @@ use super::limits::MaxRead;
 use super::store::{Contiguous, Directory, Files, Memory, State, Store, Verify};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
-use crate::bytes::token::Token;
 use crate::bytes::{Guarded, ReadOnly, Safety, Shared, Storage, lend};
 use crate::gate::{Claim, FileId, Gate, Pass, Version, has_lock, links};
 use crate::memory::{Target, resize};
@@ -48,7 +47,7 @@ const MAKE: &str = "create a super-chunk";
 /// A *handle* is an [`SChunk`] or an [`NDArray`](crate::NDArray) that has a file open. This crate identifies a
 /// file by its device and inode, and on Windows by the serial number of the volume and the file index. Therefore all
 /// paths and links to one file count as the same file, and so does a [`File`] that is passed to
-/// [`open_storage`](Self::open_storage). On Windows, this crate identifies directories, and files on volumes without file
+/// [`open_storage`](Self::open_storage), or that a custom storage [returns](Storage::file). On Windows, this crate identifies directories, and files on volumes without file
 /// indices, by their canonical path. A [`File`] on such a volume is not recognized.
 ///
 /// - Within a program, a file may have one handle that is open for writing, or any number of such handles if all of
@@ -1104,7 +1103,7 @@ fn open_folder(path: &Path) -> Option<File> {
 
 /// Claims the file of a storage, if the storage is a file.
 fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
-    let Some(file) = storage.file(Token) else { return Ok(None) };
+    let Some(file) = storage.file() else { return Ok(None) };
     let io = |error| Error::of_io(OPEN, error);
     let Some(id) = FileId::of_file(file).map_err(io)? else { return Ok(None) };
     let has_name = links(file).map_err(io)? > 0;

@@ -300,10 +300,10 @@ impl SChunk {
 
     /// Converts the super-chunk into a contiguous frame in one buffer.
     ///
-    /// If the super-chunk was opened with [`from_cframe`](Self::from_cframe) or created with
-    /// [`OpenOptions::in_memory_frame`], this method returns the buffer of the super-chunk without a copy. The buffer
-    /// may contain gaps (unused bytes of replaced or deleted chunks). Any other super-chunk is copied; see
-    /// [`to_cframe`](Self::to_cframe).
+    /// If the super-chunk was opened with [`from_cframe`](Self::from_cframe), created with
+    /// [`OpenOptions::in_memory_frame`], or is in a storage with [`take_vec`](crate::storage::Storage::take_vec), this
+    /// method returns the buffer of the super-chunk without a copy. The buffer may contain gaps (unused bytes of replaced
+    /// or deleted chunks). Any other super-chunk is copied; see [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with

@@ -4,7 +4,7 @@ use super::LazyExpr;
 use super::context::DOING;
 use super::histogram::Bins;
 use super::lanes::{Accumulator, BLOCK, Both, LANES, Strip, each_strip};
-use super::number::{Numeric, Real};
+use super::number::{Real, Reducible};
 use super::output::Output;
 use super::reduce::Reducer;
 use super::reducers::Extreme;
@@ -92,7 +92,7 @@ struct Describe<'e> {
 type Range<T> = Both<Extreme<T, false>, Extreme<T, true>>;
 
 /// The sum, and the sum of the squared distances from the mean.
-type Sums<T> = Both<<T as Numeric>::Total, <T as Numeric>::Moments>;
+type Sums<T> = Both<<T as Reducible>::Total, <T as Reducible>::Moments>;
 
 /// Statistics of some items that are not NaN, and the number of NaN.
 struct Part<T: Real> {

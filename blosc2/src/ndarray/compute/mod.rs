@@ -31,6 +31,7 @@ pub use source::{InMemory, Operand, Source};
 
 use context::MAP;
 use lanes::Accumulator;
+use number::Reducible;
 use reducers::{ArgExtreme, Combine, Count, Extreme, Fold};
 use source::{Always, Broadcast, Fallible, Zipped};
 
@@ -345,7 +346,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _>(&|total, _| Ok(S::Item::sum(&total)))
+        self.combine::<<S::Item as Reducible>::Total, _>(&|total, _| Ok(S::Item::sum(&total)))
     }
 
     /// Computes the product: 1 if there are no items. NumPy: `prod`.
@@ -359,7 +360,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
-        self.combine::<<S::Item as Numeric>::Factors, _>(&|all, _| Ok(S::Item::product(&all)))
+        self.combine::<<S::Item as Reducible>::Factors, _>(&|all, _| Ok(S::Item::product(&all)))
     }
 
     /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
@@ -367,7 +368,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Mean>,
     {
-        self.combine::<<S::Item as Numeric>::Total, _>(&|total, count| {
+        self.combine::<<S::Item as Reducible>::Total, _>(&|total, count| {
             Ok(S::Item::mean(&total, count))
         })
     }
@@ -383,7 +384,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _>(&|moments, _| {
+        self.combine::<<S::Item as Reducible>::Moments, _>(&|moments, _| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, ddof)))
         })
     }
@@ -394,7 +395,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
-        self.combine::<<S::Item as Numeric>::Moments, _>(&|moments, _| {
+        self.combine::<<S::Item as Reducible>::Moments, _>(&|moments, _| {
             Ok(S::Item::to_variance(S::Item::variance(&moments, ddof).sqrt()))
         })
     }

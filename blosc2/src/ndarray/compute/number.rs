@@ -32,67 +32,13 @@ use crate::Element;
 /// assert_eq!(total::<u8>(&array)?, 300u64);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Numeric: Element + Default + PartialEq + sealed::Sealed {
+pub trait Numeric: Element + Default + PartialEq + Reducible {
     /// The type of sums and products.
     type Sum: Element;
     /// The type of means.
     type Mean: Element;
     /// The type of variances and standard deviations.
     type Variance: Element;
-
-    #[doc(hidden)]
-    type Total: Accumulator<Self>;
-    #[doc(hidden)]
-    type Moments: Accumulator<Self>;
-    #[doc(hidden)]
-    type Factors: Accumulator<Self>;
-    /// An integer that has the size of an item, so that loops over both are vectorized.
-    #[doc(hidden)]
-    type Mask: Mask;
-    #[doc(hidden)]
-    const LEAST: Self;
-    #[doc(hidden)]
-    const GREATEST: Self;
-    /// NaN, for types with NaN.
-    #[doc(hidden)]
-    const NAN: Self;
-    #[doc(hidden)]
-    fn sum(total: &Self::Total) -> Self::Sum;
-    #[doc(hidden)]
-    fn mean(total: &Self::Total, count: u64) -> Self::Mean;
-    #[doc(hidden)]
-    fn variance(moments: &Self::Moments, ddof: u64) -> f64;
-    #[doc(hidden)]
-    fn to_variance(variance: f64) -> Self::Variance;
-    #[doc(hidden)]
-    fn product(factors: &Self::Factors) -> Self::Sum;
-    #[doc(hidden)]
-    #[inline(always)]
-    fn is_nonzero(self) -> bool {
-        self != Self::default()
-    }
-    #[doc(hidden)]
-    fn is_nan(self) -> bool {
-        false
-    }
-    /// Whether the item is less than another item. Zeros of both signs are equal. `false` for NaN.
-    #[doc(hidden)]
-    fn is_less(self, other: Self) -> bool;
-    /// [`is_less`](Self::is_less), but zeros of both signs may differ.
-    #[doc(hidden)]
-    fn precedes(self, other: Self) -> bool {
-        self.is_less(other)
-    }
-    /// Whether the item has the sign of negative numbers, for types with two zeros.
-    #[doc(hidden)]
-    fn has_sign(self) -> bool {
-        false
-    }
-    /// Sets the sign if this number is zero.
-    #[doc(hidden)]
-    fn with_sign_of_zero(self, _: bool) -> Self {
-        self
-    }
 }
 
 /// An item type that [`describe`](super::LazyExpr::describe) accepts: every [`Numeric`] type except complex numbers.
@@ -110,15 +56,60 @@ pub trait Numeric: Element + Default + PartialEq + sealed::Sealed {
 /// assert_eq!(spread::<f32>(&array)?, 1.0);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Real: Numeric {
-    #[doc(hidden)]
-    fn to_f64(self) -> f64;
-    #[doc(hidden)]
-    fn mean_f64(total: &Self::Total, count: u64) -> f64;
+pub trait Real: Numeric + ToF64 {}
+
+/// How the items of a [`Numeric`] type are combined. Other crates cannot name this trait, so that they cannot implement
+/// [`Numeric`].
+pub trait Reducible: Element + Default + PartialEq {
+    type Total: Accumulator<Self>;
+    type Moments: Accumulator<Self>;
+    type Factors: Accumulator<Self>;
+    /// An integer that has the size of an item, so that loops over both are vectorized.
+    type Mask: Mask;
+    const LEAST: Self;
+    const GREATEST: Self;
+    /// NaN, for types with NaN.
+    const NAN: Self;
+    fn sum(total: &Self::Total) -> <Self as Numeric>::Sum
+    where
+        Self: Numeric;
+    fn mean(total: &Self::Total, count: u64) -> <Self as Numeric>::Mean
+    where
+        Self: Numeric;
+    fn variance(moments: &Self::Moments, ddof: u64) -> f64;
+    fn to_variance(variance: f64) -> <Self as Numeric>::Variance
+    where
+        Self: Numeric;
+    fn product(factors: &Self::Factors) -> <Self as Numeric>::Sum
+    where
+        Self: Numeric;
+    #[inline(always)]
+    fn is_nonzero(self) -> bool {
+        self != Self::default()
+    }
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// Whether the item is less than another item. Zeros of both signs are equal. `false` for NaN.
+    fn is_less(self, other: Self) -> bool;
+    /// [`is_less`](Self::is_less), but zeros of both signs may differ.
+    fn precedes(self, other: Self) -> bool {
+        self.is_less(other)
+    }
+    /// Whether the item has the sign of negative numbers, for types with two zeros.
+    fn has_sign(self) -> bool {
+        false
+    }
+    /// Sets the sign if this number is zero.
+    fn with_sign_of_zero(self, _: bool) -> Self {
+        self
+    }
 }
 
-mod sealed {
-    pub trait Sealed {}
+/// The conversions to `f64` for [`Real`] types.
+pub trait ToF64: Reducible {
+    fn to_f64(self) -> f64;
+    fn mean_f64(total: &Self::Total, count: u64) -> f64;
 }
 
 /// An unsigned integer.
@@ -169,8 +160,6 @@ impl Default for WrappingProduct {
 /// extreme items, and the difference of two items.
 macro_rules! integers {
     ($($type:ident $sum:ident $lane:ident $mask:ident $least:expr, $greatest:expr, $minus:expr;)*) => {$(
-        impl sealed::Sealed for $type {}
-
         impl Accumulator<$type> for Integers {
             fn lanes(groups: Groups<'_, $type>) -> [Self; LANES] {
                 let mut sums = [0; LANES];
@@ -221,7 +210,9 @@ macro_rules! integers {
             }
         }
 
-        impl Real for $type {
+        impl Real for $type {}
+
+        impl ToF64 for $type {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 self.minus(Self::default())
@@ -236,6 +227,9 @@ macro_rules! integers {
             type Sum = $sum;
             type Mean = f64;
             type Variance = f64;
+        }
+
+        impl Reducible for $type {
             type Total = Integers;
             type Moments = Moments<$type>;
             type Factors = WrappingProduct;
@@ -340,12 +334,13 @@ impl Distance for f64 {
 /// Arguments of `floats`: the item type, the mask, the states, the conversion of results, and the order.
 macro_rules! floats {
     ($($type:ty, $mask:ident, $total:ty, $moments:ty, $factors:ty, $from_f64:expr, $precedes:expr;)*) => {$(
-        impl sealed::Sealed for $type {}
-
         impl Numeric for $type {
             type Sum = $type;
             type Mean = $type;
             type Variance = $type;
+        }
+
+        impl Reducible for $type {
             type Total = $total;
             type Moments = $moments;
             type Factors = $factors;
@@ -402,7 +397,9 @@ macro_rules! floats {
             }
         }
 
-        impl Real for $type {
+        impl Real for $type {}
+
+        impl ToF64 for $type {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
@@ -539,8 +536,6 @@ mod complex {
 
     macro_rules! complex {
         ($($part:ident $mask:ident;)*) => {$(
-            impl sealed::Sealed for Complex<$part> {}
-
             impl Accumulator<Complex<$part>> for ComplexProduct {
                 fn lanes(groups: Groups<'_, Complex<$part>>) -> [Self; LANES] {
                     let mut lanes = [Self::default(); LANES];
@@ -564,6 +559,9 @@ mod complex {
                 type Sum = Self;
                 type Mean = Self;
                 type Variance = $part;
+            }
+
+            impl Reducible for Complex<$part> {
                 type Total = Parts<Sum>;
                 type Moments = Parts<Moments<$part>>;
                 type Factors = ComplexProduct;

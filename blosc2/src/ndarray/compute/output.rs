@@ -34,17 +34,20 @@ const SMALL: u64 = 4 << 20;
 /// assert_eq!(extremes(&array.lazy::<i32>())?, (1, 8));
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Output<T>: Clone {
+pub trait Output<T>: Clone + Evaluate<T, <Self as Output<T>>::Of> {
     /// The type of the result, for values of type `T`.
     type Of;
+}
 
-    #[doc(hidden)]
+/// The evaluation of a reduction whose results are values of type `T`. Other crates cannot name this trait, so that they
+/// cannot implement [`Output`].
+pub trait Evaluate<T, Of> {
     fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
         self,
         source: &S,
         threads: Option<Threads>,
         reducer: R,
-    ) -> Result<Self::Of>;
+    ) -> Result<Of>;
 }
 
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine all items to one value.
@@ -80,7 +83,9 @@ pub struct StoredAxes {
 
 impl<T> Output<T> for Whole {
     type Of = T;
+}
 
+impl<T> Evaluate<T, T> for Whole {
     fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
         self,
         source: &S,
@@ -97,7 +102,9 @@ impl<T> Output<T> for Whole {
 
 impl<T> Output<T> for Axes {
     type Of = Reduced<T>;
+}
 
+impl<T> Evaluate<T, Reduced<T>> for Axes {
     fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
         self,
         source: &S,
@@ -111,7 +118,9 @@ impl<T> Output<T> for Axes {
 
 impl<T: Element> Output<T> for StoredAxes {
     type Of = NDArray;
+}
 
+impl<T: Element> Evaluate<T, NDArray> for StoredAxes {
     fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
         self,
         source: &S,

@@ -33,34 +33,33 @@ use crate::{Error, ErrorKind, Result, Threads};
 /// assert_eq!(spread(&array.lazy::<f64>().map(|item| item * 10.0))?, 50.0);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait Source: Sync {
+pub trait Source: Sync + Evaluated<<Self as Source>::Item> {
     /// The type of the items.
     type Item: Copy + Send + Sync;
+}
 
+/// The computation of the items of a [`Source`], which are of type `T`. Other crates cannot name this trait, so that they
+/// cannot implement [`Source`].
+pub trait Evaluated<T> {
     /// The memory of a thread for the evaluation.
-    #[doc(hidden)]
     type State: Default + Send;
 
     /// Checks dtypes and shapes, and returns the shape.
-    #[doc(hidden)]
     fn shape(&self) -> Result<Vec<u64>>;
 
     /// Returns the arrays from which the items are computed.
-    #[doc(hidden)]
     fn inputs(&self) -> Vec<Input<'_>>;
 
     /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
-    #[doc(hidden)]
-    fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
+    fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<T>>;
 
     /// Computes the items of a box, in C order. The box is inside the box that was prepared last.
-    #[doc(hidden)]
     fn tile<'s>(
         &'s self,
         from: &Access<'_>,
         state: &'s mut Self::State,
         ranges: &[Range<u64>],
-    ) -> Result<&'s [Self::Item]>;
+    ) -> Result<&'s [T]>;
 }
 
 /// The evaluation of a source by one thread.
@@ -171,7 +170,8 @@ pub trait Operand<T> {
     /// The source of the items.
     type Source: Source<Item = T>;
 
-    #[doc(hidden)]
+    /// Converts the operand to its source. Another type becomes an operand if this method returns the source of one of
+    /// its parts, such as an array.
     fn into_source(self) -> Self::Source;
 }
 
@@ -210,6 +210,9 @@ impl<'a, T: Element> Items<'a, T> {
 
 impl<T: Element> Source for Items<'_, T> {
     type Item = T;
+}
+
+impl<T: Element> Evaluated<T> for Items<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
@@ -309,6 +312,9 @@ impl<'a, T: Copy + Send + Sync> InMemory<'a, T> {
 
 impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
     type Item = T;
+}
+
+impl<T: Copy + Send + Sync> Evaluated<T> for InMemory<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
@@ -447,7 +453,6 @@ pub(super) trait Function<T>: Sync {
     type Output: Copy + Send + Sync;
 
     /// Adds the results for some items.
-    #[doc(hidden)]
     fn apply(
         &self,
         items: impl ExactSizeIterator<Item = T>,
@@ -605,7 +610,6 @@ pub(super) struct Zipped<O, F> {
 /// zipped iterators.
 macro_rules! zipped {
     ($first:ident $first_item:ident $($operand:ident $item:ident)*: $argument:ty, |$items:pat_param| $made:expr) => {
-        #[allow(non_snake_case)]
         impl<$first, $($operand,)* F> Source for Zipped<(Broadcast<$first>, $(Broadcast<$operand>,)*), F>
         where
             $first: Source,
@@ -613,6 +617,16 @@ macro_rules! zipped {
             F: Function<$argument>,
         {
             type Item = F::Output;
+        }
+
+        #[allow(non_snake_case)]
+        impl<$first, $($operand,)* F> Evaluated<F::Output>
+            for Zipped<(Broadcast<$first>, $(Broadcast<$operand>,)*), F>
+        where
+            $first: Source,
+            $($operand: Source,)*
+            F: Function<$argument>,
+        {
             type State = (BroadcastState<$first>, $(BroadcastState<$operand>,)* Vec<F::Output>);
 
             fn shape(&self) -> Result<Vec<u64>> {

@@ -13,7 +13,6 @@ use super::{
     Around, Located, Opened, Source, Stamp, Stamped, Store, Verify, around_of, changed, missing,
     outdated, read_outline,
 };
-use crate::bytes::token::Token;
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
 use crate::{Advice, Error, ErrorKind, Result};
 
@@ -76,7 +75,7 @@ impl Store for Contiguous {
     }
 
     fn opened(&self) -> Opened<'_> {
-        self.storage().file(Token).map_or(Opened::Nothing, Opened::File)
+        self.storage().file().map_or(Opened::Nothing, Opened::File)
     }
 
     fn read(
@@ -123,7 +122,7 @@ impl Store for Contiguous {
         let storage = self.storage();
         let at = outline.header_len().saturating_add(place);
         let room = outline.chunks_end().saturating_sub(place);
-        let Some(bytes) = storage.stable_bytes(Token) else {
+        let Some(bytes) = storage.as_bytes() else {
             return Ok(Located::Stored(Source::Storage(storage), at, room));
         };
         let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
@@ -294,6 +293,6 @@ impl Store for Contiguous {
     }
 
     fn take_vec(&mut self) -> Option<Vec<u8>> {
-        self.bytes.storage.take_vec(Token)
+        self.bytes.storage.take_vec()
     }
 }

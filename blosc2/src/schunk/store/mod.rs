@@ -22,7 +22,6 @@ use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Limits, ReadAt};
 
 use crate::bytes::Storage;
-use crate::bytes::token::Token;
 use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
@@ -542,7 +541,7 @@ impl Stamp {
     }
 
     fn file(storage: &dyn Storage) -> Option<(u64, Option<SystemTime>)> {
-        let metadata = storage.file(Token)?.metadata().ok()?;
+        let metadata = storage.file()?.metadata().ok()?;
         Some((metadata.len(), metadata.modified().ok()))
     }
 }
