@@ -244,7 +244,6 @@ fn made_of(info: &ChunkInfo) -> &'static str {
         Some(Special::Nan) => "nan",
         Some(Special::Value) => "repeated",
         Some(Special::Uninit) => "uninit",
-        Some(_) => "special",
         None if info.is_stored => "stored",
         None => "compressed",
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use blosc2_format::chunk::{self as format, Header};
+use blosc2_format::chunk::{self as format, Header, Special};
 use blosc2_format::{Limits, Options};
 
 use crate::error::DECOMPRESS;
@@ -97,40 +97,6 @@ mod sealed {
 
         fn cut(&mut self, len: usize) {
             *self = &self[..len.min(self.len())];
-        }
-    }
-}
-
-/// The kind of a special chunk. A special chunk contains no compressed data.
-///
-/// ```
-/// use blosc2::{CParams, Chunk, Special};
-///
-/// let chunk = Chunk::uninit::<u16>(100, CParams::default())?;
-/// assert_eq!(chunk.special(), Some(Special::Uninit));
-/// assert_eq!(chunk.decompress::<u16>()?, [0; 100]);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Special {
-    /// All bytes are zero.
-    Zeros,
-    /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8, in little-endian byte order.
-    Nan,
-    /// All items have the same value, which the chunk stores once.
-    Value,
-    /// Uninitialized: no item has been written. The items read as zeros.
-    Uninit,
-}
-
-impl Special {
-    pub(crate) fn from_format(special: format::Special) -> Self {
-        match special {
-            format::Special::Zeros => Self::Zeros,
-            format::Special::Nan => Self::Nan,
-            format::Special::Value => Self::Value,
-            format::Special::Uninit => Self::Uninit,
         }
     }
 }
@@ -283,7 +249,7 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// Returns the kind of a special chunk; `None` for any other chunk.
     pub fn special(&self) -> Option<Special> {
-        self.header.special.map(Special::from_format)
+        self.header.special
     }
 
     /// Returns whether the data is stored uncompressed and without filters.

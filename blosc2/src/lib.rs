@@ -119,7 +119,7 @@ mod value;
 /// A [`Geometry`](array::Geometry) contains the shape, chunk shape and block shape of an array. User-defined codecs and
 /// filters, prefilters and postfilters receive the geometry of the array that contains the chunk.
 pub mod array {
-    pub use blosc2_format::b2nd::Geometry;
+    pub use blosc2_format::b2nd::{Axis, Geometry};
 
     pub use crate::ndarray::{
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, NDArrayBytes,
@@ -181,9 +181,10 @@ pub mod user_defined {
 }
 
 pub use blocks::Blocks;
+pub use blosc2_format::chunk::{Special, SplitMode};
 pub use blosc2_format::{Dtype, Limits, dtype};
 pub use check::Check;
-pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
+pub use chunk::{Chunk, ChunkBytes, ChunkRef};
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
 pub use decompressor::{Decompressor, decompress};
@@ -194,7 +195,7 @@ pub use error::{Advice, Error, ErrorKind, Exceeded, Limit, Result};
 pub use filter::Filter;
 pub use ndarray::{Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, Selection};
 pub use schunk::{OpenOptions, SChunk, SaveOptions};
-pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};
+pub use settings::{CParams, DParams, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

@@ -11,7 +11,7 @@ use crate::closures::{Title, TunerInput, TunerOutcome, UserTuner, is_user_code, 
 use crate::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Threads, Tuner, filter};
+use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, Threads, Tuner, filter};
 
 const TUNE: &str = "tune the compression";
 
@@ -112,7 +112,7 @@ impl CParams {
             blocksize: Some(blocksize as u32).filter(|&blocksize| blocksize > 0),
             filters: [0; MAX_FILTERS],
             filters_meta: [0; MAX_FILTERS],
-            split: self.split.to_format(),
+            split: self.split,
         };
         let first = MAX_FILTERS - filters.len();
         for (slot, filter) in filters.iter().enumerate() {
@@ -256,7 +256,7 @@ impl Resolved {
             typesize: format.typesize as i32,
             nthreads: self.threads.for_c(),
             blocksize: format.blocksize.unwrap_or(0) as i32,
-            splitmode: SplitMode::from_format(format.split).code(),
+            splitmode: format.split as i32,
             filters: format.filters,
             filters_meta: format.filters_meta,
             ..sys::blosc2_cparams_defaults()

@@ -2,72 +2,11 @@
 
 use std::thread;
 
-use blosc2_format::chunk as format;
-use blosc2_sys as sys;
+use blosc2_format::chunk::SplitMode;
 
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
-
-/// The rule that determines whether a block is split into streams, which are compressed separately. The number of
-/// streams is the typesize. After the filter shuffle, the first stream contains the first bytes of all items, the
-/// second stream contains the second bytes, and so on.
-///
-/// C: the constants `BLOSC_ALWAYS_SPLIT`, `BLOSC_NEVER_SPLIT`, `BLOSC_AUTO_SPLIT` and `BLOSC_FORWARD_COMPAT_SPLIT`.
-/// Python: `SplitMode`.
-///
-/// ```
-/// use blosc2::{CParams, ChunkRef, Codec, SplitMode};
-///
-/// let items: Vec<u32> = (0..10_000).collect();
-/// let params = CParams::new().codec(Codec::Lz4).split(SplitMode::Never);
-/// let bytes = blosc2::compress(&items, &params)?;
-/// assert!(!ChunkRef::new(&bytes)?.is_split());
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SplitMode {
-    /// Always split, if the sizes of items and blocks allow it. For experiments.
-    Always,
-    /// Never split. For experiments.
-    Never,
-    /// Split depending on the codec, the level, the filters and the sizes of items and blocks. The default of this
-    /// crate and of Python.
-    Auto,
-    /// The default of C-Blosc2, whose documentation recommends it for forward compatibility. C-Blosc2 3.3.2 treats
-    /// `ForwardCompat` like `Auto`.
-    ForwardCompat,
-}
-
-impl SplitMode {
-    pub(crate) fn from_format(split: format::SplitMode) -> Self {
-        match split {
-            format::SplitMode::Always => Self::Always,
-            format::SplitMode::Never => Self::Never,
-            format::SplitMode::Auto => Self::Auto,
-            format::SplitMode::ForwardCompat => Self::ForwardCompat,
-        }
-    }
-
-    pub(crate) fn to_format(self) -> format::SplitMode {
-        match self {
-            Self::Always => format::SplitMode::Always,
-            Self::Never => format::SplitMode::Never,
-            Self::Auto => format::SplitMode::Auto,
-            Self::ForwardCompat => format::SplitMode::ForwardCompat,
-        }
-    }
-
-    pub(crate) fn code(self) -> i32 {
-        match self {
-            Self::Always => sys::BLOSC_ALWAYS_SPLIT,
-            Self::Never => sys::BLOSC_NEVER_SPLIT,
-            Self::Auto => sys::BLOSC_AUTO_SPLIT,
-            Self::ForwardCompat => sys::BLOSC_FORWARD_COMPAT_SPLIT,
-        }
-    }
-}
 
 /// The number of threads that work on one chunk, or on the chunks of an array.
 ///

@@ -22,7 +22,7 @@ const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
 const TRUNC_PREC: u8 = 4;
 
-/// The value of a special (constant) chunk, which stores one value instead of its items.
+/// The kind of a special (constant) chunk, which contains at most one value instead of its items.
 ///
 /// ```
 /// use blosc2_format::chunk::{Header, Params, Special, special};
@@ -36,11 +36,12 @@ const TRUNC_PREC: u8 = 4;
 pub enum Special {
     /// All bytes are zero.
     Zeros,
-    /// All items are NaN. The items have 4 or 8 bytes, in little-endian byte order.
+    /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8, in little-endian
+    /// byte order.
     Nan,
-    /// All items have the same value, which is stored after the header.
+    /// All items have the same value, which is stored once, after the header.
     Value,
-    /// The data is uninitialized. This crate decodes it to zeros.
+    /// Uninitialized: no item has been written. The items are decoded to zeros.
     Uninit,
 }
 

@@ -2,8 +2,13 @@
 
 use super::MAX_FILTERS;
 
-/// The rule that determines whether a block is split into `typesize` streams, which are compressed
-/// separately. C: `splitmode`. Python: `blosc2.SplitMode`.
+/// The rule that determines whether a block is split into streams, which are compressed
+/// separately. The number of streams is the typesize. After the filter shuffle, the first stream
+/// contains the first bytes of all items, the second stream contains the second bytes, and so on.
+///
+/// The numbers of the variants are those of the constants `BLOSC_ALWAYS_SPLIT`,
+/// `BLOSC_NEVER_SPLIT`, `BLOSC_AUTO_SPLIT` and `BLOSC_FORWARD_COMPAT_SPLIT` in C. Python:
+/// `blosc2.SplitMode`.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Header, Params, SplitMode};
@@ -13,17 +18,17 @@ use super::MAX_FILTERS;
 /// assert!(!Header::parse(&bytes)?.split);
 /// # Ok::<(), blosc2_format::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SplitMode {
-    /// Split every block, if the sizes allow it.
-    Always,
-    /// Split no block.
+    /// Always split, if the sizes of items and blocks allow it. For experiments.
+    Always = 1,
+    /// Never split. For experiments.
     Never,
-    /// Split if the combination of codec, level, filters, typesize and block size benefits from it.
+    /// Split depending on the codec, the level, the filters and the sizes of items and blocks. The
+    /// default of the crate `blosc2` and of Python.
     Auto,
-    /// Split like Blosc1. This is the default, as in the C library. Current versions of the C
-    /// library treat this mode like `Auto`.
-    #[default]
+    /// The default of C-Blosc2, whose documentation recommends it for forward compatibility.
+    /// C-Blosc2 3.3.2 treats `ForwardCompat` like `Auto`.
     ForwardCompat,
 }
 
@@ -75,7 +80,7 @@ impl Default for Params {
             blocksize: None,
             filters: [0, 0, 0, 0, 0, 1],
             filters_meta: [0; MAX_FILTERS],
-            split: SplitMode::default(),
+            split: SplitMode::ForwardCompat,
         }
     }
 }

@@ -167,12 +167,7 @@ impl Header {
             codec: params.codec,
             codec_meta: params.codec_meta,
             level: params.level,
-            split_mode: match params.split {
-                SplitMode::Always => 1,
-                SplitMode::Never => 2,
-                SplitMode::Auto => 3,
-                SplitMode::ForwardCompat => 4,
-            },
+            split_mode: params.split as u8,
             nbytes: 0,
             cbytes: 0,
             typesize: params.typesize,

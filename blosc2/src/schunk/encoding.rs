@@ -12,7 +12,7 @@ use crate::array_shape::ArrayShape;
 use crate::closures::ChunkFilter;
 use crate::encoder::Encoder;
 use crate::params::Purpose;
-use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
+use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, Threads};
 
 impl SChunk {
     /// Returns the decompression parameters. Python: `SChunk.dparams`.
@@ -247,7 +247,7 @@ fn cparams(outline: &Outline) -> CParams {
         level,
         typesize: usize::try_from(typesize).ok(),
         blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
-        split: SplitMode::from_format(split),
+        split,
         filters: Filter::of_slots(&filters, &filters_meta).collect(),
         dictionary: outline.dictionary(),
         ..CParams::default()

@@ -372,7 +372,7 @@ impl ChunkInfo {
             nbytes: header.nbytes as usize,
             cbytes: if stored { header.cbytes as usize } else { 0 },
             blocksize: (!header.variable_blocks).then(|| header.block_len() as usize),
-            special: header.special.map(Special::from_format),
+            special: header.special,
             is_stored: header.is_stored(),
             codec: Codec::from_code(header.codec()),
             codec_meta: header.codec_meta,
