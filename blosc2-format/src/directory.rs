@@ -6,10 +6,11 @@
 //! number 26. If locking is enabled, the directory also contains the lock file `.b2lock`.
 //!
 //! ```
-//! use blosc2_format::{Limits, Options, chunk, directory, frame::Frame};
+//! use blosc2_format::frame::{Frame, Writer};
+//! use blosc2_format::{Limits, Options, chunk, directory};
 //!
-//! let mut writer =
-//!     directory::Writer::new(directory::Memory::default(), chunk::Params::default(), &[])?;
+//! let files = directory::Memory::default();
+//! let mut writer = Writer::new_directory(files, chunk::Params::default(), &[])?;
 //! writer.push(&[1; 800])?;
 //! writer.push(&[2; 800])?;
 //! let files = writer.finish()?;
@@ -31,13 +32,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::chunk::{Params, Special};
-use crate::frame::build::Builder;
 use crate::frame::check::{ChunkChecker, check_vlmetalayers, limited, map};
 use crate::frame::index::Depth;
 use crate::frame::offset::NOWHERE;
 use crate::frame::parts::Parts;
-use crate::frame::{Layout, Metalayer, rules};
+use crate::frame::{Layout, rules};
 use crate::read_at::DEFAULT_REQUEST_COST;
 use crate::report::{Checker, Options, Part, Report, Rule};
 use crate::{Error, ReadAt};
@@ -64,10 +63,11 @@ pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMP
 /// files are stored.
 ///
 /// ```
-/// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
 /// use blosc2_format::chunk::Params;
+/// use blosc2_format::directory::{Folder, INDEX, Memory};
+/// use blosc2_format::frame::Writer;
 ///
-/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
+/// let mut writer = Writer::new_directory(Memory::default(), Params::default(), &[])?;
 /// writer.push(&[1; 800])?;
 /// let files = writer.finish()?;
 /// assert_eq!(files.names()?, ["00000000.chunk", INDEX]);
@@ -450,151 +450,18 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
     Ok(())
 }
 
-/// Writes a frame as a directory.
-///
-/// The files are identical to the files that C-Blosc2 3.3.2 writes for the same chunks.
-/// [`finish`](Self::finish) writes the index file. Before that call, the directory contains no
-/// valid frame.
-///
-/// ```
-/// use blosc2_format::chunk::Params;
-/// use blosc2_format::directory::{INDEX, Memory, Writer};
-///
-/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
-/// writer.push(&[1; 800])?;
-/// writer.push(&[2; 800])?;
-/// assert_eq!(writer.nchunks(), 2);
-/// assert!(writer.finish()?.0.contains_key(INDEX));
-/// # Ok::<(), blosc2_format::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Writer<F> {
-    folder: F,
-    builder: Builder,
-}
-
-impl<F: FolderMut> Writer<F> {
-    /// Creates the writer of an empty frame. No file is written yet. `params` contains the
-    /// compression parameters. `metalayers` are the fixed-length metalayers of the header.
-    ///
-    /// # Errors
-    /// - [`Error::Argument`], if
-    ///   - `params` contains a value that a chunk cannot have;
-    ///   - there are more than 16 metalayers, or two metalayers have the same name;
-    ///   - the contents of all metalayers have 2 GiB - 4 KiB or more in total;
-    ///   - a name is not 1 to 31 bytes long, or contains a NUL byte;
-    /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the directory already contains a
-    ///   frame;
-    /// - [`Error::Io`]: an operation of `folder` fails.
-    pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
-        match folder.open(INDEX) {
-            Ok(_) => return Err(io::Error::from(ErrorKind::AlreadyExists).into()),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-        Ok(Self { folder, builder: Builder::new(params, Layout::Directory, metalayers)? })
-    }
-
-    /// Writes checksums; see
-    /// [`frame::Writer::write_checksums`](crate::frame::Writer::write_checksums).
-    ///
-    /// # Errors
-    /// [`Error::Argument`]: the frame already has chunks, or 16 variable-length metalayers.
-    pub fn write_checksums(&mut self) -> Result<(), Error> {
-        self.builder.outline.set_checksums(Some(Vec::new()))
-    }
-
-    /// Sets the maximum number of chunks; see
-    /// [`frame::Writer::set_max_chunks`](crate::frame::Writer::set_max_chunks).
-    pub fn set_max_chunks(&mut self, max: u64) {
-        self.builder.outline.set_max_chunks(max);
-    }
-
-    /// Compresses `data` and appends it as a chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`frame::Writer::push`](crate::frame::Writer::push).
-    pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
-        let chunk = self.builder.encode(data)?;
-        self.push_chunk(&chunk)
-    }
-
-    /// Compresses variable-length blocks and appends them as one chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`frame::Writer::push_blocks`](crate::frame::Writer::push_blocks).
-    pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
-        let chunk = self.builder.encode_blocks(blocks)?;
-        self.push_chunk(&chunk)
-    }
-
-    /// Appends a compressed chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
-    pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
-        for (number, bytes) in self.builder.add(chunk)? {
-            self.folder.put(&chunk_name(number), &bytes, false)?;
-        }
-        Ok(())
-    }
-
-    /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
-    /// bytes.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`frame::Writer::fill`](crate::frame::Writer::fill).
-    pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
-        self.builder.outline.fill(special, nbytes, chunksize)
-    }
-
-    /// Compresses `content` and adds it as a variable-length metalayer.
-    ///
-    /// # Errors
-    /// Fails with the errors of
-    /// [`frame::Writer::add_vlmetalayer`](crate::frame::Writer::add_vlmetalayer).
-    pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
-        self.builder.add_vlmetalayer(name, content)
-    }
-
-    /// Adds a variable-length metalayer whose content is already compressed to a chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of
-    /// [`frame::Writer::add_vlmetalayer_chunk`](crate::frame::Writer::add_vlmetalayer_chunk).
-    pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
-        self.builder.add_vlmetalayer_chunk(name, chunk)
-    }
-
-    /// Returns the number of chunks.
-    pub fn nchunks(&self) -> u64 {
-        self.builder.outline.nchunks()
-    }
-
-    /// Writes the index file and returns the directory.
-    ///
-    /// # Errors
-    /// [`Error::Io`]: an operation of `folder` fails.
-    pub fn finish(mut self) -> Result<F, Error> {
-        let outline = &mut self.builder.outline;
-        let index = outline.index()?;
-        let end = [&index[..], &outline.trailer(index.len())?].concat();
-        let index = [outline.header(outline.frame_len(end.len())), end].concat();
-        self.folder.put(INDEX, &index, false)?;
-        Ok(self.folder)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Frame;
+    use crate::chunk::{Params, Special};
+    use crate::frame::{Frame, Metalayer, Writer};
     use crate::{Limits, chunk};
 
     /// Two chunks with data and one of zeros between them.
     fn sample() -> Memory {
         let layer = Metalayer { name: "one".into(), content: b"first".to_vec() };
-        let mut writer = Writer::new(Memory::default(), Params::default(), &[layer]).unwrap();
+        let mut writer =
+            Writer::new_directory(Memory::default(), Params::default(), &[layer]).unwrap();
         for byte in [1, 0, 2] {
             writer.push(&[byte; 800]).unwrap();
         }
@@ -636,8 +503,7 @@ mod tests {
         assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
         let mut files = Memory::default();
         let mut writer =
-            crate::frame::Writer::new(std::io::Cursor::new(Vec::new()), Params::default(), &[])
-                .unwrap();
+            Writer::new(std::io::Cursor::new(Vec::new()), Params::default(), &[]).unwrap();
         writer.push(&[1; 800]).unwrap();
         files.0.insert(INDEX.into(), writer.finish().unwrap().into_inner());
         assert_eq!(found(&files), [("frame.type", INDEX.to_owned())]);
@@ -691,13 +557,13 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_there_is_not_written_over() {
-        let error = Writer::new(sample(), Params::default(), &[]).unwrap_err();
+        let error = Writer::new_directory(sample(), Params::default(), &[]).unwrap_err();
         assert!(matches!(error, Error::Io(error) if error.kind() == ErrorKind::AlreadyExists));
     }
 
     #[test]
     fn chunks_of_one_value_are_files_where_sizes_vary() {
-        let mut writer = Writer::new(Memory::default(), Params::default(), &[]).unwrap();
+        let mut writer = Writer::new_directory(Memory::default(), Params::default(), &[]).unwrap();
         let lengths = [80, 160, 80];
         for len in lengths {
             writer.push(&vec![0; len]).unwrap();

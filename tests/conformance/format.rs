@@ -43,7 +43,7 @@ fn params(object: &Object) -> Result<Params> {
 /// The layouts of a super-chunk.
 enum Writer {
     Frame(frame::Writer<Cursor<Vec<u8>>>),
-    Directory(directory::Writer<Disk>),
+    Directory(frame::Writer<Disk>),
 }
 
 /// Calls the same method of both writers.
@@ -84,7 +84,7 @@ pub(crate) fn write(object: &Object, path: &Path) -> Result<()> {
     }
     let mut writer = match object.place {
         Place::Directory => {
-            Writer::Directory(directory::Writer::new(Disk(path.to_owned()), params, &layers)?)
+            Writer::Directory(frame::Writer::new_directory(Disk(path.to_owned()), params, &layers)?)
         }
         _ => Writer::Frame(frame::Writer::new(Cursor::new(Vec::new()), params, &layers)?),
     };

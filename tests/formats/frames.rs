@@ -427,7 +427,7 @@ impl Plan {
             write!(frame::Writer::new(file, self.params, &metalayers));
         } else {
             let folder = directory::Disk(path.into());
-            write!(directory::Writer::new(folder, self.params, &metalayers));
+            write!(frame::Writer::new_directory(folder, self.params, &metalayers));
         }
         Ok(())
     }

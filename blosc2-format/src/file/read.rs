@@ -58,11 +58,13 @@ impl File<'static> {
     ///
     /// ```
     /// use blosc2_format::chunk::Params;
-    /// use blosc2_format::directory::{Memory, Writer};
+    /// use blosc2_format::directory::Memory;
     /// use blosc2_format::file::{File, Kind};
+    /// use blosc2_format::frame::Writer;
     /// use blosc2_format::Limits;
     ///
-    /// let files = Writer::new(Memory::default(), Params::default(), &[])?.finish()?;
+    /// let writer = Writer::new_directory(Memory::default(), Params::default(), &[])?;
+    /// let files = writer.finish()?;
     /// let file = File::from_folder(files, &Limits::default())?;
     /// assert_eq!(file.info().kind, Kind::Directory);
     /// # Ok::<(), blosc2_format::Error>(())

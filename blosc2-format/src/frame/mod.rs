@@ -21,7 +21,6 @@
 //! ```
 
 mod admit;
-pub(crate) mod build;
 mod change;
 pub(crate) mod check;
 mod checksums;

@@ -95,7 +95,7 @@ fn directories_are_written_the_same() {
         let header = frame.header();
         let memory = Memory::default();
         let layers = frame.metalayers();
-        let mut writer = directory::Writer::new(memory, params(header), layers).unwrap();
+        let mut writer = Writer::new_directory(memory, params(header), layers).unwrap();
         copy!(frame, writer);
         let mut written = writer.finish().unwrap().0;
         let index = written.remove(directory::INDEX).unwrap();

@@ -19,11 +19,11 @@ use crate::{Error, Limits, ReadAt};
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
-/// use blosc2_format::directory::{self, INDEX, Memory};
-/// use blosc2_format::frame::{Order, salvage_directory};
+/// use blosc2_format::directory::{INDEX, Memory};
+/// use blosc2_format::frame::{Order, Writer, salvage_directory};
 /// use blosc2_format::Limits;
 ///
-/// let mut writer = directory::Writer::new(Memory::default(), Params::default(), &[])?;
+/// let mut writer = Writer::new_directory(Memory::default(), Params::default(), &[])?;
 /// writer.push(&[1; 800])?;
 /// let mut files = writer.finish()?;
 /// files.0.remove(INDEX);

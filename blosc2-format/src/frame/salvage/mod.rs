@@ -77,11 +77,11 @@ pub struct Salvaged {
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
-/// use blosc2_format::directory::{INDEX, Memory, Writer};
-/// use blosc2_format::frame::{Order, salvage_directory};
+/// use blosc2_format::directory::{INDEX, Memory};
+/// use blosc2_format::frame::{Order, Writer, salvage_directory};
 /// use blosc2_format::Limits;
 ///
-/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
+/// let mut writer = Writer::new_directory(Memory::default(), Params::default(), &[])?;
 /// writer.push(&[1; 800])?;
 /// let mut files = writer.finish()?;
 /// files.0.remove(INDEX);

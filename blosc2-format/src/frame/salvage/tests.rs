@@ -409,7 +409,7 @@ fn as_many_special_chunks_as_can_be_written_are_found() {
 fn folder() -> Memory {
     let params = Params { codec: 1, typesize: 4, ..Params::default() };
     let layers = [layer("one", b"first")];
-    let mut writer = directory::Writer::new(Memory::default(), params, &layers).unwrap();
+    let mut writer = Writer::new_directory(Memory::default(), params, &layers).unwrap();
     for data in [noise(800), vec![0; 800], ramp(0, 3, 800), ramp(5, 3, 400)] {
         writer.push(&data).unwrap();
     }
