@@ -2,18 +2,17 @@
 
 use anyhow::{Result, bail};
 use blosc2::Dtype;
-use blosc2::dtype::Kind;
+use blosc2::dtype::{Kind, ScalarDecoder};
 
 use crate::date::{self, NAT};
 use crate::printable;
 use crate::typed::names;
-use crate::values::Number;
 
 /// Converts items to `f64`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     kind: Numeric,
-    number: Number,
+    number: ScalarDecoder,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +45,7 @@ impl Numbers {
             }
             _ => bail!("items of dtype `{}` are not numbers", printable(&dtype.to_string())),
         };
-        Ok(Self { kind, number: Number::of(dtype) })
+        Ok(Self { kind, number: ScalarDecoder::new(dtype) })
     }
 
     /// The units of an item that is a date or a duration, and not NaT.
@@ -75,7 +74,7 @@ impl Numbers {
     /// The value of an item.
     pub(crate) fn value(&self, item: &[u8]) -> f64 {
         match self.kind {
-            Numeric::Bool => f64::from(u8::from(self.number.bits(item) != 0)),
+            Numeric::Bool => f64::from(u8::from(self.number.int(item) != 0)),
             Numeric::Int => self.number.int(item) as f64,
             Numeric::Time { .. } => match self.number.time(item) {
                 NAT => f64::NAN,

@@ -1,7 +1,7 @@
 //! Items of any dtype as text, as NumPy prints them.
 
 use blosc2::Dtype;
-use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::dtype::{Kind, ScalarDecoder};
 
 use crate::date::{self, NAT};
 use crate::float::{self, Each, FloatFormat, Width};
@@ -77,24 +77,24 @@ pub(crate) enum Format {
         padded: bool,
     },
     Int {
-        number: Number,
+        number: ScalarDecoder,
         width: usize,
     },
     /// A number in a structure that is not in an array.
-    Float(Number, Width),
-    FloatColumn(Number, FloatFormat),
-    Complex(Number, FloatFormat, FloatFormat),
+    Float(ScalarDecoder, Width),
+    FloatColumn(ScalarDecoder, FloatFormat),
+    Complex(ScalarDecoder, FloatFormat, FloatFormat),
     Date {
-        number: Number,
+        number: ScalarDecoder,
         unit: Option<(u32, &'static str)>,
         width: usize,
     },
     Duration {
-        number: Number,
+        number: ScalarDecoder,
         width: usize,
     },
     Bytes,
-    Unicode(Number),
+    Unicode(ScalarDecoder),
     Raw,
     Struct(Vec<(usize, usize, Self)>),
     Array {
@@ -103,70 +103,6 @@ pub(crate) enum Format {
         size: usize,
         shortened: bool,
     },
-}
-
-/// How a number is stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Number {
-    size: usize,
-    signed: bool,
-    order: ByteOrder,
-}
-
-impl Number {
-    /// The numbers of a scalar type. Those of a complex type are its parts.
-    pub(crate) fn of(dtype: &Dtype) -> Self {
-        Self {
-            size: dtype.size(),
-            signed: dtype.kind() != Some(Kind::UInt),
-            order: dtype.byte_order().unwrap_or(ByteOrder::NATIVE),
-        }
-    }
-
-    /// Up to 8 bytes as an integer without a sign.
-    pub(crate) fn bits(self, bytes: &[u8]) -> u64 {
-        let add = |bits: u64, &byte: &u8| bits << 8 | u64::from(byte);
-        match self.order {
-            ByteOrder::Big => bytes.iter().fold(0, add),
-            ByteOrder::Little => bytes.iter().rev().fold(0, add),
-        }
-    }
-
-    pub(crate) fn int(self, bytes: &[u8]) -> i128 {
-        let bits = self.bits(bytes);
-        match self.size {
-            _ if !self.signed => bits.into(),
-            1 => (bits as i8).into(),
-            2 => (bits as i16).into(),
-            4 => (bits as i32).into(),
-            _ => (bits as i64).into(),
-        }
-    }
-
-    /// A date or a duration; the smallest number is NaT.
-    pub(crate) fn time(self, bytes: &[u8]) -> i64 {
-        self.bits(bytes) as i64
-    }
-
-    /// A number of 2, 4 or 8 bytes.
-    pub(crate) fn float(self, bytes: &[u8]) -> f64 {
-        let bits = self.bits(bytes);
-        match bytes.len() {
-            2 => half::f16::from_bits(bits as u16).to_f64(),
-            4 => f32::from_bits(bits as u32).into(),
-            _ => f64::from_bits(bits),
-        }
-    }
-
-    pub(crate) fn complex(self, bytes: &[u8]) -> (f64, f64) {
-        let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-        (self.float(real), self.float(imaginary))
-    }
-
-    fn chars(self, bytes: &[u8]) -> impl Iterator<Item = u32> {
-        let len = bytes.chunks_exact(4).rposition(|each| each != [0; 4]).map_or(0, |last| last + 1);
-        bytes.chunks_exact(4).take(len).map(move |each| self.bits(each) as u32)
-    }
 }
 
 /// The width of a floating-point type; `None` for the `long double` of C, whose representation is unknown.
@@ -204,7 +140,7 @@ impl Format {
                 shortened: !all && count as u64 > THRESHOLD,
             };
         }
-        let number = Number::of(dtype);
+        let number = ScalarDecoder::new(dtype);
         let each = |f: &mut dyn FnMut(&[u8])| column.each(size, &mut |bytes| f(bytes));
         match dtype.kind() {
             Some(Kind::Bool) => Self::Bool { padded: !column.levels.is_empty() },
@@ -355,7 +291,7 @@ fn extremes(each: &Each<'_, i128>) -> (i128, i128) {
 
 /// The text of an item that is not in an array. NumPy: `str(array[index])`. With `all`, sub-arrays are not shortened.
 pub(crate) fn item(dtype: &Dtype, bytes: &[u8], all: bool) -> String {
-    let number = Number::of(dtype);
+    let number = ScalarDecoder::new(dtype);
     let size = dtype.size();
     match dtype.kind() {
         Some(Kind::Complex) => {
@@ -386,7 +322,7 @@ pub(crate) fn item(dtype: &Dtype, bytes: &[u8], all: bool) -> String {
 pub(crate) fn text(dtype: &Dtype, bytes: &[u8]) -> Option<String> {
     let text: String = match dtype.kind()? {
         Kind::Unicode => {
-            let chars = Number::of(dtype).chars(bytes).map(char::from_u32);
+            let chars = ScalarDecoder::new(dtype).chars(bytes).map(char::from_u32);
             chars.map(|each| each.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         }
         Kind::Bytes => String::from_utf8(bytes.to_vec()).ok()?,

@@ -1,6 +1,6 @@
 //! Items other than primitive numbers: bools, structures with padding, arrays, half and complex numbers.
 
-use blosc2::dtype::ByteOrder;
+use blosc2::dtype::{ByteOrder, ScalarDecoder};
 use blosc2::elements::{FixedBytes, FixedStr};
 use blosc2::user_defined::BoxError;
 use blosc2::user_defined::ChunkBlock;
@@ -321,4 +321,37 @@ fn the_first_field_that_differs_is_named() {
     let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
     let error = text(swapped.read_all::<Person>().unwrap_err());
     assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn scalars_are_decoded_in_both_byte_orders() {
+    let decoder = |dtype: &str| ScalarDecoder::new(&Dtype::parse(dtype).unwrap());
+    let check = |kind: &str, little: &[u8], is_equal: &dyn Fn(ScalarDecoder, &[u8]) -> bool| {
+        let big: Vec<u8> = little.iter().rev().copied().collect();
+        assert!(is_equal(decoder(&format!("<{kind}")), little), "<{kind} {little:?}");
+        assert!(is_equal(decoder(&format!(">{kind}")), &big), ">{kind} {big:?}");
+    };
+    for bits in 0..=u16::MAX {
+        let (bytes, number) = (bits.to_le_bytes(), f16::from_bits(bits).to_f64());
+        check("f2", &bytes, &|decoder, item| {
+            let decoded = decoder.float(item);
+            decoded.to_bits() == number.to_bits() || decoded.is_nan() && number.is_nan()
+        });
+        check("i2", &bytes, &|decoder, item| decoder.int(item) == i128::from(bits as i16));
+        check("u2", &bytes, &|decoder, item| decoder.int(item) == i128::from(bits));
+    }
+    check("u8", &[0xFF; 8], &|decoder, item| decoder.int(item) == i128::from(u64::MAX));
+    check("i8", &[0xFF; 8], &|decoder, item| decoder.int(item) == -1);
+    check("m8[s]", &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], &|decoder, item| {
+        decoder.time(item) == -2
+    });
+    check("f4", &1.5f32.to_le_bytes(), &|decoder, item| decoder.float(item) == 1.5);
+    check("f8", &1e300f64.to_le_bytes(), &|decoder, item| decoder.float(item) == 1e300);
+    assert_eq!(decoder("|i1").int(&[0x80]), -128);
+    assert_eq!(decoder("|b1").int(&[0x80]), 0x80);
+    let parts = [3f64.to_be_bytes(), (-4f64).to_be_bytes()].concat();
+    assert_eq!(decoder(">c16").complex(&parts), (3.0, -4.0));
+    // The last character ends with zeros in little-endian byte order.
+    let text = [[0, 0, 0, b'a'], [0, 0, 0, 0], [0, 0, 1, 0], [0; 4]].concat();
+    assert!(decoder(">U4").chars(&text).eq([97, 0, 256]));
 }

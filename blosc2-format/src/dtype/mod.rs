@@ -26,6 +26,7 @@
 //! # Ok::<(), blosc2_format::Error>(())
 //! ```
 
+mod decode;
 mod difference;
 mod literal;
 mod scalar;
@@ -37,6 +38,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::Error;
 use crate::limits::MAX_BRACKETS;
+pub use decode::ScalarDecoder;
 pub(crate) use literal::{Result as LiteralResult, Unlike, Value, tuple};
 use scalar::Scalar;
 pub use swap::SwapPlan;

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use blosc2_format::dtype::{ByteOrder, Dtype, Kind};
-use half::f16;
+use blosc2_format::dtype::{Dtype, Kind, ScalarDecoder};
 
 use super::{Fault, Value};
 use crate::elements::without_zeros;
@@ -114,37 +113,27 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
     if let Some((inner, shape)) = dtype.subarray() {
         return Node::Items(inner, shape, bytes).plain();
     }
-    let number = |bytes: &[u8]| match dtype.byte_order() {
-        Some(ByteOrder::Big) => bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)),
-        _ => bytes.iter().rfold(0, |number, &byte| number << 8 | u64::from(byte)),
-    };
-    let float = |bytes: &[u8]| match bytes.len() {
-        2 => Ok(f16::from_bits(number(bytes) as u16).to_f64()),
-        4 => Ok(f32::from_bits(number(bytes) as u32).into()),
-        8 => Ok(f64::from_bits(number(bytes))),
-        _ => Err(Fault::wrong(format!("an array of {dtype}, for which Rust has no number type"))),
-    };
-    Ok(match dtype.kind() {
-        Some(Kind::Bool) => Plain::Bool(number(bytes) != 0),
-        Some(Kind::UInt) => Plain::Int(number(bytes).into()),
-        Some(Kind::Int | Kind::DateTime | Kind::TimeDelta) => {
-            // The sign is the highest of the bits in use.
-            let unused = 64u32.saturating_sub(8 * bytes.len() as u32).min(63);
-            Plain::Int(((number(bytes) << unused) as i64 >> unused).into())
+    let decoder = ScalarDecoder::new(dtype);
+    Ok(match (dtype.kind(), dtype.size()) {
+        (Some(Kind::Bool), _) => Plain::Bool(decoder.int(bytes) != 0),
+        (Some(Kind::Int | Kind::UInt), _) => Plain::Int(decoder.int(bytes)),
+        (Some(Kind::DateTime | Kind::TimeDelta), _) => Plain::Int(decoder.time(bytes).into()),
+        (Some(Kind::Float), 2 | 4 | 8) => Plain::Float(decoder.float(bytes)),
+        (Some(Kind::Complex), 8 | 16) => {
+            let (re, im) = decoder.complex(bytes);
+            pair(re, im)
         }
-        Some(Kind::Float) => Plain::Float(float(bytes)?),
-        Some(Kind::Complex) => {
-            let (re, im) = bytes.split_at(bytes.len() / 2);
-            pair(float(re)?, float(im)?)
+        (Some(Kind::Float | Kind::Complex), _) => {
+            let what = format!("an array of {dtype}, for which Rust has no number type");
+            return Err(Fault::wrong(what));
         }
-        Some(Kind::Unicode) => {
-            let chars = bytes.chunks_exact(4).map(|char| char::from_u32(number(char) as u32));
-            let text: Option<String> = chars.collect();
+        (Some(Kind::Unicode), _) => {
+            let text: Option<String> = decoder.chars(bytes).map(char::from_u32).collect();
             let text =
                 text.ok_or_else(|| Fault::wrong("an array of strings that are not Unicode"))?;
-            Plain::Str(text.trim_end_matches('\0').to_owned().into())
+            Plain::Str(text.into())
         }
-        Some(Kind::Bytes) => Plain::Bytes(without_zeros(bytes)),
+        (Some(Kind::Bytes), _) => Plain::Bytes(without_zeros(bytes)),
         _ => Plain::Bytes(bytes),
     })
 }
