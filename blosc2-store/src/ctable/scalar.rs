@@ -1,6 +1,6 @@
 //! Single items of arrays as values, and back.
 
-use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::dtype::{ByteOrder, Kind, ScalarDecoder};
 use blosc2::{Dtype, Value};
 use half::f16;
 
@@ -9,38 +9,18 @@ use crate::tag::what;
 
 /// Converts an item to a value.
 pub(crate) fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
-    let order = dtype.byte_order();
-    let number = |bytes: &[u8]| {
-        let shift = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-        match order {
-            Some(ByteOrder::Big) => bytes.iter().fold(0, shift),
-            _ => bytes.iter().rev().fold(0, shift),
-        }
-    };
-    let float = |bytes: &[u8]| match bytes.len() {
-        2 => f16::from_bits(number(bytes) as u16).to_f64(),
-        4 => f32::from_bits(number(bytes) as u32).into(),
-        _ => f64::from_bits(number(bytes)),
-    };
+    let decoder = ScalarDecoder::new(dtype);
     let unknown = || Err(format!("items of the dtype {dtype} have no corresponding value"));
     Ok(match (dtype.kind(), bytes.len()) {
         (Some(Kind::Bool), 1) => Value::Bool(bytes[0] != 0),
-        (Some(Kind::UInt), 1..=8) => number(bytes).into(),
-        (Some(Kind::Int), len @ 1..=8) => {
-            // Sign extension from the highest bit of the item.
-            let unused = 64 - 8 * len;
-            ((number(bytes) << unused) as i64 >> unused).into()
-        }
-        (Some(Kind::Float), 2 | 4 | 8) => float(bytes).into(),
+        (Some(Kind::Int | Kind::UInt), 1..=8) => Value::Int(decoder.int(bytes)),
+        (Some(Kind::Float), 2 | 4 | 8) => decoder.float(bytes).into(),
         (Some(Kind::Complex), 8 | 16) => {
-            let (re, im) = bytes.split_at(bytes.len() / 2);
-            Value::Complex { re: float(re), im: float(im) }
+            let (re, im) = decoder.complex(bytes);
+            Value::Complex { re, im }
         }
         (Some(Kind::Unicode), _) => {
-            // The last character can end with zeros.
-            let used = without_zeros(bytes).len().next_multiple_of(4).min(bytes.len());
-            let chars = bytes[..used].chunks_exact(4).map(|char| {
-                let code = number(char) as u32;
+            let chars = decoder.chars(bytes).map(|code| {
                 char::from_u32(code)
                     .ok_or_else(|| format!("a string has the invalid character {code:#x}"))
             });
