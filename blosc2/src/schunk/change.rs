@@ -320,17 +320,12 @@ impl SChunk {
     ///   chunks are little-endian. Append chunks created by [`Chunk::nans`](crate::Chunk::nans) instead.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
-        use blosc2_format::chunk::Special as Format;
-
         let doing = "fill a super-chunk";
         self.check_change(doing, Access::Append)?;
         let invalid = |detail: &str| self.error(ErrorKind::InvalidArgument, doing, detail);
-        let special = match special {
-            Special::Zeros => Format::Zeros,
-            Special::Nan => Format::Nan,
-            Special::Uninit => Format::Uninit,
-            Special::Value => return Err(invalid("expected zeros, NaN or uninitialized items")),
-        };
+        if special == Special::Value {
+            return Err(invalid("expected zeros, NaN or uninitialized items"));
+        }
         let chunksize = chunk_items.checked_mul(self.typesize);
         let chunksize = chunksize.filter(|&size| size <= MAX_CHUNK_LEN).ok_or_else(|| {
             let detail = format!("a chunk has at most {MAX_CHUNK_LEN} bytes");
@@ -342,7 +337,7 @@ impl SChunk {
         self.change(doing, |state, _| {
             if !state.unfinished {
                 no_array(state, doing)?;
-                if special == Format::Nan && cfg!(target_endian = "big") {
+                if special == Special::Nan && cfg!(target_endian = "big") {
                     let detail = "the items of special chunks of NaN are little-endian; append chunks created by Chunk::nans";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
