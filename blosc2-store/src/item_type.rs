@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -13,10 +13,10 @@ use crate::tag::{Fault, what};
 
 /// Maximum nesting depth of lists and structures that are written.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of options of a type, several times the number that Python defines.
-const MAX_OPTIONS: usize = 64;
-/// Default `max_length`.
+/// Default `max_length` of columns.
 const MAX_LENGTH: u64 = 32;
+/// The `max_length` of items of lists and of fields that have none.
+const NO_LIMIT: u64 = u64::MAX;
 /// Default `batch_rows`.
 pub(crate) const BATCH_ROWS: u64 = 2048;
 /// `items_per_block` of columns. Python computes it from the first batch, which can have few rows.
@@ -98,12 +98,12 @@ pub enum ItemKind {
     /// String of at most `max_length` characters. Columns store strings of fixed length: each character takes four
     /// bytes.
     String {
-        /// Maximum number of characters.
+        /// Maximum number of characters. `u64::MAX`: no limit, only for items of lists and fields of structures.
         max_length: u64,
     },
     /// Byte string of at most `max_length` bytes. Columns store byte strings of fixed length.
     Bytes {
-        /// Maximum number of bytes.
+        /// Maximum number of bytes. `u64::MAX`: no limit, only for items of lists and fields of structures.
         max_length: u64,
     },
     /// Variable-length strings. A column stores them as an array of offsets and an array of all bytes. Python: `utf8`.
@@ -188,6 +188,8 @@ const ORDER: &str = "kind item fields index_type value_type ordered item_shape d
 
 /// The entry with the name of a field.
 const NAME: &str = "name";
+/// The option with the default of a column.
+const DEFAULT: &str = "default";
 
 /// The position of an entry in this order.
 fn place(name: &str) -> usize {
@@ -226,8 +228,9 @@ impl fmt::Display for ItemKind {
             Self::Timestamp { unit, timezone: Some(zone) } => {
                 write!(f, "timestamp[{unit}, {zone}]")
             }
-            Self::String { max_length } => write!(f, "string[{max_length}]"),
-            Self::Bytes { max_length } => write!(f, "bytes[{max_length}]"),
+            Self::String { max_length } | Self::Bytes { max_length } if *max_length != NO_LIMIT => {
+                write!(f, "{}[{max_length}]", self.name())
+            }
             Self::List(item) => write!(f, "list[{}]", item.kind.name()),
             Self::Struct(fields) => {
                 let fields: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
@@ -334,7 +337,7 @@ impl ItemKind {
                 let zone = timezone.iter().map(|zone| ("timezone", zone.as_str().into()));
                 [("unit", unit.name().into())].into_iter().chain(zone).collect()
             }
-            Self::String { max_length } | Self::Bytes { max_length } => {
+            Self::String { max_length } | Self::Bytes { max_length } if *max_length != NO_LIMIT => {
                 vec![("max_length", (*max_length).into())]
             }
             Self::Dictionary { ordered } => vec![("ordered", (*ordered).into())],
@@ -351,51 +354,60 @@ impl ItemKind {
         }
     }
 
-    /// The kind of this name, whose parameters are taken from the entries of its type. A kind with an invalid parameter is
-    /// [`Other`](Self::Other), with all entries, except for lists and structures. The error describes the fault.
-    fn parse(name: String, entries: &mut Vec<(String, Value)>) -> Result<Self, String> {
-        let mut take = |name: &str| {
-            let at = entries.iter().position(|(known, _)| known == name)?;
-            Some(entries.remove(at).1)
-        };
+    /// The names of the entries of its parameters.
+    fn parameter_names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Timestamp { .. } => &["unit", "timezone"],
+            Self::String { .. } | Self::Bytes { .. } => &["max_length"],
+            Self::Dictionary { .. } => &["ordered"],
+            Self::List(_) => &["item"],
+            Self::Struct(_) => &["fields"],
+            Self::NDArray { .. } => &["item_shape", "dtype_str"],
+            _ => &[],
+        }
+    }
+
+    /// The kind of this name, whose parameters are taken from the entries of its type, with the `max_length` if there is
+    /// none. A kind with an invalid parameter is [`Other`](Self::Other), with all entries, except for lists and
+    /// structures. The error describes the fault.
+    fn parse(
+        name: String,
+        entries: &mut Vec<(String, Value)>,
+        max_length: u64,
+    ) -> Result<Self, String> {
         Ok(match &*name {
             "list" => {
-                let item = take("item").ok_or("a type without an item type")?;
+                let item = take(entries, "item").ok_or("a type without an item type")?;
                 Self::List(Box::new(ItemType::from_metadata(item)?))
             }
             "struct" => {
-                let Some(Value::List(fields) | Value::Tuple(fields)) = take("fields") else {
+                let Some(Value::List(fields) | Value::Tuple(fields)) = take(entries, "fields")
+                else {
                     return Err("a type without fields".to_owned());
                 };
-                let field = |field| ItemType::field(field).ok_or("a field without a name")?;
-                let fields = fields.into_iter().map(field).collect::<Result<Vec<_>, _>>()?;
-                check_names(&fields)?;
-                Self::Struct(fields)
+                let fields = fields.into_iter().map(ItemType::field).collect::<Result<_, _>>()?;
+                Self::Struct(unique(fields))
             }
             _ => {
-                let Some((kind, parameters)) = Self::without_types(&name, entries) else {
+                let Some(kind) = Self::without_types(&name, entries, max_length) else {
                     return Ok(Self::Other(name));
                 };
-                entries.retain(|(name, _)| !parameters.contains(&&**name));
+                entries.retain(|(name, _)| !kind.parameter_names().contains(&&**name));
                 kind
             }
         })
     }
 
-    /// The kind of this name, if it contains no other types, and the names of its parameters. `None` if the kind is
-    /// unknown, or a parameter is invalid.
-    fn without_types(
-        name: &str,
-        entries: &[(String, Value)],
-    ) -> Option<(Self, &'static [&'static str])> {
+    /// The kind of this name, if it contains no other types. `None` if the kind is unknown, or a parameter is invalid.
+    fn without_types(name: &str, entries: &[(String, Value)], max_length: u64) -> Option<Self> {
         let value = |name: &str| {
             let found = entries.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value).filter(|value| **value != Value::None)
         };
-        let max_length = || value("max_length").map_or(Some(MAX_LENGTH), Value::as_u64);
+        let max_length = || value("max_length").map_or(Some(max_length), Value::as_u64);
         Some(match name {
-            "string" => (Self::String { max_length: max_length()? }, &["max_length"]),
-            "bytes" => (Self::Bytes { max_length: max_length()? }, &["max_length"]),
+            "string" => Self::String { max_length: max_length()? },
+            "bytes" => Self::Bytes { max_length: max_length()? },
             "timestamp" => {
                 let unit = match value("unit") {
                     None => TimeUnit::Microsecond,
@@ -405,18 +417,16 @@ impl ItemKind {
                     None => None,
                     Some(zone) => Some(zone.as_str()?.to_owned()),
                 };
-                (Self::Timestamp { unit, timezone }, &["unit", "timezone"])
+                Self::Timestamp { unit, timezone }
             }
             "dictionary" => {
-                let ordered = value("ordered") == Some(&Value::Bool(true));
-                (Self::Dictionary { ordered }, &["ordered"])
+                Self::Dictionary { ordered: value("ordered") == Some(&Value::Bool(true)) }
             }
             "ndarray" => {
                 let shape = value("item_shape")?.clone().into_type().ok()?;
-                let dtype = Dtype::parse(value("dtype_str")?.as_str()?).ok()?;
-                (Self::NDArray { shape, dtype }, &["item_shape", "dtype_str"])
+                Self::NDArray { shape, dtype: Dtype::parse(value("dtype_str")?.as_str()?).ok()? }
             }
-            _ => (PLAIN.iter().find(|(known, ..)| *known == name)?.1.clone(), &[]),
+            _ => PLAIN.iter().find(|(known, ..)| *known == name)?.1.clone(),
         })
     }
 }
@@ -550,76 +560,79 @@ impl ItemType {
         entries.into_iter()
     }
 
-    /// Parses a type as Python writes it. The error describes the fault.
+    /// Parses the type of the items of a list, or of a list, as Python writes it. The error describes the fault.
     pub(crate) fn from_metadata(metadata: Value) -> Result<Self, String> {
-        let Value::Map(pairs) = metadata else { return Err("a type that is not a map".to_owned()) };
-        let mut entries = Vec::with_capacity(pairs.len());
-        let mut names = BTreeSet::new();
-        for (name, value) in pairs {
-            let Value::Str(name) = name else {
-                return Err(format!("an option whose name is {}", what(&name)));
-            };
-            if !names.insert(name.clone()) {
-                return Err(format!("two options with the name {}", what(&name.into())));
-            }
-            entries.push((name, value));
-        }
-        let kind = entries.iter().position(|(name, _)| name == "kind").map(|at| entries.remove(at));
-        let Some((_, Value::Str(kind))) = kind else {
+        Self::parse(entries_of(metadata)?, NO_LIMIT)
+    }
+
+    fn parse(mut entries: Vec<(String, Value)>, max_length: u64) -> Result<Self, String> {
+        let Some(Value::Str(kind)) = take(&mut entries, "kind") else {
             return Err("a type without a kind".to_owned());
         };
-        let kind = ItemKind::parse(kind, &mut entries)?;
-        check_count(entries.len())?;
+        let kind = ItemKind::parse(kind, &mut entries, max_length)?;
         Ok(Self { kind, options: entries, cparams: None })
     }
 
-    /// Parses the type of a field; `None` without a name.
-    fn field(metadata: Value) -> Option<Result<(String, Self), String>> {
-        let (name, metadata) = without_name(metadata)?;
-        Some(Self::from_metadata(metadata).map(|item| (name, item)))
+    /// Parses a field of a structure.
+    fn field(metadata: Value) -> Result<(String, Self), String> {
+        let mut entries = entries_of(metadata)?;
+        match take(&mut entries, NAME) {
+            Some(Value::Str(name)) => Ok((name, Self::parse(entries, NO_LIMIT)?)),
+            _ => Err("a field without a name".to_owned()),
+        }
     }
 
     /// Parses the entry of a column in a schema; `None` without a name or a kind. The kind of a column that this crate
     /// cannot read is [`ItemKind::Other`], or [`ItemKind::Computed`].
-    pub(crate) fn column(entry: Value, computed: bool) -> Option<(String, Self)> {
-        let other = match computed {
+    pub(crate) fn column(entry: &Value, computed: bool) -> Option<(String, Self)> {
+        let entries = || {
+            let mut entries = entries_of(entry.clone()).ok()?;
+            match take(&mut entries, NAME)? {
+                Value::Str(name) => Some((name, entries)),
+                _ => None,
+            }
+        };
+        let (name, options) = entries()?;
+        if !computed && let Ok(column) = Self::parse(options, MAX_LENGTH) {
+            return Some((name, column));
+        }
+        let (name, mut options) = entries()?;
+        let kind = take(&mut options, "kind");
+        let kind = match computed {
             true => {
                 let source = ["expression", "dsl_source"].into_iter();
                 let mut source = source.filter_map(|part| entry.get(part)?.as_str());
                 ItemKind::Computed(source.next().unwrap_or_default().to_owned())
             }
-            false => ItemKind::Other(entry.get("kind")?.as_str()?.to_owned()),
+            false => ItemKind::Other(kind?.as_str()?.to_owned()),
         };
-        let (name, entry) = without_name(entry)?;
-        if !computed && let Ok(column) = Self::from_metadata(entry.clone()) {
-            return Some((name, column));
-        }
-        let Value::Map(pairs) = entry else { return None };
-        let options = pairs.into_iter().filter_map(|(name, value)| match name {
-            Value::Str(name) if name != "kind" => Some((name, value)),
-            _ => None,
-        });
-        Some((name, Self { kind: other, options: options.collect(), cparams: None }))
+        Some((name, Self { kind, options, cparams: None }))
     }
 
     /// Checks that Python accepts the type. The error describes the fault.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.check_to(MAX_DEPTH)
+        self.check_to(MAX_DEPTH, false)
     }
 
-    fn check_to(&self, depth: usize) -> Result<(), String> {
+    /// Checks a type with at most `depth` levels, which may have the properties that only a column has.
+    fn check_to(&self, depth: usize, is_column: bool) -> Result<(), String> {
         let kind = self.kind.name();
         let known = |name: &str| match self.kind.options() {
+            _ if is_column && name == DEFAULT => true,
             Some(options) => options.contains(&name),
             None => name != "kind",
         };
         if let Some((name, _)) = self.options.iter().find(|(name, _)| !known(name)) {
-            return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
+            return Err(match self.kind.parameter_names().contains(&&**name) {
+                true => format!(
+                    "the option `{name}`, which is a parameter of the kind `{kind}`: set it in the `ItemKind`"
+                ),
+                false => format!("the option `{name}`, which the type `{kind}` does not have"),
+            });
         }
-        if self.cparams.is_some() {
+        if self.cparams.is_some() && !is_column {
             return Err("compression parameters, which only columns have".to_owned());
         }
-        check_count(self.options.len())?;
         ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
         self.length("min_length")?;
         for name in ["batch_rows", "items_per_block"] {
@@ -630,14 +643,14 @@ impl ItemType {
         let deeper = || format!("types nested deeper than {MAX_DEPTH} levels");
         let below = || depth.checked_sub(1).ok_or_else(deeper);
         match &self.kind {
-            ItemKind::List(item) => item.check_to(below()?),
+            ItemKind::List(item) => item.check_to(below()?, false),
             ItemKind::Struct(fields) if fields.is_empty() => {
                 Err("a structure without fields".to_owned())
             }
             ItemKind::Struct(fields) => {
                 check_names(fields)?;
                 let below = below()?;
-                fields.iter().try_for_each(|(_, field)| field.check_to(below))
+                fields.iter().try_for_each(|(_, field)| field.check_to(below, false))
             }
             _ => Ok(()),
         }
@@ -646,13 +659,20 @@ impl ItemType {
     /// Checks that a table can have a new column of this type. Returns the type with all options that Python writes.
     /// The error describes the fault.
     pub(crate) fn for_column(&self) -> Result<Self, String> {
-        let mut this = self.without_default();
-        match &this.kind {
+        // First, since the copy of a type that is nested too deep does not fit on the stack.
+        self.check_to(MAX_DEPTH, true)?;
+        match &self.kind {
             ItemKind::Computed(_) | ItemKind::Other(_) => {
-                return Err(format!("the type {}, which cannot be created", this.kind));
+                return Err(format!("the type {}, which cannot be created", self.kind));
             }
-            ItemKind::String { max_length: 0 } | ItemKind::Bytes { max_length: 0 } => {
-                return Err("the maximum length 0, expected at least 1".to_owned());
+            ItemKind::String { max_length } | ItemKind::Bytes { max_length }
+                if [0, NO_LIMIT].contains(max_length) =>
+            {
+                return Err(match max_length {
+                    0 => "the maximum length 0, expected at least 1".to_owned(),
+                    _ => "no maximum length, which only items of lists and fields can have"
+                        .to_owned(),
+                });
             }
             ItemKind::NDArray { shape, .. } if shape.is_empty() || shape.contains(&0) => {
                 return Err(format!("arrays of the shape {shape:?}, expected items in each"));
@@ -669,7 +689,7 @@ impl ItemType {
             }
             _ => {}
         }
-        this.check()?;
+        let mut this = self.without_default();
         let has_sentinel = this.given("null_value").is_some();
         let has_mask = this.kind == ItemKind::Utf8 || this.kind.has_items();
         if has_sentinel {
@@ -689,8 +709,8 @@ impl ItemType {
             this = this.with("bool_widened_to_uint8", true);
         }
         this.cparams.clone_from(&self.cparams);
-        Ok(match self.get("default") {
-            Some(default) => this.with("default", default.clone()),
+        Ok(match self.get(DEFAULT) {
+            Some(default) => this.with(DEFAULT, default.clone()),
             None => this,
         })
     }
@@ -698,7 +718,7 @@ impl ItemType {
     /// The type without the properties that only a column can have.
     pub(crate) fn without_default(&self) -> Self {
         let mut this = Self { cparams: None, ..self.clone() };
-        this.options.retain(|(name, _)| name != "default");
+        this.options.retain(|(name, _)| name != DEFAULT);
         this
     }
 
@@ -724,7 +744,9 @@ impl ItemType {
     /// Converts a value in a list or a structure to its stored form. Columns of some kinds are stored differently.
     fn nested(&self, value: Value) -> Result<Value, Fault> {
         match self.kind {
-            ItemKind::Dictionary { .. } | ItemKind::Object | ItemKind::NDArray { .. } => {
+            ItemKind::Dictionary { .. } | ItemKind::Object | ItemKind::NDArray { .. }
+                if value != Value::None =>
+            {
                 let detail = format!("items of the type `{}` cannot be written", self.kind.name());
                 Err((ErrorKind::Unsupported, detail))
             }
@@ -860,23 +882,36 @@ pub(crate) fn row_size(dtype: &Dtype, shape: &[u64]) -> Option<usize> {
     row.and_then(|row| usize::try_from(row).ok())
 }
 
-/// The name in an entry of a schema, and the other entries; `None` unless there is one name.
-fn without_name(metadata: Value) -> Option<(String, Value)> {
-    let Value::Map(pairs) = metadata else { return None };
-    let (mut names, others): (Vec<_>, Vec<_>) =
-        pairs.into_iter().partition(|(key, _)| key.as_str() == Some(NAME));
-    match (names.pop(), names.is_empty()) {
-        (Some((_, Value::Str(name))), true) => Some((name, Value::Map(others))),
-        _ => None,
-    }
+/// The entries of a type, each once. The error describes the fault.
+fn entries_of(metadata: Value) -> Result<Vec<(String, Value)>, String> {
+    let Value::Map(pairs) = metadata else { return Err("a type that is not a map".to_owned()) };
+    let named = pairs.into_iter().map(|(name, value)| match name {
+        Value::Str(name) => Ok((name, value)),
+        name => Err(format!("an option whose name is {}", what(&name))),
+    });
+    named.collect::<Result<_, _>>().map(unique)
 }
 
-/// Checks the number of options of a type. The error describes the fault.
-fn check_count(options: usize) -> Result<(), String> {
-    match options <= MAX_OPTIONS {
-        true => Ok(()),
-        false => Err(format!("a type with more than {MAX_OPTIONS} options")),
+/// The last value of each name, at the place of the first one, as in Python.
+fn unique<T>(pairs: Vec<(String, T)>) -> Vec<(String, T)> {
+    let mut places = HashMap::with_capacity(pairs.len());
+    let mut all: Vec<(String, T)> = Vec::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        match places.get(&name) {
+            Some(&place) => all[place] = (name, value),
+            None => {
+                places.insert(name.clone(), all.len());
+                all.push((name, value));
+            }
+        }
     }
+    all
+}
+
+/// Removes an entry, and returns its value.
+fn take(entries: &mut Vec<(String, Value)>, name: &str) -> Option<Value> {
+    let at = entries.iter().position(|(known, _)| known == name)?;
+    Some(entries.remove(at).1)
 }
 
 /// Checks that the names of fields are unique. The error describes the fault.
@@ -1138,14 +1173,76 @@ mod tests {
     }
 
     #[test]
-    fn types_that_readers_refuse_are_not_written() {
-        let with = |options: usize| {
-            let item = ItemType::from(ItemKind::Other("new".to_owned()));
-            (0..options).fold(item, |item, number| item.with(&format!("option {number}"), 1))
+    fn types_with_many_options_are_written_and_read() {
+        let item = ItemType::from(ItemKind::Other("new".to_owned()));
+        let item = (0..100).fold(item, |item, number| item.with(&format!("option {number}"), 1));
+        item.check().unwrap();
+        assert_eq!(ItemType::from_metadata(item.metadata()), Ok(item));
+    }
+
+    /// As Python reads them.
+    #[test]
+    fn the_last_of_two_options_counts() {
+        let pairs = |pairs: &[(&str, Value)]| {
+            Value::Map(pairs.iter().map(|(name, value)| ((*name).into(), value.clone())).collect())
         };
-        with(MAX_OPTIONS).check().unwrap();
-        assert_eq!(ItemType::from_metadata(with(MAX_OPTIONS).metadata()), Ok(with(MAX_OPTIONS)));
-        with(MAX_OPTIONS + 1).check().unwrap_err();
-        ItemType::from_metadata(with(MAX_OPTIONS + 1).metadata()).unwrap_err();
+        let int8 = ("kind", Value::from("int8"));
+        let one = pairs(&[("ge", 3.into()), int8.clone(), ("le", 9.into()), ("ge", 5.into())]);
+        let item = ItemType::from_metadata(one).unwrap();
+        assert_eq!(item.metadata().to_string(), "{'kind': 'int8', 'ge': 5, 'le': 9}");
+        let field = |name: &str, ge: i32| {
+            pairs(&[("name", "z".into()), int8.clone(), ("ge", ge.into()), ("name", name.into())])
+        };
+        let fields = Value::List(vec![field("a", 1), field("b", 2), field("a", 3)]);
+        let item = ItemType::from_metadata(pairs(&[("kind", "struct".into()), ("fields", fields)]));
+        let field =
+            |name: &str, ge| (name.to_owned(), ItemType::from(ItemKind::Int8).with("ge", ge));
+        assert_eq!(item.unwrap().kind, ItemKind::Struct(vec![field("a", 3), field("b", 2)]));
+    }
+
+    #[test]
+    fn items_without_a_maximum_length_have_no_limit() {
+        for (kind, long) in
+            [("string", Value::from("x".repeat(100))), ("bytes", Value::Bytes(vec![7; 100]))]
+        {
+            let metadata = Value::from([("kind", kind.into()), ("min_length", 1.into())]);
+            let item = ItemType::from_metadata(metadata.clone()).unwrap();
+            assert_eq!((item.metadata(), item.kind().to_string()), (metadata, kind.to_owned()));
+            assert_eq!(item.stored(long.clone()), Ok(long));
+            let fault = item.for_column().unwrap_err();
+            assert!(fault.contains("no maximum length"), "{fault}");
+            // Python reads a column with its default.
+            let column = Value::from([("name", "a".into()), ("kind", kind.into())]);
+            let (_, column) = ItemType::column(&column, false).unwrap();
+            assert_eq!(column.kind().to_string(), format!("{kind}[32]"));
+        }
+    }
+
+    #[test]
+    fn nulls_need_no_kind_that_can_be_written() {
+        for kind in [ItemKind::Object, ItemKind::Dictionary { ordered: false }] {
+            let list = ItemType::from(ItemKind::List(Box::new(ItemType::from(kind).nullable())));
+            let nulls = Value::List(vec![Value::None]);
+            assert_eq!(list.stored(nulls.clone()), Ok(nulls));
+            let fault = list.stored(Value::List(vec![1.into()])).unwrap_err();
+            assert_eq!(fault.0, ErrorKind::Unsupported);
+        }
+        let list = ItemType::from(ItemKind::List(ItemKind::Object.into()));
+        let fault = list.stored(Value::List(vec![Value::None])).unwrap_err();
+        assert_eq!(fault.0, ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn parameters_of_a_kind_are_no_options() {
+        let fault = ItemType::from(text(32)).with("max_length", 5).check().unwrap_err();
+        assert!(
+            fault.ends_with("parameter of the kind `string`: set it in the `ItemKind`"),
+            "{fault}"
+        );
+        // A copy of this type does not fit on the stack.
+        let deep = (0..100_000)
+            .fold(ItemType::from(ItemKind::Int8), |item, _| ItemKind::List(item.into()).into());
+        assert!(deep.for_column().unwrap_err().contains("nested deeper"));
+        std::mem::forget(deep);
     }
 }

@@ -315,6 +315,16 @@ fn cells_are_passed_in_every_form() {
         ["x".into(), "né".into(), Value::from("x")]
     );
     assert_eq!(table.read::<i64>("when", [5, 5, 0]).unwrap(), [3, 3, 1]);
+    // The form must fit also if all rows are null.
+    let nothing = Data::texts([None::<&str>]);
+    let error = table.update("when", ..1, nothing.clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let error = table.update("box", ..1, nothing).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{error}");
+    for name in ["t0", "t1", "t3"] {
+        let error = table.update(name, ..1, Data::items(&[7i32]).nulls(vec![true])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{name}: {error}");
+    }
     // Words are stored once.
     assert_eq!(table.read::<i32>("t3", ..3).unwrap(), [0, -1, 1]);
     table.set_attribute("author", "me").unwrap();

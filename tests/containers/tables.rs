@@ -8,7 +8,7 @@ use crate::common::Rng;
 use crate::common::measure::measure;
 use blosc2::storage::ReadAt;
 use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, SChunk, Value};
-use blosc2_store::{BatchArray, CTable, EmbedStore, Object, TreeStore};
+use blosc2_store::{BatchArray, CTable, Data, EmbedStore, ItemKind, Object, TreeStore};
 use serde_json::json;
 
 /// A table that is created part by part.
@@ -89,6 +89,49 @@ fn put_texts(parts: &mut Parts, name: &str, texts: &[String], chunk: u64) {
     // As in Python, which stores one byte even without texts.
     bytes.push(0);
     parts.put(&format!("/_cols/{name}.utf8"), array(&bytes, chunk));
+}
+
+/// Python's `json` reads the last of two entries, and this crate stores what it does not know.
+#[test]
+fn entries_of_columns_are_stored_as_they_were_read() {
+    let long = (0..100).map(|number| format!(r#""o{number}": {number}"#)).collect::<Vec<_>>();
+    let entries = [
+        r#"{"name": "a", "kind": "int64", "ge": 7, "later": [1], "ge": 0, "le": null}"#.to_owned(),
+        r#"{"kind": "timestamp", "timezone": null, "name": "x", "name": "b"}"#.to_owned(),
+        format!(r#"{{"name": "c", {}, "kind": "int8"}}"#, long.join(", ")),
+        r#"{"name": "d", "kind": "int64", "nullable": true, "le": 9, "null_value": -1, "ge": null}"#.to_owned(),
+    ];
+    let mut store = EmbedStore::in_memory().unwrap();
+    let schema =
+        format!(r#"{{"version": 1, "columns": [{}], "row_cls": "R"}}"#, entries.join(", "));
+    store.insert("/_meta", &meta(&schema)).unwrap();
+    store.insert("/_valid_rows", array(&[true, true], 2).schunk()).unwrap();
+    for name in ["a", "b", "d"] {
+        store.insert(&format!("/_cols/{name}"), array(&[1i64, 2], 2).schunk()).unwrap();
+    }
+    store.insert("/_cols/c", array(&[1i8, 2], 2).schunk()).unwrap();
+    let mut table = CTable::from_cframe(store.into_schunk().into_cframe().unwrap()).unwrap();
+    let kinds: Vec<_> = table.columns().iter().map(|column| column.kind().to_string()).collect();
+    assert_eq!(kinds, ["int64", "timestamp[us]", "int8", "int64"]);
+    assert_eq!(table.columns()[0].spec().get("ge"), Some(&0.into()));
+    assert_eq!(table.read::<i8>("c", ..).unwrap(), [1, 2]);
+
+    let stored = |table: &mut CTable| {
+        let store = EmbedStore::from_cframe(table.to_cframe().unwrap()).unwrap();
+        let Object::SChunk(meta) = store.get("/_meta").unwrap() else { panic!("no super-chunk") };
+        meta.vlmeta().value("schema").unwrap().unwrap().as_str().unwrap().to_owned()
+    };
+    table.add_column("e", ItemKind::Int8, Some(Data::items(&[3i8, 4]))).unwrap();
+    table.rename_column("d", "f").unwrap();
+    let text = stored(&mut table);
+    let renamed = entries[3].replace(r#""name": "d""#, r#""name": "f""#);
+    let new = r#"{"name": "e", "kind": "int8"}"#;
+    let columns = [&entries[..3], &[renamed, new.to_owned()]].concat().join(", ");
+    let expected =
+        format!(r#"{{"version": 1, "columns": [{columns}], "row_cls": "R", "n_rows": 2}}"#);
+    assert_eq!(text, expected);
+    table.drop_column("a").unwrap();
+    assert_eq!(stored(&mut table), expected.replace(&format!("{}, ", entries[0]), ""));
 }
 
 /// A table of some thousand rows with every storage form of a column.

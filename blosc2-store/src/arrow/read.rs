@@ -221,7 +221,7 @@ fn array(
             let texts = LargeStringArray::try_new(offsets, bytes, nulls);
             return Ok(Arc::new(texts.map_err(|error| invalid(error.to_string()))?));
         }
-        Cells::Codes { codes, texts } => {
+        Cells::Codes { codes, texts, .. } => {
             let mut codes = codes.into_owned();
             if let Some(nulls) = &nulls {
                 let codes = codes.iter_mut().zip(nulls);

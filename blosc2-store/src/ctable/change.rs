@@ -63,7 +63,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
         all.extend(parts(column, grid, schema.capacity())?);
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
-    let entries: Vec<Value> = columns.iter().map(Column::entry).collect();
+    let entries: Vec<Value> = columns.iter().map(|column| column.entry.clone()).collect();
     let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
         .map(|(name, value): (&str, Value)| (name.into(), value));
     check_schema(entries.clone(), &others)
@@ -664,7 +664,9 @@ impl CTable {
         self.check_new(new_name)?;
         self.open_column(index)?;
         let old = &self.columns[index];
-        let mut renamed = Column::new(new_name.to_owned(), old.spec.clone());
+        let mut entry = old.entry.clone();
+        set(&mut entry, "name", new_name.into());
+        let mut renamed = Column::new(new_name.to_owned(), old.spec.clone(), entry);
         renamed.stale = old.stale;
         let others = self.columns[..self.stored_len()].iter().enumerate();
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
@@ -924,13 +926,14 @@ impl CTable {
     }
 
     fn schema_text(&self) -> String {
-        let entries = self.columns[..self.stored_len()].iter().map(Column::entry);
+        let entries = self.columns[..self.stored_len()].iter().map(|column| column.entry.clone());
         text_of(entries.collect(), &self.others)
     }
 
     /// Checks that readers can read the schema of these columns.
     fn check_schema<'a>(&self, columns: impl Iterator<Item = &'a Column>) -> Result<()> {
-        let checked = check_schema(columns.map(Column::entry).collect(), &self.others);
+        let checked =
+            check_schema(columns.map(|column| column.entry.clone()).collect(), &self.others);
         checked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))
     }
 
@@ -1096,7 +1099,7 @@ impl CTable {
                 Cells::Texts(Texts { offsets: vec![0; rows + 1].into(), ..Texts::default() })
             }
             ItemKind::Dictionary { .. } => {
-                Cells::Codes { codes: vec![-1; rows].into(), texts: Vec::new().into() }
+                Cells::Codes { codes: vec![-1; rows].into(), first: 0, texts: Vec::new().into() }
             }
             ItemKind::VlString if !column.nullable => values("".into()),
             ItemKind::VlBytes if !column.nullable => values(Value::Bytes(Vec::new())),
@@ -1155,7 +1158,7 @@ fn rename_entry(entries: &mut [Value], name: &str, new_name: &str) {
 /// Sets an entry of a map. Returns whether it had another value.
 fn set(map: &mut Value, name: &str, value: Value) -> bool {
     let Value::Map(pairs) = map else { return false };
-    match pairs.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
+    match pairs.iter_mut().rfind(|(key, _)| key.as_str() == Some(name)) {
         Some((_, old)) if *old == value => false,
         Some((_, old)) => {
             *old = value;

@@ -23,6 +23,8 @@ use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 pub struct Column {
     pub(super) name: String,
     pub(super) spec: ItemType,
+    /// Its entry in the schema. It is stored as it was read, also what the type does not describe.
+    pub(super) entry: Value,
     pub(super) nullable: bool,
     pub(super) nulls: Nulls,
     /// The key of its data, below the table.

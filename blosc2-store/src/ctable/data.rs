@@ -37,9 +37,11 @@ pub(crate) enum Cells<'a> {
         bytes: Cow<'a, [u8]>,
     },
     Texts(Texts<'a>),
-    /// Indices into strings. Cells that are written have only the strings that are added to the dictionary.
+    /// Codes of strings: `texts[n]` is the string of the code `first + n`. Cells that are written have only the strings
+    /// that are added to the dictionary.
     Codes {
         codes: Cow<'a, [i32]>,
+        first: usize,
         texts: Cow<'a, [String]>,
     },
     Values(Cow<'a, [Value]>),
@@ -65,7 +67,7 @@ impl Cells<'_> {
             Self::Items { bytes, .. } => bytes.len() as u64,
             Self::Values(values) => values.iter().map(weight).sum(),
             Self::Texts(texts) => (size_of_val(&texts.offsets[..]) + texts.bytes.len()) as u64,
-            Self::Codes { codes, texts } => {
+            Self::Codes { codes, texts, .. } => {
                 let texts = texts.iter().map(|text| text.len() + size_of::<String>());
                 (size_of_val(&codes[..]) + texts.sum::<usize>()) as u64
             }
@@ -175,8 +177,8 @@ impl<'a> Encoded<'a> {
                 split(&mut texts.offsets, at + 1);
                 Cells::Texts(Texts { offsets, bytes: split(&mut texts.bytes, start as usize) })
             }
-            Cells::Codes { codes, texts } => {
-                Cells::Codes { codes: split(codes, at), texts: texts.clone() }
+            Cells::Codes { codes, first, texts } => {
+                Cells::Codes { codes: split(codes, at), first: *first, texts: texts.clone() }
             }
             Cells::Values(values) => Cells::Values(split(values, at)),
         };
@@ -204,8 +206,9 @@ impl<'a> Encoded<'a> {
                 rows.iter().for_each(|row| picked.push(texts.get(*row)));
                 Cells::Texts(picked)
             }
-            Cells::Codes { codes, texts } => Cells::Codes {
+            Cells::Codes { codes, first, texts } => Cells::Codes {
                 codes: rows.iter().map(|row| codes[*row]).collect(),
+                first: *first,
                 texts: texts.clone(),
             },
             Cells::Values(values) => {
@@ -223,7 +226,9 @@ impl<'a> Encoded<'a> {
             Cells::Texts(Texts { offsets, bytes }) => {
                 Cells::Texts(Texts { offsets: own(offsets), bytes: own(bytes) })
             }
-            Cells::Codes { codes, texts } => Cells::Codes { codes: own(codes), texts: own(texts) },
+            Cells::Codes { codes, first, texts } => {
+                Cells::Codes { codes: own(codes), first, texts: own(texts) }
+            }
             Cells::Values(values) => Cells::Values(own(values)),
         };
         Encoded { rows: self.rows, cells, nulls: self.nulls }
@@ -282,7 +287,7 @@ impl<'a> Data<'a> {
     /// Creates cells for a string column of any kind, from dictionary-encoded strings. Each code is an index into
     /// `texts`; a negative code is null.
     pub fn codes(codes: impl Into<Cow<'a, [i32]>>, texts: impl Into<Cow<'a, [String]>>) -> Self {
-        Self::new(Cells::Codes { codes: codes.into(), texts: texts.into() })
+        Self::new(Cells::Codes { codes: codes.into(), first: 0, texts: texts.into() })
     }
 
     /// Marks rows as null. `nulls` has one item per row, which is `true` for null. Cells that are already null in the

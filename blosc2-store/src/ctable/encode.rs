@@ -80,6 +80,18 @@ fn encoded<'a>(
     {
         return Err(invalid(format!("row {row} is null, but the column is not nullable")));
     }
+    // Also if all rows are null.
+    match &cells {
+        Cells::Items { dtype, .. } if column.kind().is_text() && column.items().is_none() => {
+            return Err(mismatch(format!("items of {dtype}, expected strings")));
+        }
+        Cells::Texts(_) | Cells::Codes { .. }
+            if !column.kind().is_text() && column.items().is_some() =>
+        {
+            return Err(mismatch(format!("strings, expected `{}`", column.kind().name())));
+        }
+        _ => {}
+    }
     let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, None));
     let cells = match (column.kind(), words) {
         (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, None) => {
@@ -152,7 +164,7 @@ fn text<'a>(cells: &'a Cells<'_>, row: usize) -> Result<&'a str, Fault> {
         Cells::Values(values) => values[row].as_str().ok_or_else(|| expected(&what(&values[row]))),
         Cells::Texts(texts) => std::str::from_utf8(texts.get(row))
             .map_err(|error| invalid(format!("the string of row {row} is not UTF-8: {error}"))),
-        Cells::Codes { codes, texts } => {
+        Cells::Codes { codes, texts, .. } => {
             let (code, len) = (codes[row], texts.len());
             let outside = || format!("row {row} has the code {code}, but there are {len} strings");
             texts.get(code as usize).map(String::as_str).ok_or_else(|| invalid(outside()))
@@ -232,7 +244,7 @@ fn codes<'a>(
         }
     });
     let codes = codes.collect::<Result<_, _>>()?;
-    Ok(Cells::Codes { codes, texts: added.into() })
+    Ok(Cells::Codes { codes, first: words.len(), texts: added.into() })
 }
 
 /// The values of a column in batches.

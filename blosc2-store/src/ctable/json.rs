@@ -263,7 +263,7 @@ impl Parser<'_> {
 
 /// The value that a map represents, if Python has marked it.
 fn marked(pairs: &[(Value, Value)]) -> Option<Value> {
-    let get = |name| pairs.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, it)| it);
+    let get = |name| pairs.iter().rfind(|(key, _)| key.as_str() == Some(name)).map(|(_, it)| it);
     let is_marked = |mark| get(mark) == Some(&Value::Bool(true));
     if is_marked("__bytes__") {
         return BASE64_STANDARD.decode(get("base64")?.as_str()?).ok().map(Value::Bytes);

@@ -162,7 +162,7 @@ impl SeenSchema {
         }
         let found = self.read()?.columns;
         // As texts: NaN, which can represent null, is not equal to itself.
-        let described = |column: &Column| (column.entry().to_string(), column.stale);
+        let described = |column: &Column| (column.entry.to_string(), column.stale);
         let is_same = found.iter().map(described).eq(columns.iter().map(described));
         if is_same {
             *revision = now;

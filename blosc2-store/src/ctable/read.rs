@@ -197,7 +197,7 @@ impl Stored {
                     .map(Value::from)
                     .map_err(|error| invalid(format!("a string is not UTF-8: {error}")))
             }),
-            Cells::Codes { codes, texts } => {
+            Cells::Codes { codes, texts, .. } => {
                 let mut budget = budget.clone();
                 values(rows, &nulls, |row| {
                     let code = codes[row];
@@ -229,6 +229,7 @@ impl Stored {
             }
             Content::Codes { codes, texts, decoded } => Cells::Codes {
                 codes: span.read(codes)?.into(),
+                first: 0,
                 texts: words_of(texts, decoded)?.into(),
             },
             Content::Texts { offsets, bytes } => {

@@ -63,17 +63,18 @@ pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
 
 /// Makes a column of its entry in the schema.
 fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Column, Fault> {
-    // The entry is copied while its type is parsed.
+    // The entry is kept beside the type that is parsed from it.
     let nbytes = (weight(&entry) as usize).saturating_mul(2);
     allowance.take(nbytes.saturating_add(2 * size_of::<Column>()))?;
-    let column = ItemType::column(entry, computed);
+    let column = ItemType::column(&entry, computed);
     let (name, spec) =
         column.ok_or_else(|| invalid("its schema has a column without a name or a kind"))?;
-    Ok(Column::new(name, spec))
+    Ok(Column::new(name, spec, entry))
 }
 
 impl Column {
-    pub(super) fn new(name: String, spec: ItemType) -> Self {
+    /// The column with this entry in the schema.
+    pub(super) fn new(name: String, spec: ItemType, entry: Value) -> Self {
         let sentinel = spec.given("null_value");
         let uses_mask = spec.get("null_storage").and_then(Value::as_str) == Some("mask");
         let nulls = match (spec.kind(), sentinel) {
@@ -97,16 +98,12 @@ impl Column {
             key: format!("/_cols/{}", path(&name)),
             name,
             spec,
+            entry,
             nullable,
             nulls,
             stale: false,
             stored: OnceLock::new(),
         }
-    }
-
-    /// Its entry in the schema.
-    pub(super) fn entry(&self) -> Value {
-        self.spec.named(&self.name)
     }
 }
 
@@ -212,7 +209,10 @@ mod tests {
         ];
         let text = lines.join(" ");
         let schema = parse(&text).unwrap();
-        let written = text_of(schema.columns.iter().map(Column::entry).collect(), &schema.others);
+        let written = text_of(
+            schema.columns.into_iter().map(|column| column.entry).collect(),
+            &schema.others,
+        );
         assert_eq!(written, text);
     }
 }

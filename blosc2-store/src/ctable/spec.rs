@@ -110,14 +110,15 @@ pub(super) fn check_names<'a>(
 pub(super) fn new_column(root: &str, name: &str, spec: &ItemType) -> Result<Column, String> {
     let created = spec.for_column();
     let created = created.map_err(|fault| format!("the column `{name}` has {fault}"))?;
-    let column = Column::new(name.to_owned(), created);
+    let entry = created.named(name);
+    let column = Column::new(name.to_owned(), created, entry);
     if name.is_empty() || name.starts_with('_') {
         return Err(format!(
             "the column name `{name}`, expected a name that is not empty and does not start with `_`"
         ));
     }
     key::check(&format!("{root}{}", column.key))?;
-    json::write(&column.entry(), &mut String::new()).map_err(|value| {
+    json::write(&column.entry, &mut String::new()).map_err(|value| {
         format!("the column `{name}` has the option {value}, which JSON cannot represent")
     })?;
     Ok(column)

@@ -104,7 +104,7 @@ impl Stored {
             }
             (
                 Content::Codes { codes, texts, decoded },
-                Cells::Codes { codes: new, texts: added },
+                Cells::Codes { codes: new, texts: added, .. },
             ) => {
                 add_words(texts, decoded, added)?;
                 codes.write(at..end, new)?;
@@ -141,7 +141,7 @@ impl Stored {
             }
             (
                 Content::Codes { codes, texts, decoded },
-                Cells::Codes { codes: new, texts: added },
+                Cells::Codes { codes: new, texts: added, .. },
             ) => {
                 add_words(texts, decoded, added)?;
                 let is_big = codes.dtype().and_then(Dtype::byte_order) == Some(ByteOrder::Big);
