@@ -1,6 +1,7 @@
-//! Tables of a million rows: scattered deletions, compared with Python; and appends in batches of several sizes, compared
-//! with one append of all rows. `cargo xtask bench tables` runs it. It prints ratios of times in one run.
+//! Tables of a million rows: scattered deletions and 1,000 appends, compared with Python; and appends in batches of several
+//! sizes, compared with one append of all rows. `cargo xtask bench tables` runs it. It prints ratios of times in one run.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ const ROUNDS: usize = 3;
 
 fn main() {
     deletions();
+    small_appends();
     appends();
 }
 
@@ -77,10 +79,6 @@ fn deletions() {
     };
     let [indices, by_mask] = [fastest(false), fastest(true)];
     println!("deletion of {} of {ROWS} rows", deleted.len());
-    let Some(python) = std::env::var_os("BLOSC2_TEST_PYTHON") else {
-        println!("by indices {indices:.4} s, by mask {by_mask:.4} s; no Python to compare with\n");
-        return;
-    };
     let script = format!(
         "\
 import dataclasses, time, shutil, numpy as np, blosc2
@@ -101,16 +99,60 @@ for _ in range({ROUNDS}):
 print(best)
 "
     );
-    let output =
-        Command::new(python).args(["-I", "-c", &script]).current_dir(folder.path()).output();
+    compare(folder.path(), &script, &[("by indices", indices), ("by mask", by_mask)]);
+}
+
+/// Prints times of this crate beside the time that a script of Python prints.
+fn compare(folder: &Path, script: &str, times: &[(&str, f64)]) {
+    let Some(python) = std::env::var_os("BLOSC2_TEST_PYTHON") else {
+        println!("{times:.4?} s; no Python to compare with\n");
+        return;
+    };
+    let output = Command::new(python).args(["-I", "-c", script]).current_dir(folder).output();
     let output = output.unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     let python: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect(&errors);
     println!("             Python, s   ours, s   ours / Python");
-    for (what, ours) in [("by indices", indices), ("by mask", by_mask)] {
+    for (what, ours) in times {
         println!("{what:<12} {python:>9.4} {ours:>9.4} {:>15.2}", ours / python);
     }
     println!();
+}
+
+/// Appends without an appender: each call recompresses the last chunk of each column, as in Python.
+fn small_appends() {
+    const COLUMNS: usize = 20;
+    const PART: usize = 1000;
+    const PARTS: usize = 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let names: Vec<String> = (0..COLUMNS).map(|column| format!("c{column}")).collect();
+    let numbers: Vec<f64> = (0..PART).map(|n| (n * 7919 % 1000) as f64).collect();
+    let schema =
+        names.iter().fold(Schema::new(), |schema, name| schema.column(name, ItemKind::Float64));
+    let ours = time(|| {
+        let mut table = CTable::create(&path, &schema).unwrap();
+        for _ in 0..PARTS {
+            table.append(names.iter().map(|name| (name, Data::items(&numbers)))).unwrap();
+        }
+        table.finish().unwrap();
+    });
+    println!("{PARTS} appends of {PART} rows of {COLUMNS} columns");
+    let script = format!(
+        "\
+import dataclasses, time, numpy as np, blosc2
+names = [f'c{{column}}' for column in range({COLUMNS})]
+R = dataclasses.make_dataclass('R', [(name, float, blosc2.field(blosc2.float64())) for name in names])
+part = (np.arange({PART}) * 7919 % 1000).astype('f8')
+start = time.perf_counter()
+table = blosc2.CTable(R, urlpath='p.b2d', mode='w')
+for _ in range({PARTS}):
+    table.extend({{name: part for name in names}})
+table.close()
+print(time.perf_counter() - start)
+"
+    );
+    compare(folder.path(), &script, &[("append", ours)]);
 }
 
 fn appends() {

@@ -17,3 +17,4 @@ mod calls;
 mod model;
 mod operations;
 mod promises;
+mod tables;

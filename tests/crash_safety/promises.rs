@@ -189,7 +189,7 @@ fn is_locked(path: &Path) -> bool {
     fs::File::open(path).is_ok_and(|lock| lock.try_lock().is_err())
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

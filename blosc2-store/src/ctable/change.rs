@@ -395,14 +395,14 @@ impl CTable {
         for index in 0..rows.len() {
             self.stored_mut(index)?.check_rows(start)?;
         }
+        let capacity = self.capacity_for(start + count)?;
         self.begin(Change::Values, stale)?;
-        self.grow(start + count)?;
         let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
             if encoded.nulls.is_some() {
                 self.add_mask(index)?;
             }
             let batch_rows = self.batch_rows(index);
-            self.stored_mut(index)?.append(start, encoded, batch_rows)
+            self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)
         });
         if let Err(error) = written {
             for index in 0..rows.len() {
@@ -411,7 +411,8 @@ impl CTable {
             }
             return Err(error);
         }
-        self.live.add(start..start + count)
+        // Last: rows that the mask has exist in each column.
+        self.live.add(start..start + count, capacity)
     }
 
     /// Replaces the cells of a column in the selected rows. If a row index occurs more than once, its last cell is
@@ -620,7 +621,7 @@ impl CTable {
     /// Writes the cells of the live rows of a new column.
     fn fill_column(&mut self, index: usize, encoded: &Encoded<'_>) -> Result<()> {
         let places = self.places_of(&Picked::Range(0..self.nrows()))?;
-        let end = self.live.end()?;
+        let (end, capacity) = (self.live.end()?, self.live.capacity());
         if encoded.nulls.is_some() {
             self.add_mask(index)?;
         }
@@ -636,10 +637,10 @@ impl CTable {
         let stored = self.stored_mut(index)?;
         match filler {
             Some(filler) => {
-                stored.append(0, &filler, batch_rows)?;
+                stored.append(0, &filler, batch_rows, capacity)?;
                 stored.replace(&places, encoded)
             }
-            None if whole => stored.append(0, encoded, batch_rows),
+            None if whole => stored.append(0, encoded, batch_rows, capacity),
             None => stored.replace(&places, encoded),
         }
     }
@@ -840,19 +841,15 @@ impl CTable {
         Ok(())
     }
 
-    /// Makes room for `rows` rows.
-    fn grow(&mut self, rows: u64) -> Result<()> {
+    /// The number of rows for which a table of `rows` rows has room.
+    fn capacity_for(&self, rows: u64) -> Result<u64> {
         let mut capacity = self.live.capacity();
         while capacity < rows {
             capacity += capacity.clamp(1, MAX_GROWTH);
         }
         check_rows(capacity, self.live.marks().chunks()[0])
             .map_err(|detail| Error::new(ErrorKind::TooLarge, WRITE, detail))?;
-        for index in 0..self.stored_len() {
-            self.stored_mut(index)?.resize(capacity)?;
-        }
-        // Last: rows that the mask has exist in each column.
-        self.live.resize(capacity)
+        Ok(capacity)
     }
 
     /// Creates the mask of a column if it has none: all rows are valid.

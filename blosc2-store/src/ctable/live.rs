@@ -7,7 +7,7 @@ use blosc2::dtype::Kind;
 use blosc2::super_chunk::Revision;
 use blosc2::{Advice, Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
 
-use super::part::{Budget, check_array, replace, row_bytes, row_items};
+use super::part::{Budget, check_array, replace, row_bytes, row_items, with_rows};
 use super::rows::Ascending;
 use super::{OPEN, READ, WRITE};
 use crate::limits::check_readable;
@@ -122,9 +122,10 @@ impl LiveRows {
         self.count(first)
     }
 
-    /// Marks rows as live, which are dead.
-    pub(super) fn add(&mut self, rows: Range<u64>) -> Result<()> {
-        self.marks.fill([rows.clone()], true)?;
+    /// Marks rows as live, which are dead, and makes room for `capacity` rows, in one commit.
+    pub(super) fn add(&mut self, rows: Range<u64>, capacity: u64) -> Result<()> {
+        with_rows(&mut self.marks, capacity, |marks| marks.fill([rows.clone()], true))?;
+        self.before.resize(capacity.div_ceil(self.unit) as usize + 1, self.len());
         let (first, unit) = ((rows.start / self.unit) as usize, self.unit);
         for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
         {

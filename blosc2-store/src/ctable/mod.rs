@@ -174,7 +174,13 @@ impl SeenSchema {
 impl CTable {
     /// Returns whether there is a table at a key; `""` is the store itself.
     pub(crate) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
-        let Some(meta) = leaves.leaf(&format!("{root}/_meta"), "b2f")? else { return Ok(false) };
+        let key = format!("{root}/_meta");
+        let meta = leaves.leaf(&key, "b2f").or_else(|error| match error.kind() {
+            // A store that is open for changing rolls back the change of a writer that has died.
+            ErrorKind::Unfinished => leaves.leaf_for_changes(&key, "b2f").map_err(|_| error),
+            _ => Err(error),
+        });
+        let Some(meta) = meta? else { return Ok(false) };
         Ok(match meta.vlmeta().value("kind")? {
             Some(Value::Str(kind)) => kind == "ctable",
             Some(Value::Bytes(kind)) => kind == b"ctable",

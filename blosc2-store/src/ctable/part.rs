@@ -104,6 +104,23 @@ pub(super) fn row_items(array: &NDArray) -> usize {
     usize::try_from(items).unwrap_or(usize::MAX)
 }
 
+/// Changes the number of rows of an array to `rows`, and items in them with `work`, in one commit.
+pub(super) fn with_rows(
+    array: &mut NDArray,
+    rows: u64,
+    work: impl FnOnce(&mut NDArray) -> Result<()>,
+) -> Result<()> {
+    if array.shape()[0] == rows {
+        return work(array);
+    }
+    array.transaction(|array| {
+        let mut shape = array.shape().to_vec();
+        shape[0] = rows;
+        array.resize(&shape[..])?;
+        work(array)
+    })
+}
+
 /// Replaces rows of an array at ascending places.
 pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Result<()> {
     let row = row_bytes(array);

@@ -10,7 +10,7 @@ use super::WRITE;
 use super::column::{Content, Stored};
 use super::data::{Cells, Encoded, Texts};
 use super::live::{AT_ONCE, LiveRows, Span};
-use super::part::{replace, row_bytes};
+use super::part::{replace, row_bytes, with_rows};
 use super::read::read_texts;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
@@ -32,16 +32,10 @@ impl Stored {
     pub(super) fn resize(&mut self, rows: u64) -> Result<()> {
         self.arrays().try_for_each(|(array, mark)| {
             let old = array.shape()[0];
-            if old == rows {
-                return Ok(());
-            }
-            let mut shape = array.shape().to_vec();
-            shape[0] = rows;
-            array.resize(&shape[..])?;
-            match mark && rows > old {
+            with_rows(array, rows, |array| match mark && rows > old {
                 true => array.fill(old..rows, true),
                 false => Ok(()),
-            }
+            })
         })
     }
 
@@ -87,12 +81,13 @@ impl Stored {
         Err(error(schunk, ErrorKind::InvalidData, WRITE, detail))
     }
 
-    /// Writes rows at the end of the table. Fixed-size items have room for them.
+    /// Writes rows at the end of the table. Fixed-size items get room for `capacity` rows, in the same commit.
     pub(super) fn append(
         &mut self,
         at: u64,
         encoded: &Encoded<'_>,
         batch_rows: Option<u64>,
+        capacity: u64,
     ) -> Result<()> {
         if !matches!(self.content, Content::Batches(_)) {
             self.truncate(at)?;
@@ -100,14 +95,14 @@ impl Stored {
         let end = at + encoded.rows as u64;
         match (&mut self.content, &encoded.cells) {
             (Content::Items(array), Cells::Items { bytes, .. }) => {
-                array.bytes_mut().write(at..end, bytes)?;
+                with_rows(array, capacity, |array| array.bytes_mut().write(at..end, bytes))?;
             }
             (
                 Content::Codes { codes, texts, decoded },
                 Cells::Codes { codes: new, texts: added, .. },
             ) => {
                 add_words(texts, decoded, added)?;
-                codes.write(at..end, new)?;
+                with_rows(codes, capacity, |codes| codes.write(at..end, new))?;
             }
             (Content::Texts { offsets, bytes }, Cells::Texts(new)) => {
                 append_texts(offsets, bytes, at, new)?;
@@ -122,11 +117,17 @@ impl Stored {
             _ => unreachable!("the form was made for this column"),
         }
         if let Some(marks) = &mut self.marks {
-            match &encoded.nulls {
-                Some(nulls) => marks.write(at..end, &valid(nulls))?,
-                // A deleted row may have been null.
-                None => marks.fill(at..end, true)?,
-            }
+            let old = marks.shape()[0];
+            with_rows(marks, capacity, |marks| {
+                if capacity > old {
+                    marks.fill(old..capacity, true)?;
+                }
+                match &encoded.nulls {
+                    Some(nulls) => marks.write(at..end, &valid(nulls)),
+                    // A deleted row may have been null.
+                    None => marks.fill(at..end, true),
+                }
+            })?;
         }
         Ok(())
     }
@@ -270,25 +271,20 @@ fn append_texts(
 ) -> Result<()> {
     let start = offsets.item::<i64>([at])?;
     let used = check_end(offsets, bytes, start)? + texts.bytes.len() as u64;
-    // The bytes first: the strings exist once they have offsets. Python stores one byte if there are none.
-    if bytes.shape()[0] < used.max(1) {
-        bytes.resize([used.max(1)])?;
-    }
-    if !texts.bytes.is_empty() {
-        bytes.write(start as u64..used, &texts.bytes)?;
-    }
+    // Python stores one byte if there are none.
+    let len = used.max(1);
+    // The bytes first: the strings exist once they have offsets.
+    with_rows(bytes, len.max(bytes.shape()[0]), |bytes| match texts.bytes.is_empty() {
+        true => Ok(()),
+        false => bytes.write(start as u64..used, &texts.bytes),
+    })?;
     let ends: Vec<i64> = texts.offsets[1..].iter().map(|end| start + end).collect();
     let rows = at + ends.len() as u64;
-    if offsets.shape()[0] != rows + 1 {
-        offsets.resize([rows + 1])?;
-    }
-    if !ends.is_empty() {
-        offsets.write(at + 1..rows + 1, &ends)?;
-    }
-    match bytes.shape()[0] > used.max(1) {
-        true => bytes.resize([used.max(1)]),
-        false => Ok(()),
-    }
+    with_rows(offsets, rows + 1, |offsets| match ends.is_empty() {
+        true => Ok(()),
+        false => offsets.write(at + 1..rows + 1, &ends),
+    })?;
+    with_rows(bytes, len, |_| Ok(()))
 }
 
 /// Writes rows from place `at` on. Returns the place after them.
