@@ -5,7 +5,7 @@ use std::fs;
 
 use blosc2::{ErrorKind, Result, Value};
 use blosc2_format::frame::journal::MARK_AT;
-use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema};
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Object, Schema, TreeStore};
 
 use crate::calls::{Fault, Recorded, record};
 use crate::model::{Op, deaths};
@@ -145,6 +145,30 @@ fn an_append_that_dies_leaves_the_old_rows_or_also_all_new_ones() {
         });
         assert!(count > 100, "{count} states");
     }
+}
+
+/// The first change of an append is that of the schema.
+#[test]
+fn a_table_of_a_store_whose_writer_has_died_is_changed() {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut store = TreeStore::create(folder.path().join("s.b2d")).unwrap();
+    let mut table = store.create_table("/a/t", &every_storage()).unwrap();
+    append(&mut table, 0..2).unwrap();
+    table.finish().unwrap();
+    let (result, recorded) = record(folder.path(), Fault::None, || append(&mut table, 2..3));
+    result.unwrap();
+    deaths(&recorded.before, &recorded.ops[..10], &mut |left| {
+        let place = scratch.path().join("died");
+        fs::create_dir(&place).unwrap();
+        left.tree.write(&place);
+        let mut store = TreeStore::open_rw(place.join("s.b2d")).unwrap();
+        let Object::CTable(mut table) = store.edit("/a/t").unwrap() else { panic!("no table") };
+        assert_eq!(table.nrows(), 2, "{}", left.what);
+        append(&mut table, 2..3).unwrap();
+        assert_eq!(table.nrows(), 3, "{}", left.what);
+        drop((table, store));
+        fs::remove_dir_all(&place).unwrap();
+    });
 }
 
 #[test]

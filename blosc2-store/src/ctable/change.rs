@@ -194,12 +194,11 @@ impl CTable {
     }
 
     pub(crate) fn for_changes(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
-        let mut table = Self::with_parts(leaves, root, true)?;
+        let table = Self::with_parts(leaves, root, true)?;
         if table.other("source_bindings_version").is_some() {
             let detail = "its columns are references to arrays elsewhere, which are not changed";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
-        table.meta = table.parts.get("/_meta", "b2f")?.map(Box::new);
         Ok(table)
     }
 
@@ -800,9 +799,7 @@ impl CTable {
             column.stored.get_mut().map_or(Ok(()), |stored| stored.sync())?;
         }
         self.live.sync()?;
-        if let Some(meta) = &mut self.meta {
-            meta.sync()?;
-        }
+        self.schema.meta.sync()?;
         if self.changed && self.parts.root.is_empty() {
             self.parts.leaves.finish()?;
         }
@@ -885,8 +882,7 @@ impl CTable {
             }
         }
         let text = rewritten.then(|| self.schema_text());
-        let Some(meta) = &mut self.meta else { return Ok(()) };
-        let noted = meta.transaction(|meta| {
+        let noted = self.schema.meta.transaction(|meta| {
             let epoch = match change {
                 Change::Values => "value_epoch",
                 Change::Visibility => "visibility_epoch",
@@ -937,15 +933,12 @@ impl CTable {
     fn write_schema(&mut self) -> Result<()> {
         self.changed = true;
         let text = self.schema_text();
-        match &mut self.meta {
-            Some(meta) => meta.vlmeta_mut().set_value("schema", &text),
-            None => Ok(()),
-        }
+        self.schema.meta.vlmeta_mut().set_value("schema", &text)
     }
 
     /// Removes the index of a column.
     fn remove_index(&mut self, name: &str) -> Result<()> {
-        let Some(meta) = &mut self.meta else { return Ok(()) };
+        let meta = &mut self.schema.meta;
         if let Some(Value::Map(mut entries)) = meta.vlmeta().value(INDEXES)? {
             let before = entries.len();
             entries.retain(|(key, _)| key.as_str() != Some(name));

@@ -28,7 +28,7 @@ pub use column::Column;
 use column::Stored;
 pub use data::Data;
 use live::LiveRows;
-use part::{Parts, array, row_bytes, row_items};
+use part::{Parts, array, leaf, row_bytes, row_items};
 pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
@@ -124,22 +124,20 @@ pub struct CTable {
     live: LiveRows,
     /// The entries of the schema except the version and the stored columns.
     others: Vec<(Value, Value)>,
-    /// The super-chunk with the schema, for changing.
-    meta: Option<Box<SChunk>>,
-    /// The schema that a handle for reading has read.
-    seen: Option<Box<SeenSchema>>,
+    schema: Box<StoredSchema>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
 }
 
-/// The super-chunk with a schema, and its revision whose columns are known.
+/// The super-chunk with the schema of a table.
 #[derive(Debug)]
-struct SeenSchema {
+struct StoredSchema {
     meta: SChunk,
+    /// The revision whose columns a handle for reading knows.
     revision: Mutex<Revision>,
 }
 
-impl SeenSchema {
+impl StoredSchema {
     fn read(&self) -> Result<schema::Manifest> {
         let schema = match self.meta.vlmeta().value("schema")? {
             Some(Value::Str(text)) => Some(text),
@@ -194,22 +192,19 @@ impl CTable {
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
         let parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable };
-        let (seen, manifest, live) = Self::read_state(&parts)?;
+        let (schema, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
-        // A handle for changing opens the schema for changing.
-        let seen = (!writable).then_some(seen);
-        Ok(Self { parts, columns, places, live, others, meta: None, seen, changed: false })
+        Ok(Self { parts, columns, places, live, others, schema, changed: false })
     }
 
     /// Reads the schema and the mask of live rows.
-    fn read_state(parts: &Parts) -> Result<(Box<SeenSchema>, schema::Manifest, LiveRows)> {
-        let meta = parts.leaves.leaf(&format!("{}/_meta", parts.root), "b2f")?;
-        let meta = meta.ok_or_else(|| part::missing(parts, "/_meta"))?;
+    fn read_state(parts: &Parts) -> Result<(Box<StoredSchema>, schema::Manifest, LiveRows)> {
+        let meta = leaf(parts, "/_meta", "b2f")?;
         let revision = meta.revision()?.into();
-        let seen = Box::new(SeenSchema { meta, revision });
-        let manifest = seen.read()?;
-        Ok((seen, manifest, LiveRows::new(array(parts, "/_valid_rows")?)?))
+        let schema = Box::new(StoredSchema { meta, revision });
+        let manifest = schema.read()?;
+        Ok((schema, manifest, LiveRows::new(array(parts, "/_valid_rows")?)?))
     }
 
     /// Re-reads the schema and the valid rows of a table in a directory, so that the changes of other handles and
@@ -236,9 +231,9 @@ impl CTable {
             return Ok(());
         }
         self.parts.leaves.refresh(&self.parts.root)?;
-        let (seen, schema::Manifest { columns, others }, live) = Self::read_state(&self.parts)?;
+        let (schema, schema::Manifest { columns, others }, live) = Self::read_state(&self.parts)?;
         self.places = places_of(&columns);
-        (self.seen, self.columns, self.others, self.live) = (Some(seen), columns, others, live);
+        (self.schema, self.columns, self.others, self.live) = (schema, columns, others, live);
         Ok(())
     }
 
@@ -248,10 +243,7 @@ impl CTable {
         if self.parts.writable {
             return Ok(());
         }
-        let same_columns = match &self.seen {
-            Some(seen) => seen.is_current(&self.columns)?,
-            None => true,
-        };
+        let same_columns = self.schema.is_current(&self.columns)?;
         let same_column = match stored {
             Some((column, stored)) => {
                 stored.is_current()? && !stored.lacks_marks(&self.parts, column)

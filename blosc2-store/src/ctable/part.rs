@@ -56,11 +56,9 @@ impl Parts {
 
 /// The super-chunk of a required key.
 pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
-    parts.get(key, ending)?.ok_or_else(|| missing(parts, key))
-}
-
-pub(super) fn missing(parts: &Parts, key: &str) -> Error {
-    Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))
+    parts.get(key, ending)?.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))
+    })
 }
 
 /// The array of a required key, which must have an axis of rows.
