@@ -1,26 +1,27 @@
-//! Changes of chunks: append, insert, replace, delete, reorder, fill.
+//! Changes of chunks: append, insert, replace, delete, reorder, fill; and transactions of several changes.
 
 use std::borrow::Cow;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, NAME};
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Outline, Sizes, Slot, Stores};
 
 use super::limits::check_readable;
-use super::sharing::version;
 use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta, search_indexes};
 use crate::chunk::ChunkBytes;
 use crate::closures::ChunkPlace;
 use crate::element::{Element, bytes_of};
 use crate::encoder::Encoder;
-use crate::gate::Pass;
 use crate::params::MAX_CHUNK_LEN;
 use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
 
 const APPEND: &str = "append a chunk";
 const INSERT: &str = "insert a chunk";
 const UPDATE: &str = "update a chunk";
+const TRANSACTION: &str = "change a frame in a transaction";
 /// The maximum number of chunks that are replaced one by one. Each replacement walks through the blocks of the index, which
 /// contain 2,048 chunks each.
 const MAX_REPLACED: usize = 1000;
@@ -381,7 +382,7 @@ impl SChunk {
     pub fn compact(&mut self) -> Result<()> {
         let doing = "compact a frame";
         self.check_change(doing, Access::Write)?;
-        self.changing(doing, |state, broken| {
+        self.frame.changing(doing, |state, broken| {
             if state.transaction.is_some() {
                 let detail = "a transaction is in progress";
                 return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
@@ -603,7 +604,7 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
     ) -> Result<()> {
-        self.change_and_store(doing, |state, freed| {
+        self.frame.change_and_store(doing, |state, freed| {
             let stores = work(state, freed)?;
             if stores.is_some() {
                 search_indexes::outdate(&mut state.outline, &mut state.outdated);
@@ -619,69 +620,10 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
-        self.change_and_store(doing, |state, freed| {
+        self.frame.change_and_store(doing, |state, freed| {
             state.load_last(doing)?;
             work(state, freed).map(Some)
         })
-    }
-
-    fn change_and_store<'a>(
-        &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
-    ) -> Result<()> {
-        self.changing(doing, |state, broken| {
-            let mut freed = Vec::new();
-            // If this fails, nothing has changed.
-            let Some(stores) = work(state, &mut freed)? else { return Ok(()) };
-            state.commit(doing, stores, &freed).inspect_err(|_| {
-                *broken = state.unfinished || state.reload(doing).is_err();
-            })?;
-            *broken = !state.reclaim(doing);
-            Ok(())
-        })
-    }
-
-    /// Calls `work` with the current state and with the field `broken`. No other handle reads or changes the state
-    /// during the call.
-    pub(super) fn changing<R>(
-        &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut bool) -> Result<R>,
-    ) -> Result<R> {
-        if self.broken {
-            let detail = "an earlier change failed and could not be rolled back";
-            return Err(self.error(ErrorKind::InvalidData, doing, detail));
-        }
-        let gate = self.gate.clone();
-        let pass = gate.as_ref().map(|gate| gate.change()).transpose();
-        let mut pass = pass.map_err(|error| self.at(error))?;
-        self.check_file()?;
-        let Self { state, path, broken, starts, .. } = self;
-        let path = path.as_deref();
-        let at = |error: Error| match path {
-            Some(path) => error.at(path),
-            None => error,
-        };
-        let state = state.get_mut();
-        if state.transaction.as_ref().is_some_and(Transaction::is_over) {
-            let detail = "it was moved out of its transaction, which has ended: open it again";
-            return Err(at(Error::new(ErrorKind::InvalidArgument, doing, detail)));
-        }
-        let now = version(pass.as_ref());
-        if state.version != now {
-            let is_alone = gate.as_ref().is_some_and(|gate| gate.is_locking());
-            state.reload_or_recover(is_alone, doing).map_err(at)?;
-            state.version = now;
-        }
-        *starts.get_mut() = None;
-        let result = work(state, broken);
-        // The version does not change during a transaction, only at its commit. After an error it does change, because
-        // the change may have been stored.
-        if state.transaction.is_none() {
-            state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
-        }
-        result.map_err(at)
     }
 
     /// Compresses bytes to a chunk for the position `index`, or for the end if `index` is `None`.
@@ -715,37 +657,25 @@ impl SChunk {
         index: Option<usize>,
         work: impl FnOnce(&mut Encoder, ChunkPlace<'_>) -> Result<R>,
     ) -> Result<R> {
-        let gate = self.gate.clone();
-        let closures = self.encoder()?.runs_closures();
+        let gate = self.gate();
+        let closures = self.coder.encoder(&self.frame)?.runs_closures();
         let (mut place, mut shape) = (ChunkPlace::default(), None);
         if closures {
             let reading = self.reading()?;
             let index = index.unwrap_or(reading.state.nchunks());
             place.index = Some(index);
-            if self.prefilter.is_some() {
+            if self.coder.has_prefilter() {
                 place.start = Some(self.start_of(&reading, index)?);
             }
-            shape = Some(self.shape()?);
+            shape = Some(self.coder.shape(&self.frame)?);
         }
         place.array = shape.as_ref().and_then(|shape| shape.geometry());
         // Without closures the work cannot deadlock.
         let calling = gate.as_ref().filter(|gate| gate.is_kept() && closures);
         let calling = calling.map(|gate| gate.calling());
-        let result = work(self.encoder()?, place);
+        let result = work(self.coder.encoder(&self.frame)?, place);
         drop(calling);
         result.map_err(|error| self.at(error))
-    }
-
-    pub(crate) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
-        match (self.access, needed) {
-            (Access::Read, _) => {
-                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"))
-            }
-            (Access::Append, Access::Write) => {
-                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for appending"))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Checks that chunks may be added and removed.
@@ -809,7 +739,123 @@ impl SChunk {
 
     /// Completes the frame of the stored chunks.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        self.state.get_mut().finish("write a frame")
+        self.frame.state_mut().finish("write a frame")
+    }
+
+    /// Calls `work` and stores all changes of `work` in one commit. After an error, a panic or a crash, none of the
+    /// changes is stored.
+    ///
+    /// A transaction writes the index of the frame once. Outside of a transaction, each change that adds, removes or
+    /// moves a chunk writes the complete index. In one transaction, appending 1,000 small chunks to a file of 100,000
+    /// chunks is about 80 times as fast.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("numbers.b2frame");
+    /// let mut schunk = SChunk::create::<u32>(&path, &CParams::default())?;
+    /// schunk.transaction(|schunk| {
+    ///     for start in 0..100 {
+    ///         schunk.append(&[start, start + 1, start + 2])?;
+    ///     }
+    ///     schunk.delete(0)?;
+    ///     schunk.vlmeta_mut().set("complete", b"yes")
+    /// })?;
+    /// assert_eq!(schunk.nchunks(), 99);
+    ///
+    /// let failed = schunk.transaction(|schunk| {
+    ///     schunk.delete(0)?;
+    ///     schunk.delete(1000)
+    /// });
+    /// assert!(failed.is_err());
+    /// assert_eq!(schunk.nchunks(), 99);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Within `work`, all methods of the super-chunk are available, and reads return the new content. Other handles and
+    /// programs read the old content until the commit. With [`OpenOptions::locking`](crate::OpenOptions::locking), the
+    /// transaction holds the lock of the file until it ends; see [`locked`](Self::locked).
+    ///
+    /// A change that fails within `work` is not part of the transaction. If `work` handles this error and returns `Ok`,
+    /// the other changes are stored. A rollback does not affect the parameters of the handle, for example the
+    /// parameters of [`set_cparams`](Self::set_cparams).
+    ///
+    /// The new compressed chunks stay in memory until the commit. A commit to a contiguous file may copy the chunks,
+    /// and then needs twice this memory. Therefore split large amounts of data into several transactions, for example
+    /// of 64 MiB.
+    ///
+    /// # Errors
+    /// Fails with the errors of `work`, the [errors of changes](Self#errors-of-changes), the errors of
+    /// [`locked`](Self::locked), and with
+    /// - [`ErrorKind::InvalidArgument`]: `work` started another transaction of this super-chunk, or replaced this
+    ///   super-chunk with another one, for example with [`std::mem::replace`].
+    pub fn transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        Self::transaction_for(self, |schunk| schunk, work)
+    }
+
+    /// Like [`transaction`](Self::transaction), for the owner of a super-chunk.
+    pub(crate) fn transaction_for<O, R>(
+        owner: &mut O,
+        schunk: impl Fn(&mut O) -> &mut Self,
+        work: impl FnOnce(&mut O) -> Result<R>,
+    ) -> Result<R> {
+        schunk(owner).check_change(TRANSACTION, Access::Append)?;
+        Self::kept_for(owner, &schunk, |owner| {
+            let own = schunk(owner);
+            if own.look().transaction.is_some() {
+                let detail = "another transaction of this handle is in progress";
+                return Err(own.error(ErrorKind::InvalidArgument, TRANSACTION, detail));
+            }
+            let call = Arc::new(());
+            own.frame.changing(TRANSACTION, |state, _| {
+                state.transaction = Some(Transaction::new(&state.outline, &call));
+                Ok(())
+            })?;
+            let gate = own.gate().filter(|gate| gate.is_locking());
+            let calling = gate.as_ref().map(|gate| gate.calling());
+            let result = panic::catch_unwind(AssertUnwindSafe(|| work(owner)));
+            drop(calling);
+            let own = schunk(owner);
+            let result = result.map(|result| {
+                let value = result?;
+                own.commit_transaction(&call)?;
+                Ok(value)
+            });
+            if !matches!(result, Ok(Ok(_))) {
+                own.roll_back(&call);
+            }
+            result.unwrap_or_else(|payload| panic::resume_unwind(payload))
+        })
+    }
+
+    fn commit_transaction(&mut self, call: &Arc<()>) -> Result<()> {
+        let is_changed = match &self.look().transaction {
+            Some(transaction) if transaction.is_of(call) => Some(transaction.is_changed()),
+            _ => None,
+        };
+        match is_changed {
+            None => {
+                let detail = "the closure has replaced the super-chunk with another one";
+                Err(self.error(ErrorKind::InvalidArgument, TRANSACTION, detail))
+            }
+            Some(false) => {
+                self.roll_back(call);
+                Ok(())
+            }
+            Some(true) => self.frame.changing(TRANSACTION, |state, broken| {
+                let committed = state.commit_transaction(TRANSACTION);
+                committed.inspect_err(|_| *broken = state.reload(TRANSACTION).is_err())?;
+                *broken = !state.reclaim(TRANSACTION);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Discards the changes of the transaction, if the transaction is in progress and `call` started it.
+    fn roll_back(&mut self, call: &Arc<()>) {
+        self.frame.roll_back(call);
+        self.forget();
     }
 }
 

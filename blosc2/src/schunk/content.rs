@@ -9,87 +9,6 @@ use crate::{Error, ErrorKind, Result};
 
 const WRITE: &str = "write the content of a super-chunk";
 
-impl SChunk {
-    /// Returns a reader of the decompressed data. The reader implements `Read`, `BufRead` and `Seek`.
-    ///
-    /// ```
-    /// use std::io::{BufRead, Write};
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// let mut writer = schunk.writer(1 << 20)?;
-    /// writer.write_all(b"one line\nand another\n")?;
-    /// writer.finish()?;
-    /// let lines: Vec<String> = schunk.reader().lines().collect::<Result<_, _>>()?;
-    /// assert_eq!(lines, ["one line", "and another"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn reader(&self) -> SChunkReader<'_> {
-        SChunkReader { schunk: self, at: 0, piece: Vec::new(), start: 0 }
-    }
-
-    /// Returns a writer that appends data in chunks of `chunksize` bytes. If the super-chunk already has a chunk size,
-    /// the writer ignores `chunksize` and uses that size.
-    ///
-    /// If the last chunk is shorter than the chunk size, the writer first fills this chunk. With
-    /// [locking](crate::OpenOptions::locking), other handles may append chunks while the writer exists. The writer then
-    /// stores its buffered data after these chunks.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the last
-    ///   chunk is shorter than the chunk size;
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
-    ///   [`MAX_CHUNK_LEN`] or not a multiple of the typesize; or the super-chunk has variable-length chunks or blocks,
-    ///   or belongs to an array;
-    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter than the chunk size, and a prefilter or postfilter is
-    ///   set (it would run a second time on the data of that chunk).
-    pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
-        self.check_change(WRITE, Access::Append)?;
-        // Reads the changes of other handles.
-        drop(self.reading()?);
-        let (chunksize, last) = self.check_writable(chunksize)?;
-        let invalid = |detail| self.error(ErrorKind::InvalidArgument, WRITE, detail);
-        if !(1..=MAX_CHUNK_LEN).contains(&chunksize) {
-            return Err(invalid(format!(
-                "a chunk has 1 to {MAX_CHUNK_LEN} bytes, got {chunksize}"
-            )));
-        }
-        if self.chunksize() == 0 && !chunksize.is_multiple_of(self.typesize) {
-            let typesize = self.typesize;
-            return Err(invalid(format!(
-                "a chunk size is a multiple of the typesize {typesize}, got {chunksize}"
-            )));
-        }
-        if last < chunksize && self.nchunks() > 0 {
-            self.check_rewrite()?;
-        }
-        Ok(SChunkWriter { schunk: self, chunksize, rest: Vec::new(), is_cut: false })
-    }
-
-    /// Returns the chunk size of the existing chunks, or `chunksize` if they have none, and the size of the last chunk.
-    fn check_writable(&self, chunksize: usize) -> Result<(usize, usize)> {
-        self.check_no_array(WRITE)?;
-        if self.has_variable_chunks() || self.has_variable_blocks() {
-            let detail = "its chunks or blocks have different sizes";
-            return Err(self.error(ErrorKind::InvalidArgument, WRITE, detail));
-        }
-        let chunksize = match self.chunksize() {
-            0 => chunksize,
-            size => size,
-        };
-        let before = chunksize as u64 * self.nchunks().saturating_sub(1) as u64;
-        // At most a chunk size.
-        Ok((chunksize, self.nbytes().saturating_sub(before) as usize))
-    }
-
-    /// Checks that the last chunk may be replaced by a longer one.
-    fn check_rewrite(&self) -> Result<()> {
-        self.check_change(WRITE, Access::Write)?;
-        self.check_unfiltered(WRITE)
-    }
-}
-
 /// A reader of the decompressed data of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
 /// The reader buffers up to 1 MiB of decompressed data.
@@ -115,6 +34,12 @@ pub struct SChunkReader<'a> {
     /// Decompressed bytes, which start at the offset `start` of the data.
     piece: Vec<u8>,
     start: u64,
+}
+
+impl<'a> SChunkReader<'a> {
+    pub(super) fn new(schunk: &'a SChunk) -> Self {
+        Self { schunk, at: 0, piece: Vec::new(), start: 0 }
+    }
 }
 
 impl Read for SChunkReader<'_> {
@@ -202,6 +127,31 @@ pub struct SChunkWriter<'a> {
     is_cut: bool,
 }
 
+impl<'a> SChunkWriter<'a> {
+    pub(super) fn new(schunk: &'a mut SChunk, chunksize: usize) -> Result<Self> {
+        schunk.check_change(WRITE, Access::Append)?;
+        // Reads the changes of other handles.
+        drop(schunk.reading()?);
+        let (chunksize, last) = check_writable(schunk, chunksize)?;
+        let invalid = |detail| schunk.error(ErrorKind::InvalidArgument, WRITE, detail);
+        if !(1..=MAX_CHUNK_LEN).contains(&chunksize) {
+            return Err(invalid(format!(
+                "a chunk has 1 to {MAX_CHUNK_LEN} bytes, got {chunksize}"
+            )));
+        }
+        if schunk.chunksize() == 0 && !chunksize.is_multiple_of(schunk.typesize) {
+            let typesize = schunk.typesize;
+            return Err(invalid(format!(
+                "a chunk size is a multiple of the typesize {typesize}, got {chunksize}"
+            )));
+        }
+        if last < chunksize && schunk.nchunks() > 0 {
+            check_rewrite(schunk)?;
+        }
+        Ok(Self { schunk, chunksize, rest: Vec::new(), is_cut: false })
+    }
+}
+
 impl SChunkWriter<'_> {
     /// Stores the remaining buffered data.
     ///
@@ -229,7 +179,7 @@ impl SChunkWriter<'_> {
                 let (found, last) = match (schunk.nchunks(), *is_cut) {
                     // This writer has written the only chunk before it was full. It may still grow to the chunk size.
                     (1, true) => (size, schunk.nbytes() as usize),
-                    _ => schunk.check_writable(size)?,
+                    _ => check_writable(schunk, size)?,
                 };
                 if found != size {
                     let detail = format!("the chunk size was {size} bytes, now it is {found}");
@@ -242,7 +192,7 @@ impl SChunkWriter<'_> {
                 }
                 let count = room.min(rest.len());
                 if short {
-                    schunk.check_rewrite()?;
+                    check_rewrite(schunk)?;
                     let index = schunk.nchunks() - 1;
                     let mut data = schunk.decompress_chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
@@ -264,7 +214,7 @@ impl Write for SChunkWriter<'_> {
     /// `data`.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
-            self.schunk.check_rewrite()?;
+            check_rewrite(self.schunk)?;
         }
         let taken = &data[..data.len().min(self.chunksize.saturating_sub(self.rest.len()))];
         self.rest.try_reserve(taken.len())?;
@@ -296,4 +246,26 @@ impl Drop for SChunkWriter<'_> {
     fn drop(&mut self) {
         let _ = self.store(true);
     }
+}
+
+/// Returns the chunk size of the existing chunks, or `chunksize` if they have none, and the size of the last chunk.
+fn check_writable(schunk: &SChunk, chunksize: usize) -> Result<(usize, usize)> {
+    schunk.check_no_array(WRITE)?;
+    if schunk.has_variable_chunks() || schunk.has_variable_blocks() {
+        let detail = "its chunks or blocks have different sizes";
+        return Err(schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+    }
+    let chunksize = match schunk.chunksize() {
+        0 => chunksize,
+        size => size,
+    };
+    let before = chunksize as u64 * schunk.nchunks().saturating_sub(1) as u64;
+    // At most a chunk size.
+    Ok((chunksize, schunk.nbytes().saturating_sub(before) as usize))
+}
+
+/// Checks that the last chunk may be replaced by a longer one.
+fn check_rewrite(schunk: &SChunk) -> Result<()> {
+    schunk.check_change(WRITE, Access::Write)?;
+    schunk.check_unfiltered(WRITE)
 }

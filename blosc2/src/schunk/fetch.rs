@@ -11,7 +11,6 @@ use std::{fmt, thread};
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
 use blosc2_format::frame::{Layout, Offset};
-use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::store::{Located, State};
 use super::{Reading, SChunk};
@@ -29,7 +28,7 @@ const WINDOW_NUMBERS: usize = 4096;
 /// The number of files of a directory that are read at the same time.
 const FILES: usize = 16;
 /// The maximum memory in bytes for the parts of a window. A window of one chunk may need more.
-const MOST: usize = 64 << 20;
+pub(super) const MOST: usize = 64 << 20;
 /// The number of chunks before and after a chunk whose offsets are compared with the offset of the chunk.
 const NEAR: u64 = 8;
 /// The number of bytes that are read first, if the number of blocks of a chunk is unknown.
@@ -86,58 +85,6 @@ impl Fetched {
         let at = self.chunks.binary_search_by_key(&index, |chunk| chunk.index).ok()?;
         let Chunk { header, bytes, .. } = &self.chunks[at];
         Some((header, bytes))
-    }
-}
-
-impl SChunk {
-    /// Returns whether the parts of many chunks are requested at once: the storage has a high latency.
-    pub(crate) fn is_remote(&self, reading: &Reading<'_>) -> bool {
-        reading.state.store.request_cost() > DEFAULT_REQUEST_COST && self.postfilter.is_none()
-    }
-
-    /// Reads the needed parts of chunks that are not in memory. Does nothing if there is a postfilter, because it may
-    /// need other parts.
-    pub(crate) fn fetch(
-        &self,
-        reading: &Reading<'_>,
-        mut wanted: Vec<Wanted>,
-        fetched: &mut Fetched,
-    ) -> Result<()> {
-        fetched.clear();
-        if self.postfilter.is_some() {
-            return Ok(());
-        }
-        wanted.iter_mut().for_each(|each| reading.state.widen(each));
-        if reading.state.outline.has_checksums() {
-            // Whole chunks can take more memory than planned. Therefore some chunks are omitted here, and are read when
-            // they are needed.
-            let chunk = reading.state.outline.chunksize().fixed().unwrap_or(0) as usize;
-            wanted.truncate((MOST / chunk.max(1)).max(1));
-        }
-        reading.state.fetch(&wanted, fetched).map_err(|error| self.at(error))
-    }
-
-    /// Calls `work` with the numbers below `count`, in ascending ranges, and with the fetched chunks of these numbers.
-    ///
-    /// `wanted` returns the chunk that a number needs, or `None`. For a storage with a low latency, nothing is fetched,
-    /// and `work` is called once.
-    pub(crate) fn fetch_ahead(
-        &self,
-        reading: &Reading<'_>,
-        count: usize,
-        wanted: impl Fn(usize) -> Option<Wanted> + Sync,
-        mut work: impl FnMut(Range<usize>, &Fetched) -> Result<()>,
-    ) -> Result<()> {
-        // Without an allocation.
-        if !self.is_remote(reading) {
-            return work(0..count, &Fetched::default());
-        }
-        let add = |number, window: &mut Window<'_>| {
-            wanted(number).map_or(Ok(()), |wanted| window.add(0, wanted))
-        };
-        fetch_ahead(&[(self, reading)], count, add, |range, fetched| {
-            work(range, &fetched[0]).map(|()| true)
-        })
     }
 }
 
@@ -296,14 +243,14 @@ struct Pending {
 
 impl State {
     /// Includes the whole chunk if its checksum must be compared.
-    fn widen(&self, wanted: &mut Wanted) {
+    pub(super) fn widen(&self, wanted: &mut Wanted) {
         if self.is_unverified(wanted.index) {
             wanted.ranges = None;
         }
     }
 
     /// Reads the needed parts of chunks that are not in memory.
-    fn fetch(&self, wanted: &[Wanted], fetched: &mut Fetched) -> Result<()> {
+    pub(super) fn fetch(&self, wanted: &[Wanted], fetched: &mut Fetched) -> Result<()> {
         if self.outline.layout() != Layout::Directory || wanted.len() <= 1 {
             let numbers: Vec<usize> = wanted.iter().map(|each| each.index).collect();
             let fetch = || self.fetch_together(wanted, &mut fetched.spare);

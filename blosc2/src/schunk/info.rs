@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::SChunk;
 use crate::CParams;
 
 /// A summary of a super-chunk; `Display` writes it as text. Returned by [`SChunk::info`]. Python: `SChunk.info`.
@@ -37,33 +36,6 @@ pub struct SChunkInfo {
     pub nchunks: usize,
     /// The compression parameters of new chunks.
     pub cparams: CParams,
-}
-
-impl SChunk {
-    /// Returns a summary of the super-chunk. Python: `SChunk.info`.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
-    /// schunk.append(&[0.5f64; 600])?;
-    /// let info = schunk.info();
-    /// assert_eq!((info.nchunks, info.chunksize), (1, 4800));
-    /// assert!(info.to_string().starts_with("typesize  8\n"));
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn info(&self) -> SChunkInfo {
-        SChunkInfo {
-            typesize: self.typesize(),
-            chunksize: self.chunksize(),
-            blocksize: self.blocksize(),
-            nbytes: self.nbytes(),
-            cbytes: self.cbytes(),
-            cratio: self.cratio(),
-            nchunks: self.nchunks(),
-            cparams: self.cparams(),
-        }
-    }
 }
 
 impl fmt::Display for SChunkInfo {

@@ -2,10 +2,11 @@
 
 mod change;
 mod checksums;
+mod coder;
 mod content;
-mod encoding;
 mod fetch;
 pub(crate) mod files;
+mod frame;
 mod info;
 mod items;
 mod limits;
@@ -16,35 +17,32 @@ mod options;
 mod read;
 mod repair;
 mod search_indexes;
-mod sharing;
 mod store;
-mod transaction;
-#[cfg(feature = "msgpack")]
-mod values;
 pub(crate) mod verdict;
 mod whole;
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::Arc;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::frame::{ChunkSize, Metalayer, Outline};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLockReadGuard;
 
-use crate::array_shape::ArrayShape;
-use crate::closures::ChunkFilter;
-use crate::decoder::Decoder;
+use crate::closures::{BoxError, ChunkBlock, ChunkFilter};
 use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
-use crate::gate::{Claim, Gate, Version, has_lock};
+use crate::gate::{Calling, Gate, Version};
 use crate::init::init;
 use crate::memory::reserve;
 use crate::params::Resolved;
-use crate::{CParams, DParams, Error, ErrorKind, Result};
+use crate::{CParams, DParams, Error, ErrorKind, Result, Threads};
 
+use coder::Coder;
+use frame::Frame;
 use limits::MaxRead;
 pub(crate) use limits::check_readable;
 pub use limits::default_max_read;
@@ -52,11 +50,11 @@ use store::State;
 
 pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
 pub use files::{create_file, temporary_prefix};
+pub use frame::Revision;
+pub(crate) use frame::{Access, Reading};
 #[cfg(feature = "msgpack")]
 pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
-pub(crate) use sharing::Reading;
-pub use sharing::Revision;
 pub(crate) use store::{Memory, Store};
 
 pub use content::{SChunkReader, SChunkWriter};
@@ -157,57 +155,10 @@ pub use whole::SaveOptions;
 /// message then says so.
 #[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
 pub struct SChunk {
-    /// The claim of the file of the super-chunk. Dropped before the other fields: no other file can get the identity of
-    /// the file while the file is open.
-    gate: Option<Arc<Gate>>,
-    state: RwLock<State>,
+    frame: Frame,
+    coder: Coder,
     typesize: usize,
-    /// Created when it is first needed.
-    encoder: Option<Mutex<Encoder>>,
-    /// The compression parameters of new chunks, if they differ from the parameters in the header.
-    encoding: Option<CParams>,
-    /// In boxes, because a worker is taken and returned for each read.
-    #[allow(clippy::vec_box)]
-    workers: Mutex<Vec<Box<Worker>>>,
-    dparams: DParams,
-    prefilter: Option<Arc<ChunkFilter>>,
-    postfilter: Option<Arc<ChunkFilter>>,
-    shape: Mutex<Option<Arc<ArrayShape>>>,
-    access: Access,
-    /// The path of the file or directory, as it was passed when it was opened.
-    path: Option<PathBuf>,
     max_read: MaxRead,
-    /// The byte offsets of the chunks in the decompressed data, for variable-length chunks.
-    starts: RwLock<Option<Arc<Vec<u64>>>>,
-    /// Set after a failed change that could not be rolled back: the state of the stored data is unknown.
-    broken: bool,
-}
-
-/// The changes that a handle allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Append,
-    Write,
-}
-
-impl Access {
-    /// The claim of a file that this access needs.
-    fn claim(self, locking: bool) -> Claim {
-        match (self, locking) {
-            (Self::Read, _) => Claim::Read,
-            (_, false) => Claim::Write,
-            (_, true) => Claim::WriteLocked,
-        }
-    }
-}
-
-/// The decoder and the buffer with which one thread reads chunks.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) decoder: Decoder,
-    /// The compressed chunk.
-    buffer: Vec<u8>,
 }
 
 /// The layout and the format version of a frame (the stored form of a super-chunk). Returned by
@@ -324,23 +275,8 @@ impl SChunk {
                 let detail = "its typesize is 0";
                 Error::new(ErrorKind::InvalidData, "open a frame", detail)
             })?;
-        Ok(Self {
-            state: RwLock::new(state),
-            typesize,
-            encoder: None,
-            encoding: None,
-            workers: Mutex::default(),
-            dparams,
-            prefilter: None,
-            postfilter: None,
-            shape: Mutex::new(None),
-            access,
-            path: None,
-            gate: None,
-            max_read: MaxRead::Any,
-            starts: RwLock::new(None),
-            broken: false,
-        })
+        let (frame, coder) = (Frame::new(state, access), Coder::new(dparams));
+        Ok(Self { frame, coder, typesize, max_read: MaxRead::Any })
     }
 
     /// Creates a super-chunk with checked parameters, these metalayers and this chunk size.
@@ -362,7 +298,7 @@ impl SChunk {
         outline.set_max_chunks(limits.chunks);
         let state = State::new(outline, store, Version::default(), true, limits);
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
-        schunk.encoder = Some(Mutex::new(Encoder::with_shape(params, Some(schunk.shape()?))?));
+        schunk.coder.start(&schunk.frame, params)?;
         Ok(schunk)
     }
 
@@ -437,6 +373,31 @@ impl SChunk {
         }
     }
 
+    /// Returns a summary of the super-chunk. Python: `SChunk.info`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
+    /// schunk.append(&[0.5f64; 600])?;
+    /// let info = schunk.info();
+    /// assert_eq!((info.nchunks, info.chunksize), (1, 4800));
+    /// assert!(info.to_string().starts_with("typesize  8\n"));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn info(&self) -> SChunkInfo {
+        SChunkInfo {
+            typesize: self.typesize(),
+            chunksize: self.chunksize(),
+            blocksize: self.blocksize(),
+            nbytes: self.nbytes(),
+            cbytes: self.cbytes(),
+            cratio: self.cratio(),
+            nchunks: self.nchunks(),
+            cparams: self.cparams(),
+        }
+    }
+
     /// Returns the location of each chunk. C: `blosc2_frame_get_offsets`.
     ///
     /// The meaning of a location depends on the storage:
@@ -465,7 +426,7 @@ impl SChunk {
     /// Returns the path with which the super-chunk was opened or created; `None` if the super-chunk is in memory or in
     /// a custom storage backend.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.frame.path()
     }
 
     /// Returns the layout and the format version of the frame, or `None` for an in-memory super-chunk that is not a
@@ -479,7 +440,7 @@ impl SChunk {
     /// Returns whether the super-chunk is open for writing. Returns `false` if it was opened for reading or for
     /// appending.
     pub fn is_writable(&self) -> bool {
-        self.access == Access::Write
+        self.frame.is_writable()
     }
 
     /// Returns which kind of Python object the super-chunk stores; `None` for plain data.
@@ -505,7 +466,7 @@ impl SChunk {
     /// # Errors
     /// [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the file cannot be synced.
     pub fn sync(&mut self) -> Result<()> {
-        let synced = self.state.get_mut().store.sync();
+        let synced = self.frame.state_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
@@ -526,16 +487,281 @@ impl SChunk {
         Err(self.error(ErrorKind::TypeMismatch, doing, detail))
     }
 
+    /// Returns the revision of a frame in a file, which every change by a handle of this program alters, and with
+    /// [locking](crate::OpenOptions::locking) also every change by another program that locks the file. A program that
+    /// derives data from a frame compares revisions to detect that these data are outdated.
+    ///
+    /// If the frame has changed, this method re-reads the metadata, as each read of a chunk does. The revision of a frame
+    /// in memory, which only its own handle can change, is always the same.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Busy`]: another program has changed the file without locking since this handle read it; call
+    ///   [`refresh`](Self::refresh). The length, the modification time and the header of the file are compared;
+    /// - the errors of [`refresh`](Self::refresh).
+    pub fn revision(&self) -> Result<Revision> {
+        self.frame.revision()
+    }
+
+    /// Re-reads the metadata, so that the changes of other handles and programs are visible. Returns whether the frame
+    /// has changed. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
+    ///
+    /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program. With
+    /// [locking](crate::OpenOptions::locking), each read also refreshes the handle after a change by another program
+    /// that locks the file. In both cases, `refresh` is needed only to update sizes, counts and metalayers.
+    ///
+    /// Without locking, `refresh` is needed to read the changes of another program. In a directory (sparse frame), reads
+    /// of stored chunks fail with [`ErrorKind::Busy`] after such a change, because the other program may have stored
+    /// other chunks under the names of removed chunks. The caller must ensure that the
+    /// other program is not writing at the same time. In two cases `refresh` returns `false` although the frame has
+    /// changed and reads return the new data:
+    /// - a chunk was overwritten at its old offset, and the length of the frame has not changed;
+    /// - the frame has more than about 100,000 chunks, the chunks were reordered, and the part of the index that this
+    ///   handle has read is unchanged.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open`](Self::open). After an error the handle is unchanged.
+    pub fn refresh(&mut self) -> Result<bool> {
+        let changed = self.frame.refresh()?;
+        self.forget();
+        Ok(changed)
+    }
+
+    /// Calls `work` and holds the lock of the file during the call. No other handle can read or change the file until
+    /// `work` returns. C: `blosc2_schunk_lock`. Python: `holding_lock`.
+    ///
+    /// The handle must be open with [`OpenOptions::locking`](crate::OpenOptions::locking). Without this option, the
+    /// method only calls `work` and holds no lock.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("counter.b2frame");
+    /// use blosc2::OpenOptions;
+    ///
+    /// let options = OpenOptions::new().create(true).locking(true).typesize(8);
+    /// let mut counter = options.open(path)?;
+    /// counter.append(&[0u64])?;
+    /// counter.locked(|counter| {
+    ///     let [count] = counter.decompress_chunk::<u64>(0)?[..] else { unreachable!() };
+    ///     counter.update(0, &[count + 1])
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// If `work` fails or panics, the changes that it has completed are not rolled back.
+    /// [`transaction`](Self::transaction) also holds the lock, and rolls these changes back.
+    ///
+    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. On other threads, reads
+    /// and changes with other handles wait until `work` returns. They fail with `Busy` if `work` does not use its
+    /// handle for about 0.7 seconds.
+    ///
+    /// # Errors
+    /// Fails with the errors of `work`, and with
+    /// - [`ErrorKind::Io`]: the file cannot be locked;
+    /// - [`ErrorKind::Busy`]: another access to the file is running a [user closure](crate::OpenOptions#user-closures),
+    ///   so that this call could deadlock;
+    /// - [`ErrorKind::NotFound`]: the file was replaced or removed;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change.
+    #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
+    pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.kept(|schunk| {
+            let gate = schunk.gate().filter(|gate| gate.is_locking());
+            let _calling = gate.as_ref().map(|gate| gate.calling());
+            work(schunk)
+        })
+    }
+
+    /// Like [`locked`](Self::locked), for work of this crate that does not wait for other threads.
+    pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        Self::kept_for(self, |schunk| schunk, work)
+    }
+
+    /// Like [`kept`](Self::kept), for the owner of a super-chunk.
+    pub(crate) fn kept_for<O, R>(
+        owner: &mut O,
+        schunk: impl Fn(&mut O) -> &mut Self,
+        work: impl FnOnce(&mut O) -> Result<R>,
+    ) -> Result<R> {
+        let own = schunk(owner);
+        // A clone, because `work` may replace the super-chunk.
+        let Some(gate) = own.gate().filter(|gate| gate.is_locking()) else {
+            return work(owner);
+        };
+        let pass = gate.change().map_err(|error| own.at(error))?;
+        if pass.is_part() {
+            return work(owner);
+        }
+        let (kept, is_changed) = own.frame.keep(&pass)?;
+        if is_changed {
+            own.forget();
+        }
+        let result = panic::catch_unwind(AssertUnwindSafe(|| work(owner)));
+        drop(kept);
+        drop(pass);
+        result.unwrap_or_else(|payload| panic::resume_unwind(payload))
+    }
+
+    /// Returns the decompression parameters. Python: `SChunk.dparams`.
+    pub fn dparams(&self) -> &DParams {
+        self.coder.dparams()
+    }
+
+    /// Sets the decompression parameters for all subsequent reads.
+    pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
+        self.coder.set_dparams(params.borrow().clone());
+    }
+
+    /// Sets the compression parameters of new chunks. The header of the frame does not change. Python: `SChunk.cparams
+    /// = ...`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid, changes the typesize, or changes the block size of an
+    ///   array;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
+    pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
+        let params = params.borrow();
+        if params.typesize.is_some_and(|asked| asked != self.typesize) {
+            let (doing, size) = ("set the compression parameters", self.typesize);
+            let detail = format!("items have {size} bytes");
+            return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+        }
+        self.coder.set_cparams(&self.frame, params)
+    }
+
+    /// Returns the compression parameters of new chunks. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
+    ///
+    /// These are the parameters of [`set_cparams`](Self::set_cparams) or
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
+    /// they are the parameters in the header of the frame. The typesize is always the typesize of the super-chunk.
+    ///
+    /// A tuner starts from the returned parameters and chooses the parameters of each new chunk. Existing chunks may
+    /// have been compressed with other parameters; [`chunk_info`](Self::chunk_info) returns them.
+    pub fn cparams(&self) -> CParams {
+        self.coder.cparams(&self.frame)
+    }
+
+    /// Sets a prefilter: a closure that changes the data of new chunks before compression; see
+    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The argument of the closure contains the
+    /// index of the chunk, and the byte offset of the block in the data of the super-chunk. Python: the decorators
+    /// `SChunk.prefilter` and `SChunk.filler`.
+    ///
+    /// ```
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// /// Fills the super-chunk with the square roots of the indices of its items.
+    /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
+    ///     let start = block.schunk_offset().ok_or("not of a super-chunk")? / 8;
+    ///     for (item, number) in block.output_as::<f64>()?.iter_mut().zip(start..) {
+    ///         *item = (number as f64).sqrt();
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut schunk = SChunk::in_memory::<f64>(CParams::new().blocksize(4000))?;
+    /// schunk.set_prefilter(roots)?;
+    /// for _ in 0..3 {
+    ///     schunk.append(&[0.0f64; 1000])?;
+    /// }
+    /// assert_eq!(schunk.items::<f64>(2500..2501)?, [50.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: the compression parameters in the header of the frame are invalid;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
+    pub fn set_prefilter<E: Into<BoxError>>(
+        &mut self,
+        prefilter: impl for<'b> Fn(&mut ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<()> {
+        self.coder.set_prefilter(&self.frame, Some(ChunkFilter::prefilter(prefilter)))
+    }
+
+    /// Removes the prefilter, if there is one.
+    pub fn clear_prefilter(&mut self) {
+        let cleared = self.coder.set_prefilter(&self.frame, None);
+        debug_assert!(cleared.is_ok(), "removing the prefilter creates no encoder");
+    }
+
+    /// Sets a postfilter: a closure that changes the data of chunks after decompression; see
+    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The argument of the closure contains
+    /// the index of the chunk, and the byte offset of the block in the data of the super-chunk. With variable-length
+    /// chunks, the first read after this call reads the headers of all chunks. Python: the decorator
+    /// `SChunk.postfilter`.
+    pub fn set_postfilter<E: Into<BoxError>>(
+        &mut self,
+        postfilter: impl for<'b> Fn(&mut ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.coder.set_postfilter(Some(ChunkFilter::postfilter(postfilter)));
+    }
+
+    /// Removes the postfilter, if there is one.
+    pub fn clear_postfilter(&mut self) {
+        self.coder.set_postfilter(None);
+    }
+
+    /// Returns whether a prefilter or a postfilter is set. The data of a chunk then differs from the compressed data.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.coder.has_prefilter() || self.coder.has_postfilter()
+    }
+
+    /// Creates an encoder for an array with blocks of `blocksize` bytes and this number of threads.
+    pub(crate) fn array_encoder(&self, blocksize: usize, threads: Threads) -> Result<Encoder> {
+        self.coder.new_encoder(&self.frame, Some((blocksize, threads)))
+    }
+
+    /// Returns the number of threads that compress.
+    pub(crate) fn encoding_threads(&self) -> Threads {
+        self.coder.encoding_threads()
+    }
+
+    /// Returns the state that this handle has read last. May be called within a read.
+    fn look(&self) -> RwLockReadGuard<'_, State> {
+        self.frame.look()
+    }
+
+    /// Returns the current state, which does not change until the result is dropped. Must not be called within another
+    /// read.
+    pub(crate) fn reading(&self) -> Result<Reading<'_>> {
+        self.frame.reading()
+    }
+
+    /// Returns the claim of the file.
+    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+        self.frame.gate().cloned()
+    }
+
+    /// Stores the claim of the file in which the super-chunk was created.
+    pub(crate) fn enter(&mut self, gate: Option<Gate>) {
+        self.frame.enter(gate);
+    }
+
+    /// Marks that a user closure runs during a read or a change of the file, until the guard is dropped.
+    pub(crate) fn calling(&self) -> Option<Calling<'_>> {
+        self.frame.calling()
+    }
+
+    pub(crate) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
+        self.frame.check_change(doing, needed)
+    }
+
+    /// Drops all fields that were derived from the outline.
+    fn forget(&mut self) {
+        self.frame.forget();
+        self.coder.forget();
+    }
+
     pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
-        self.at(Error::new(kind, doing, detail))
+        self.frame.error(kind, doing, detail)
     }
 
     pub(crate) fn at(&self, error: Error) -> Error {
-        let Some(path) = self.path() else { return error };
-        match &self.gate {
-            Some(gate) if gate.is_locking() => error.at(path),
-            _ => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
-        }
+        self.frame.at(error)
     }
 }
 

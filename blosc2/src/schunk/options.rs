@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
@@ -550,8 +549,7 @@ impl OpenOptions {
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
         let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
         drop(pass);
-        schunk.state.get_mut().version = version;
-        schunk.gate = gate.map(Arc::new);
+        schunk.frame.claim(gate, version);
         self.check_content(&report, schunk)
     }
 
@@ -577,7 +575,7 @@ impl OpenOptions {
     /// Fails with the errors of [`open_storage`](Self::open_storage).
     pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
         let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
-        schunk.path = Some(path.to_owned());
+        schunk.frame.set_path(path);
         Ok(schunk)
     }
 
@@ -868,11 +866,11 @@ impl OpenOptions {
         let mut schunk = SChunk::with_params(resolved, store, &self.meta, chunksize, self.limits)?;
         self.start_checksums(&mut schunk)?;
         schunk.set_dparams(self.dparams.clone());
-        schunk.encoding = Some(params);
+        schunk.coder.set_encoding(params);
         schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);
         schunk.finish()?;
         if self.append {
-            schunk.access = Access::Append;
+            schunk.frame.set_access(Access::Append);
         }
         Ok(schunk)
     }
@@ -882,7 +880,7 @@ impl OpenOptions {
         if !self.checksums {
             return Ok(());
         }
-        let started = schunk.state.get_mut().outline.set_checksums(Some(Vec::new()));
+        let started = schunk.frame.state_mut().outline.set_checksums(Some(Vec::new()));
         started.map_err(|error| Error::from_frame(MAKE, error))
     }
 
@@ -966,11 +964,10 @@ impl OpenOptions {
             return self.recover_file(path, &locked).map(|()| None).map_err(at);
         }
         let (mut schunk, report) = opened.map_err(at)?;
-        schunk.state.get_mut().version = version;
-        schunk.path = Some(path.to_owned());
-        schunk.gate = Some(Arc::new(gate));
+        schunk.frame.set_path(path);
+        schunk.frame.claim(Some(gate), version);
         if self.locking && self.access() != Access::Read {
-            schunk.check_file()?;
+            schunk.frame.check_file()?;
         }
         self.check_content(&report, schunk).map(Some)
     }

@@ -1,23 +1,31 @@
-//! Reading of chunks and blocks.
+//! Reading of chunks, blocks and their values, and the limits of reads.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 use std::slice;
 
+use blosc2_format::Limits;
 use blosc2_format::chunk::{Header, MAX_FILTERS};
 use blosc2_format::frame::Offset;
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
-use super::limits::block_memory;
-use super::{Fetched, Reading, SChunk, Worker};
+use super::coder::Worker;
+use super::fetch::{MOST, Wanted, Window, fetch_ahead};
+use super::limits::{MaxRead, SCRATCH, block_memory};
+use super::{Fetched, Reading, SChunk};
 use crate::closures::{Closures, registered};
 use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
+#[cfg(feature = "msgpack")]
+use crate::value::{VALUE_SIZE, Value, read_next};
 use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
+#[cfg(feature = "msgpack")]
+const READ_VALUE: &str = "read a value";
 
 impl SChunk {
     /// Decompresses the chunk at `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
@@ -203,10 +211,11 @@ impl SChunk {
         fetched: &Fetched,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
-        let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
+        let start =
+            self.coder.has_postfilter().then(|| self.start_of(reading, index)).transpose()?;
         // To compare the checksum, the whole chunk is read.
         let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
-        let mut worker = self.worker()?;
+        let mut worker = self.coder.worker(&self.frame)?;
         let Worker { decoder, buffer } = &mut *worker;
         decoder.set_place(index, start);
         let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
@@ -217,12 +226,12 @@ impl SChunk {
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(block_memory(header)))?;
             }
-            let runs_closures = self.postfilter.is_some()
+            let runs_closures = self.coder.has_postfilter()
                 || registered(header.codec(), &header.filters) != Closures::None;
             if runs_closures {
-                decoder.update_shape(reading.array_meta(), || self.shape())?;
+                decoder.update_shape(reading.array_meta(), || self.coder.shape(&self.frame))?;
             }
-            Ok(self.gate.as_ref().filter(|_| runs_closures).map(|gate| gate.calling()))
+            Ok(if runs_closures { self.calling() } else { None })
         };
         let read = || {
             if let Some((header, bytes)) = fetched.get(index) {
@@ -255,7 +264,7 @@ impl SChunk {
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         };
         let result = read();
-        self.workers.lock().push(worker);
+        self.coder.give_back(worker);
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
@@ -275,7 +284,7 @@ impl SChunk {
             && (header.nbytes as usize, header.block_len() as usize) == (nbytes, len)
             && !Codec::from_code(header.codec()).needs_array()
             && !filters.any(|filter| filter == Filter::Delta || filter.needs_array())
-            && self.postfilter.is_none()
+            && !self.coder.has_postfilter()
             && registered(header.codec(), &header.filters) == Closures::None)
     }
 
@@ -305,15 +314,189 @@ impl SChunk {
         Ok(matches!(one, Offset::Special(_)) && one == offset(other)?)
     }
 
-    fn worker(&self) -> Result<Box<Worker>> {
-        if let Some(worker) = self.workers.lock().pop() {
-            return Ok(worker);
+    /// Returns whether the parts of many chunks are requested at once: the storage has a high latency.
+    pub(crate) fn is_remote(&self, reading: &Reading<'_>) -> bool {
+        reading.state.store.request_cost() > DEFAULT_REQUEST_COST && !self.coder.has_postfilter()
+    }
+
+    /// Reads the needed parts of chunks that are not in memory. Does nothing if there is a postfilter, because it may
+    /// need other parts.
+    pub(crate) fn fetch(
+        &self,
+        reading: &Reading<'_>,
+        mut wanted: Vec<Wanted>,
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        fetched.clear();
+        if self.coder.has_postfilter() {
+            return Ok(());
         }
-        let mut decoder = Decoder::with_shape(&self.dparams, Some(self.shape()?))?;
-        if let Some(postfilter) = &self.postfilter {
-            decoder.set_postfilter(postfilter.clone());
+        wanted.iter_mut().for_each(|each| reading.state.widen(each));
+        if reading.state.outline.has_checksums() {
+            // Whole chunks can take more memory than planned. Therefore some chunks are omitted here, and are read when
+            // they are needed.
+            let chunk = reading.state.outline.chunksize().fixed().unwrap_or(0) as usize;
+            wanted.truncate((MOST / chunk.max(1)).max(1));
         }
-        Ok(Box::new(Worker { decoder, buffer: Vec::new() }))
+        reading.state.fetch(&wanted, fetched).map_err(|error| self.at(error))
+    }
+
+    /// Calls `work` with the numbers below `count`, in ascending ranges, and with the fetched chunks of these numbers.
+    ///
+    /// `wanted` returns the chunk that a number needs, or `None`. For a storage with a low latency, nothing is fetched,
+    /// and `work` is called once.
+    pub(crate) fn fetch_ahead(
+        &self,
+        reading: &Reading<'_>,
+        count: usize,
+        wanted: impl Fn(usize) -> Option<Wanted> + Sync,
+        mut work: impl FnMut(Range<usize>, &Fetched) -> Result<()>,
+    ) -> Result<()> {
+        // Without an allocation.
+        if !self.is_remote(reading) {
+            return work(0..count, &Fetched::default());
+        }
+        let add = |number, window: &mut Window<'_>| {
+            wanted(number).map_or(Ok(()), |wanted| window.add(0, wanted))
+        };
+        fetch_ahead(&[(self, reading)], count, add, |range, fetched| {
+            work(range, &fetched[0]).map(|()| true)
+        })
+    }
+
+    /// Returns the limits of this handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
+    pub fn limits(&self) -> Limits {
+        self.look().limits
+    }
+
+    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set. Returns `None` if reads
+    /// of this handle have the default limits, or no limit.
+    pub fn max_read(&self) -> Option<u64> {
+        if let MaxRead::Bytes(max) = self.max_read { Some(max) } else { None }
+    }
+
+    /// Sets the maximum memory in bytes for the result of one read.
+    pub(crate) fn set_max_read(&mut self, bytes: u64) {
+        self.max_read = MaxRead::Bytes(bytes);
+    }
+
+    /// Checks that one read may allocate `nbytes` bytes.
+    pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
+        let max = self.allowed(nbytes);
+        if nbytes <= max {
+            return Ok(());
+        }
+        Err(self.at(Error::over_max_read(doing, nbytes, max)))
+    }
+
+    /// Returns the maximum number of bytes that one read may allocate, if it needs `nbytes` bytes.
+    pub(crate) fn allowed(&self, nbytes: u64) -> u64 {
+        self.max_read.allowed(&self.frame, nbytes)
+    }
+
+    /// Checks that decompression may allocate `nbytes` bytes of working memory, in addition to the result.
+    pub(crate) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
+        if nbytes <= SCRATCH { Ok(()) } else { self.allow(doing, nbytes) }
+    }
+
+    /// Checks the memory for the content of a metalayer. If the caller has set a limit for reads, that limit applies.
+    /// Otherwise the limit is [`Limits::metadata`](blosc2_format::Limits::metadata), also for the sum with the `before`
+    /// bytes that an iterator has returned, because a program may read all metalayers without knowing them.
+    pub(crate) fn allow_metadata(&self, doing: &str, header: &Header, before: u64) -> Result<()> {
+        if !matches!(self.max_read, MaxRead::Plausible) {
+            return self.allow(doing, header.nbytes.into());
+        }
+        let held = header.decoding_memory().saturating_add(before);
+        let max = self.metadata_allowed(held);
+        if held <= max {
+            return Ok(());
+        }
+        Err(self.at(Error::over_max_read(doing, held, max)))
+    }
+
+    /// Returns the maximum number of bytes for the content of a metalayer and its values, if they need `held` bytes.
+    pub(crate) fn metadata_allowed(&self, held: u64) -> u64 {
+        self.max_read.metadata_allowed(&self.frame, held)
+    }
+}
+
+#[cfg(feature = "msgpack")]
+impl SChunk {
+    /// Decodes the content of the chunk at `index` from msgpack and returns it as a [`Value`]. Python's `ObjectArray`
+    /// stores one value in each chunk.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk, Value};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// let value = Value::Set(vec!["a".into(), 1.into()]);
+    /// schunk.append(&value.to_msgpack()?)?;
+    /// assert_eq!(schunk.value(0)?, value);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
+    pub fn value(&self, index: usize) -> Result<Value> {
+        let bytes = self.decompress_chunk::<u8>(index)?;
+        self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
+    }
+
+    /// Decodes the content of one block of a chunk from msgpack and returns it as a [`Value`].
+    /// [`append_blocks`](Self::append_blocks) writes such blocks.
+    ///
+    /// # Errors
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks, or
+    ///   `block` is not less than the number of blocks of the chunk;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
+    pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
+        let bytes = self.block(index, block)?;
+        let place = || format!("block {block} of chunk {index}");
+        self.read_value(&bytes, &mut self.max_values(bytes.len()), place)
+    }
+
+    /// Decodes the contents of all blocks of a chunk from msgpack and returns them as [`Value`]s.
+    ///
+    /// # Errors
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
+    pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
+        let blocks = self.blocks(index)?;
+        let mut left = self.max_values(blocks.as_bytes().len());
+        let values = blocks.iter().enumerate().map(|(block, bytes)| {
+            self.read_value(bytes, &mut left, || format!("block {block} of chunk {index}"))
+        });
+        values.collect()
+    }
+
+    /// Returns the maximum number of values that may be decoded from `nbytes` bytes.
+    fn max_values(&self, nbytes: usize) -> u64 {
+        self.allowed(VALUE_SIZE.saturating_mul(nbytes as u64)) / VALUE_SIZE
+    }
+
+    fn read_value(
+        &self,
+        bytes: &[u8],
+        left: &mut u64,
+        place: impl FnOnce() -> String,
+    ) -> Result<Value> {
+        read_next(bytes, left).map_err(|fault| {
+            let (kind, detail) = fault.in_content();
+            self.error(kind, READ_VALUE, format!("{}: {detail}", place()))
+        })
     }
 }
 
@@ -513,5 +696,82 @@ impl<T: Element> std::iter::FusedIterator for Chunks<'_, T> {}
 impl<T> fmt::Debug for Chunks<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chunks").field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "msgpack"))]
+mod tests {
+    use super::*;
+    use crate::{CParams, ErrorKind, OpenOptions};
+
+    fn schunk() -> SChunk {
+        SChunk::in_memory::<u8>(&CParams::default()).unwrap()
+    }
+
+    #[test]
+    fn chunks_and_blocks_are_values() {
+        let mut chunks = schunk();
+        chunks.append(b"\x92\x01\xc0").unwrap();
+        chunks.append(b"\x01\x02").unwrap();
+        assert_eq!(chunks.value(0).unwrap(), Value::List(vec![1.into(), Value::None]));
+        let error = chunks.value(1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(error.to_string().contains("chunk 1: its content is not msgpack"), "{error}");
+        assert_eq!(chunks.value(2).unwrap_err().kind(), ErrorKind::OutOfBounds);
+
+        let mut blocks = schunk();
+        blocks.append_blocks(&[b"\x01", b"\xa1x"]).unwrap();
+        blocks.insert_blocks(0, &[b"\x91\x02", b"\xc1"]).unwrap();
+        assert_eq!(blocks.block_values(1).unwrap(), [1.into(), "x".into()]);
+        assert_eq!(blocks.block_value(0, 0).unwrap(), Value::List(vec![2.into()]));
+        for error in [blocks.block_value(0, 1).unwrap_err(), blocks.block_values(0).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+            assert!(error.to_string().contains("block 1 of chunk 0"), "{error}");
+        }
+        assert_eq!(blocks.block_value(0, 2).unwrap_err().kind(), ErrorKind::OutOfBounds);
+        blocks.update_blocks(0, &[b"\xc0"]).unwrap();
+        assert_eq!(blocks.block_values(0).unwrap(), [Value::None]);
+        for error in [
+            blocks.insert_blocks(3, &[b"x"]).unwrap_err(),
+            blocks.update_blocks(2, &[b"x"]).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+        }
+        assert_eq!(blocks.nchunks(), 2);
+    }
+
+    #[test]
+    fn memory_of_many_values_is_limited() {
+        // A million `None`s, in one value and in two.
+        let half = [&b"\xdd\x00\x07\xa1\x20"[..], &vec![0xc0; 500_000]].concat();
+        let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
+        let (mut chunks, mut blocks) = (schunk(), schunk());
+        chunks.append(&all).unwrap();
+        blocks.append_blocks(&[&half, &half]).unwrap();
+        let limited = |schunk: SChunk| {
+            let bytes = schunk.into_cframe().unwrap();
+            OpenOptions::new().max_read(40 << 20).from_cframe(bytes).unwrap()
+        };
+        let (chunks, blocks) = (limited(chunks), limited(blocks));
+        assert_eq!(chunks.decompress_chunk::<u8>(0).unwrap(), all);
+        let error = chunks.value(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
+        assert!(error.to_string().contains("OpenOptions::max_read"), "{error}");
+        assert!(blocks.block_value(0, 1).is_ok());
+        assert_eq!(blocks.block_values(0).unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    /// The values of a metalayer take more memory than its content.
+    #[test]
+    #[cfg(feature = "zstd")] // The default codec.
+    fn values_that_readers_refuse_are_not_stored() {
+        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut set = |memory| {
+            let content = crate::schunk::Content { bytes: vec![0xc0; 1000], memory };
+            schunk.vlmeta_mut().set_content("values", &content).map_err(|error| error.kind())
+        };
+        assert_eq!(set(1 << 30), Ok(()));
+        assert_eq!(set((1 << 30) + (256 << 10)), Err(ErrorKind::TooLarge));
+        assert_eq!(schunk.vlmeta().get("values").unwrap().unwrap(), [0xc0; 1000]);
     }
 }

@@ -9,6 +9,7 @@ use blosc2_format::ReadAt;
 use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::{Metalayer, Outline, SEARCH_INDEXES};
 
+use super::coder::as_array_wants;
 use super::options::new_store;
 use super::store::{Contiguous, Memory, State, Store};
 use super::{Access, Fetched, OpenOptions, Reading, SChunk, Wanted, files};
@@ -18,7 +19,7 @@ use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::Purpose;
 use crate::progress::Progress;
-use crate::{CParams, Error, ErrorKind, Result};
+use crate::{CParams, DParams, Error, ErrorKind, Result};
 
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
@@ -221,13 +222,13 @@ impl SChunk {
         let io = |error| Error::from_io(SAVE, path, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
         let id = FileId::of_opened(&file, path).map_err(io)?;
-        if self.gate.as_ref().is_some_and(|gate| *gate.id() == id) {
+        if self.frame.gate().is_some_and(|gate| *gate.id() == id) {
             let detail = "the super-chunk is in this file itself";
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
         // The two files are claimed in the order of their identities, so that two calls of this method do not deadlock.
-        let reading = match &self.gate {
+        let reading = match self.frame.gate() {
             Some(gate) if *gate.id() < id => Some(self.reading()?),
             _ => None,
         };
@@ -309,7 +310,7 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     pub fn into_cframe(mut self) -> Result<Vec<u8>> {
-        let state = self.state.get_mut();
+        let state = self.frame.state_mut();
         let is_indexed = |layer: &Metalayer| SEARCH_INDEXES.contains(&&*layer.name);
         if !state.outline.vlmetalayers().iter().any(is_indexed)
             && let Some(len) = state.frame_len()?
@@ -388,8 +389,8 @@ impl SChunk {
         let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
         let state = State::new(outline, store, version, true, limits);
-        let mut target = Self::new(state, Access::Write, self.dparams.clone())?;
-        (target.encoding, target.max_read) = (self.encoding.clone(), self.max_read);
+        let mut target = Self::new(state, Access::Write, DParams::default())?;
+        (target.coder, target.max_read) = (self.coder.copied(), self.max_read);
         Ok(target)
     }
 
@@ -418,7 +419,7 @@ impl SChunk {
             let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
             return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
         }
-        let params = self.as_array_wants(params, COPY)?;
+        let params = as_array_wants(&self.frame, params, COPY)?;
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
@@ -430,7 +431,7 @@ impl SChunk {
             OpenOptions::new().checksums(true).start_checksums(&mut target)?;
         }
         self.copy_vlmetalayers_to(&mut target)?;
-        let closures = target.encoder()?.runs_closures();
+        let closures = target.coder.encoder(&target.frame)?.runs_closures();
         let mut data = Vec::new();
         self.each_chunk(&reading, 0, |index, fetched| {
             self.with_chunk_or_fetched(&reading, index, None, fetched, |chunk, decoder| {
@@ -456,7 +457,7 @@ impl SChunk {
     /// Copies the variable-length metalayers, except search indexes, unchanged to a super-chunk that is being created.
     pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
         let state = self.look();
-        let outline: &mut Outline = &mut target.state.get_mut().outline;
+        let outline: &mut Outline = &mut target.frame.state_mut().outline;
         let layers = state.outline.vlmetalayers().iter();
         for layer in layers.filter(|layer| !SEARCH_INDEXES.contains(&&*layer.name)) {
             let set = outline.set_vlmetalayer_chunk(&layer.name, &layer.content);

@@ -1,0 +1,259 @@
+//! How the chunks of a super-chunk are compressed and decompressed: contexts, parameters and closures.
+
+use std::sync::Arc;
+
+use blosc2_format::chunk::Params;
+use blosc2_format::frame::Outline;
+use parking_lot::Mutex;
+
+use super::array_meta;
+use super::frame::Frame;
+use crate::array_shape::ArrayShape;
+use crate::closures::ChunkFilter;
+use crate::decoder::Decoder;
+use crate::encoder::Encoder;
+use crate::params::{Purpose, Resolved};
+use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, Threads};
+
+/// The encoder and the decoders of a super-chunk. They are created when they are first needed.
+pub(super) struct Coder {
+    encoder: Option<Mutex<Encoder>>,
+    /// The compression parameters of new chunks, if they differ from the parameters in the header.
+    encoding: Option<CParams>,
+    /// In boxes, because a worker is taken and returned for each read.
+    #[allow(clippy::vec_box)]
+    workers: Mutex<Vec<Box<Worker>>>,
+    dparams: DParams,
+    prefilter: Option<Arc<ChunkFilter>>,
+    postfilter: Option<Arc<ChunkFilter>>,
+    shape: Mutex<Option<Arc<ArrayShape>>>,
+}
+
+/// The decoder and the buffer with which one thread reads chunks.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) decoder: Decoder,
+    /// The compressed chunk.
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Coder {
+    pub(super) fn new(dparams: DParams) -> Self {
+        let (workers, shape) = (Mutex::default(), Mutex::new(None));
+        let (encoder, encoding, prefilter, postfilter) = (None, None, None, None);
+        Self { encoder, encoding, workers, dparams, prefilter, postfilter, shape }
+    }
+
+    /// Returns the coder of a copy, which has the same parameters.
+    pub(super) fn copied(&self) -> Self {
+        Self { encoding: self.encoding.clone(), ..Self::new(self.dparams.clone()) }
+    }
+
+    /// Creates the encoder of a new frame from checked parameters.
+    pub(super) fn start(&mut self, frame: &Frame, params: Resolved) -> Result<()> {
+        let encoder = Encoder::with_shape(params, Some(self.shape(frame)?))?;
+        self.encoder = Some(Mutex::new(encoder));
+        Ok(())
+    }
+
+    pub(super) fn dparams(&self) -> &DParams {
+        &self.dparams
+    }
+
+    pub(super) fn set_dparams(&mut self, params: DParams) {
+        self.dparams = params;
+        self.workers.get_mut().clear();
+    }
+
+    /// Sets checked compression parameters, which differ from the parameters in the header.
+    pub(super) fn set_encoding(&mut self, params: CParams) {
+        self.encoding = Some(params);
+    }
+
+    /// Sets the compression parameters of new chunks. After an error they are unchanged.
+    pub(super) fn set_cparams(&mut self, frame: &Frame, params: &CParams) -> Result<()> {
+        let before = self.encoding.replace(params.clone());
+        self.encoder = None;
+        let made = self.encoder(frame).map(drop);
+        if made.is_err() {
+            self.encoding = before;
+        }
+        made
+    }
+
+    /// Returns the compression parameters of new chunks.
+    pub(super) fn cparams(&self, frame: &Frame) -> CParams {
+        let state = frame.look();
+        let stored = cparams(&state.outline);
+        match &self.encoding {
+            Some(params) => CParams {
+                typesize: stored.typesize,
+                blocksize: params.blocksize.or(array_blocksize(&state.outline)),
+                ..params.clone()
+            },
+            None => stored,
+        }
+    }
+
+    /// Sets or removes the prefilter. After an error it is unchanged.
+    pub(super) fn set_prefilter(
+        &mut self,
+        frame: &Frame,
+        prefilter: Option<ChunkFilter>,
+    ) -> Result<()> {
+        let before = std::mem::replace(&mut self.prefilter, prefilter.map(Arc::new));
+        self.encoder = None;
+        if self.prefilter.is_some()
+            && let Err(error) = self.encoder(frame)
+        {
+            self.prefilter = before;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Sets or removes the postfilter.
+    pub(super) fn set_postfilter(&mut self, postfilter: Option<ChunkFilter>) {
+        self.postfilter = postfilter.map(Arc::new);
+        self.workers.get_mut().clear();
+    }
+
+    pub(super) fn has_prefilter(&self) -> bool {
+        self.prefilter.is_some()
+    }
+
+    pub(super) fn has_postfilter(&self) -> bool {
+        self.postfilter.is_some()
+    }
+
+    /// Returns the encoder of new chunks.
+    pub(super) fn encoder(&mut self, frame: &Frame) -> Result<&mut Encoder> {
+        if self.encoder.is_none() {
+            self.encoder = Some(Mutex::new(self.new_encoder(frame, None)?));
+        }
+        match &mut self.encoder {
+            Some(encoder) => Ok(encoder.get_mut()),
+            None => unreachable!("it was created above"),
+        }
+    }
+
+    /// Returns the number of threads that compress.
+    pub(super) fn encoding_threads(&self) -> Threads {
+        match &self.encoding {
+            // A tuner needs the chunks in sequence.
+            Some(params) if params.tuner.is_none() => params.threads,
+            _ => Threads::ONE,
+        }
+    }
+
+    /// Creates an encoder. For an array, the block size in bytes and the number of threads are given.
+    pub(super) fn new_encoder(
+        &self,
+        frame: &Frame,
+        array: Option<(usize, Threads)>,
+    ) -> Result<Encoder> {
+        let (is_array, stored) = {
+            let state = frame.look();
+            (array_meta(state.outline.metalayers()).is_some(), cparams(&state.outline))
+        };
+        let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
+        let typesize = stored.typesize.unwrap_or(1);
+        let resolved = match &self.encoding {
+            Some(params) => as_array_wants(frame, params, "set the compression parameters")?
+                .resolve(typesize, purpose),
+            None => stored.resolve(typesize, purpose).map_err(|error| {
+                let kind = match error.kind() {
+                    ErrorKind::InvalidArgument => ErrorKind::InvalidData,
+                    kind => kind,
+                };
+                Error::new(kind, "compress with the parameters in the header", error)
+            }),
+        };
+        let mut params = resolved.map_err(|error| frame.at(error))?;
+        if let Some((blocksize, threads)) = array {
+            // Checked together with the shapes.
+            params.format.blocksize = Some(blocksize as u32).filter(|&len| len > 0);
+            params.threads = threads;
+        }
+        let mut encoder = Encoder::with_shape(params, Some(self.shape(frame)?))?;
+        if let Some(prefilter) = &self.prefilter {
+            encoder.set_prefilter(Arc::clone(prefilter));
+        }
+        Ok(encoder)
+    }
+
+    /// Returns a worker that no thread uses.
+    pub(super) fn worker(&self, frame: &Frame) -> Result<Box<Worker>> {
+        if let Some(worker) = self.workers.lock().pop() {
+            return Ok(worker);
+        }
+        let mut decoder = Decoder::with_shape(&self.dparams, Some(self.shape(frame)?))?;
+        if let Some(postfilter) = &self.postfilter {
+            decoder.set_postfilter(postfilter.clone());
+        }
+        Ok(Box::new(Worker { decoder, buffer: Vec::new() }))
+    }
+
+    pub(super) fn give_back(&self, worker: Box<Worker>) {
+        self.workers.lock().push(worker);
+    }
+
+    /// Returns the shape of the array, or of the plain super-chunk, for codecs that use it.
+    pub(super) fn shape(&self, frame: &Frame) -> Result<Arc<ArrayShape>> {
+        let mut shape = self.shape.lock();
+        let state = frame.look();
+        let meta = array_meta(state.outline.metalayers());
+        // Other handles may have changed the array.
+        if let Some(shape) = shape.as_ref().filter(|shape| shape.is_of(meta)) {
+            return Ok(Arc::clone(shape));
+        }
+        let typesize = state.outline.params().typesize as usize;
+        let made = ArrayShape::new(typesize, meta)?;
+        Ok(Arc::clone(shape.insert(made)))
+    }
+
+    /// Drops all fields that were derived from the outline.
+    pub(super) fn forget(&mut self) {
+        *self.shape.get_mut() = None;
+        self.workers.get_mut().clear();
+        self.encoder = None;
+    }
+}
+
+/// Returns the parameters with the block size of the array, or unchanged if the super-chunk is no array.
+pub(super) fn as_array_wants(frame: &Frame, params: &CParams, doing: &str) -> Result<CParams> {
+    let mut params = params.clone();
+    let blocksize = array_blocksize(&frame.look().outline);
+    if let Some(blocksize) = blocksize {
+        if params.blocksize.is_some_and(|asked| asked != blocksize) {
+            let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
+            return Err(frame.error(ErrorKind::InvalidArgument, doing, detail));
+        }
+        params.blocksize = Some(blocksize);
+    }
+    Ok(params)
+}
+
+/// Returns the block size of an array; `None` if the chunks belong to no array.
+fn array_blocksize(outline: &Outline) -> Option<usize> {
+    let blocksize =
+        outline.params().blocksize.filter(|_| array_meta(outline.metalayers()).is_some());
+    blocksize.map(|size| size as usize)
+}
+
+/// Returns the compression parameters in the header of a frame.
+fn cparams(outline: &Outline) -> CParams {
+    let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
+        outline.params();
+    CParams {
+        codec: Codec::from_code(codec),
+        codec_meta,
+        level,
+        typesize: usize::try_from(typesize).ok(),
+        blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
+        split,
+        filters: Filter::of_slots(&filters, &filters_meta).collect(),
+        dictionary: outline.dictionary(),
+        ..CParams::default()
+    }
+}
