@@ -674,13 +674,9 @@ impl CTable {
         check_names(columns.clone()).map_err(invalid)?;
         self.check_schema(columns)?;
         for (end, ending, schunk) in old.stored.get().into_iter().flat_map(|it| it.parts()) {
-            self.parts.leaves.put(
-                &format!("{}{}{end}", self.parts.root, renamed.key),
-                ending,
-                schunk,
-            )?;
+            self.parts.put(&format!("{}{end}", renamed.key), ending, schunk)?;
         }
-        self.exchange(index, Some(renamed), |entries| rename_entry(entries, name, new_name))
+        self.exchange(index, Some(renamed))
     }
 
     /// Removes a column. Python: `drop_column`.
@@ -699,30 +695,30 @@ impl CTable {
         }
         self.check_free_of_others(name)?;
         self.open_column(index)?;
-        self.exchange(index, None, |entries| {
-            entries.retain(|entry| entry.get("name").and_then(Value::as_str) != Some(name));
-        })
+        self.exchange(index, None)
     }
 
-    /// Stores the schema with another column, or with one column less, and then removes the parts of the old column.
-    /// `change` changes the entries of the columns that Python computes and stores. If the schema is not stored, nothing
-    /// changes.
-    fn exchange(
-        &mut self,
-        index: usize,
-        new: Option<Column>,
-        change: impl Fn(&mut Vec<Value>),
-    ) -> Result<()> {
-        let is_replaced = new.is_some();
+    /// Stores the schema with a column under a new name, or without it, and then removes the parts of the old column. If
+    /// the schema is not stored, nothing changes.
+    fn exchange(&mut self, index: usize, renamed: Option<Column>) -> Result<()> {
+        let new_name = renamed.as_ref().map(|column| column.name.clone());
+        let is_replaced = renamed.is_some();
         let mut old = self.columns.remove(index);
-        if let Some(new) = new {
-            self.columns.insert(index, new);
+        if let Some(renamed) = renamed {
+            self.columns.insert(index, renamed);
         }
         let others = self.others.clone();
         for (key, list) in &mut self.others {
-            if let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) {
-                change(entries);
-            }
+            let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) else { continue };
+            entries.retain_mut(|entry| {
+                if name_of(entry) != Some(&old.name) {
+                    return true;
+                }
+                if let Some(name) = &new_name {
+                    set(entry, "name", name.as_str().into());
+                }
+                is_replaced
+            });
         }
         if let Err(error) = self.remove_index(&old.name).and_then(|()| self.write_schema()) {
             if is_replaced {
@@ -733,12 +729,14 @@ impl CTable {
             return Err(error);
         }
         self.number_columns();
-        let files = files_of(&old);
-        old.stored.take();
-        for (end, ending) in files {
-            self.parts.remove(&format!("{}{end}", old.key), ending)?;
-        }
-        Ok(())
+        let stored = old.stored.take();
+        let parts = stored.iter().flat_map(|stored| stored.parts());
+        let files: Vec<_> = parts.map(|(end, ending, _)| (end, ending)).collect();
+        // Open files are not removed.
+        drop(stored);
+        files
+            .iter()
+            .try_for_each(|(end, ending)| self.parts.remove(&format!("{}{end}", old.key), ending))
     }
 
     /// Sets a user attribute of the table. Python: `table.vlmeta[name] = value`.
@@ -875,8 +873,7 @@ impl CTable {
         for (key, list) in &mut self.others {
             let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) else { continue };
             for entry in entries {
-                let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-                if stale.iter().any(|stale| stale == name) {
+                if stale.iter().any(|stale| name_of(entry) == Some(stale)) {
                     rewritten |= set(entry, "stale", true.into());
                 }
             }
@@ -964,7 +961,7 @@ impl CTable {
 
     fn is_materialized(&self, name: &str) -> bool {
         let entries = self.other(MATERIALIZED).and_then(Value::as_list).unwrap_or_default();
-        entries.iter().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+        entries.iter().any(|entry| name_of(entry) == Some(name))
     }
 
     /// The names of all columns that are computed from a column, also indirectly.
@@ -973,7 +970,7 @@ impl CTable {
         let mut next = vec![name.to_owned()];
         while let Some(source) = next.pop() {
             for entry in self.computations().filter(|entry| depends(entry, &source)) {
-                if let Some(name) = entry.get("name").and_then(Value::as_str)
+                if let Some(name) = name_of(entry)
                     && found.insert(name.to_owned())
                 {
                     next.push(name.to_owned());
@@ -985,7 +982,7 @@ impl CTable {
 
     fn check_free_of_others(&self, name: &str) -> Result<()> {
         let mut entries = self.computations().filter(|entry| depends(entry, name));
-        match entries.next().and_then(|entry| entry.get("name")?.as_str()) {
+        match entries.next().and_then(name_of) {
             Some(other) => {
                 let detail = format!("the column `{other}` is computed from `{name}`");
                 Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail))
@@ -1126,23 +1123,14 @@ impl CTable {
     }
 }
 
-/// The ends of the keys of a column that is open, and the extensions of its files.
-fn files_of(column: &Column) -> Vec<(&'static str, &'static str)> {
-    let parts = column.stored.get().into_iter().flat_map(|stored| stored.parts());
-    parts.map(|(end, ending, _)| (end, ending)).collect()
+/// The name in an entry of a column.
+fn name_of(entry: &Value) -> Option<&str> {
+    entry.get("name").and_then(Value::as_str)
 }
 
 fn depends(entry: &Value, name: &str) -> bool {
     let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
     sources.iter().any(|source| source.as_str() == Some(name))
-}
-
-fn rename_entry(entries: &mut [Value], name: &str, new_name: &str) {
-    for entry in entries {
-        if entry.get("name").and_then(Value::as_str) == Some(name) {
-            set(entry, "name", new_name.into());
-        }
-    }
 }
 
 /// Sets an entry of a map. Returns whether it had another value.
