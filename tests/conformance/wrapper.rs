@@ -225,7 +225,6 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
         SplitMode::Never => 2,
         SplitMode::Auto => 3,
         SplitMode::ForwardCompat => 4,
-        other => bail!("split mode {other:?}"),
     };
     set("split mode", split.to_string());
     set("dictionary", found.dictionary.to_string());
