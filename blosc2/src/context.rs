@@ -26,7 +26,8 @@ pub(crate) struct Context {
 }
 
 // SAFETY: C stores nothing of a context in thread-local storage. Contexts share only the thread pool, which C guards by
-// mutexes (blosc2.c, check_nthreads), and the registries, which do not change after `init`. All use requires `&mut`, so
+// mutexes (blosc2.c, check_nthreads), and the registries, which do not change after `init` with one exception: loading a
+// plugin fills the entry of a codec. No context uses this codec before, see `plugins::load`. All use requires `&mut`, so
 // only one thread uses a context at a time.
 unsafe impl Send for Context {}
 

@@ -343,46 +343,58 @@ impl Drop for Ending<'_> {
     }
 }
 
-impl<'a> Call<'a> {
-    /// Returns the call for which C runs a codec or filter; `None` if C compresses internal data.
+impl Call<'_> {
+    /// Calls `work` with the call for which C runs a codec or filter. Returns `missing` if C compresses internal data.
     ///
     /// # Safety
-    /// C has filled the parameters for the function that it calls. The context has no preparams, or the preparams of a
-    /// [`Slot`]. The reference is not used after the function that C calls has returned.
-    pub(super) unsafe fn of_compression(params: &sys::blosc2_cparams) -> Option<&'a Self> {
+    /// C has filled the parameters for the function that it calls and that this method is called in. The context has no
+    /// preparams, or the preparams of a [`Slot`].
+    pub(super) unsafe fn of_compression(
+        params: &sys::blosc2_cparams,
+        missing: c_int,
+        work: impl FnOnce(&Call<'_>) -> c_int,
+    ) -> c_int {
         // SAFETY: the preparams are the copy that the context owns (blosc2.c, blosc2_ctx_get_cparams).
         let given = unsafe { params.preparams.as_ref() };
         // SAFETY: the caller's promise.
-        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
+        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data), missing, work) }
     }
 
-    /// Returns the call for which C runs a codec or filter; `None` if C decompresses internal data.
+    /// Calls `work` with the call for which C runs a codec or filter. Returns `missing` if C decompresses internal data.
     ///
     /// # Safety
     /// The conditions of [`of_compression`](Self::of_compression) hold for the postparams.
-    pub(super) unsafe fn of_decompression(params: &sys::blosc2_dparams) -> Option<&'a Self> {
+    pub(super) unsafe fn of_decompression(
+        params: &sys::blosc2_dparams,
+        missing: c_int,
+        work: impl FnOnce(&Call<'_>) -> c_int,
+    ) -> c_int {
         // SAFETY: the postparams are the copy that the context owns (blosc2.c, blosc2_ctx_get_dparams).
         let given = unsafe { params.postparams.as_ref() };
         // SAFETY: the caller's promise.
-        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
+        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data), missing, work) }
     }
 
-    /// Returns the current call of a slot.
+    /// Calls `work` with the current call of a slot. Returns `missing` if there is no call.
     ///
     /// # Safety
-    /// `user_data` is null, or the address of a [`Slot`] that is alive. The reference is not used after the function
-    /// that C calls has returned. At this time, C is still inside [`Slot::during`].
-    pub(super) unsafe fn at(user_data: *mut c_void) -> Option<&'a Self> {
+    /// `user_data` is null, or the address of a [`Slot`] that is alive. C calls the function that this method is called
+    /// in, from [`Slot::during`].
+    pub(super) unsafe fn at(
+        user_data: *mut c_void,
+        missing: c_int,
+        work: impl FnOnce(&Call<'_>) -> c_int,
+    ) -> c_int {
         let slot = user_data.cast::<AtomicPtr<Call<'static>>>();
         // SAFETY: the caller guarantees that the address is null or that of a slot.
         let call = match unsafe { slot.as_ref() } {
-            Some(slot) => slot.load(Ordering::Acquire),
-            None if installed::HIDES_CALLERS => CURRENT.get().cast_mut(),
-            None => ptr::null_mut(),
+            Some(slot) => slot.load(Ordering::Acquire).cast_const(),
+            None if installed::HIDES_CALLERS => CURRENT.get(),
+            None => ptr::null(),
         };
         // SAFETY: the pointer is null, or points to a call that lives until C returns to `Slot::during`. When C
-        // returns, no thread of C uses the call any longer (blosc2.c, parallel_blosc).
-        unsafe { call.cast::<Self>().as_ref() }
+        // returns, no thread of C uses the call any longer (blosc2.c, parallel_blosc). `work` cannot keep the reference.
+        unsafe { call.as_ref() }.map_or(missing, work)
     }
 }
 

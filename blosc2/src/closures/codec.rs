@@ -297,37 +297,39 @@ unsafe extern "C" fn encode(
 ) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_c).
     let params = unsafe { &*params };
-    // SAFETY: the preparams of the context come from `Slot::preparams`. The call is not used after this function.
-    let Some(call) = (unsafe { Call::of_compression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses internal data.
-    };
     let code = params.compcode;
-    call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C passes a stream of the block, and separate memory for the result, which no other thread accesses
-        // (blosc2.c, blosc_c).
-        let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
-        let Registered { codec, version, .. } = find(code)?;
-        let info = CodecInfo {
-            meta,
-            typesize: usize::try_from(params.typesize)?,
-            version: *version,
-            level: params.clevel,
-            blocksize: call.blocksize(params.blocksize),
-            chunk_index: call.place.index,
-            array: call.place.array,
-        };
-        let room = output.len();
-        match codec.compress(input, output, &info)? {
-            None => Ok(0), // C stores the stream.
-            Some(0) => {
-                Err("it returned a length of 0; return `None` if the result does not fit".into())
+    let work = |call: &Call<'_>| {
+        call.run(Title::Codec(code, codec_name(code)), || {
+            // SAFETY: C passes a stream of the block, and separate memory for the result, which no other thread accesses
+            // (blosc2.c, blosc_c).
+            let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
+            let Registered { codec, version, .. } = find(code)?;
+            let info = CodecInfo {
+                meta,
+                typesize: usize::try_from(params.typesize)?,
+                version: *version,
+                level: params.clevel,
+                blocksize: call.blocksize(params.blocksize),
+                chunk_index: call.place.index,
+                array: call.place.array,
+            };
+            let room = output.len();
+            match codec.compress(input, output, &info)? {
+                None => Ok(0), // C stores the stream.
+                Some(0) => {
+                    Err("it returned a length of 0; return `None` if the result does not fit"
+                        .into())
+                }
+                Some(len) if len <= room => Ok(i32::try_from(len)?),
+                Some(len) => {
+                    Err(format!("it returned a length of {len}, the output has {room} bytes")
+                        .into())
+                }
             }
-            Some(len) if len <= room => Ok(i32::try_from(len)?),
-            Some(len) => {
-                Err(format!("it returned a length of {len}, the output has {room} bytes").into())
-            }
-        }
-    })
+        })
+    };
+    // SAFETY: the preparams of the context come from `Slot::preparams`. If there are none, C compresses internal data.
+    unsafe { Call::of_compression(params, sys::BLOSC2_ERROR_CODEC_SUPPORT, work) }
 }
 
 unsafe extern "C" fn decode(
@@ -341,25 +343,24 @@ unsafe extern "C" fn decode(
 ) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_d).
     let params = unsafe { &*params };
-    // SAFETY: the postparams of the context come from `Slot::postparams`. The call is not used after this function.
-    let Some(call) = (unsafe { Call::of_decompression(params) }) else {
-        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses internal data.
+    let work = |call: &Call<'_>| {
+        call.run(Title::Codec(call.codec, codec_name(call.codec)), || {
+            // SAFETY: C passes a stream of the chunk, and separate memory for the decompressed stream, which no other
+            // thread accesses (blosc2.c, blosc_d).
+            let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
+            let info = CodecInfo {
+                meta,
+                typesize: usize::try_from(params.typesize)?,
+                version: call.codec_version,
+                level: 0,
+                blocksize: call.blocksize(0),
+                chunk_index: call.place.index,
+                array: call.place.array,
+            };
+            find(call.codec)?.codec.decompress(input, output, &info)?;
+            Ok(output_len)
+        })
     };
-    let code = call.codec;
-    call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C passes a stream of the chunk, and separate memory for the decompressed stream, which no other
-        // thread accesses (blosc2.c, blosc_d).
-        let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
-        let info = CodecInfo {
-            meta,
-            typesize: usize::try_from(params.typesize)?,
-            version: call.codec_version,
-            level: 0,
-            blocksize: call.blocksize(0),
-            chunk_index: call.place.index,
-            array: call.place.array,
-        };
-        find(code)?.codec.decompress(input, output, &info)?;
-        Ok(output_len)
-    })
+    // SAFETY: the postparams of the context come from `Slot::postparams`. If there are none, C decompresses internal data.
+    unsafe { Call::of_decompression(params, sys::BLOSC2_ERROR_CODEC_SUPPORT, work) }
 }

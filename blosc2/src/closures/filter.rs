@@ -136,17 +136,16 @@ unsafe extern "C" fn forward(
     params: *mut sys::blosc2_cparams,
     code: u8,
 ) -> c_int {
-    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The preparams come from
-    // `Slot::preparams`. The call is not used after this function.
-    let (call, sizes) = unsafe {
-        let params = &*params;
-        (Call::of_compression(params), (params.typesize, params.blocksize))
-    };
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward).
+    let params = unsafe { &*params };
+    let facts = (code, meta, (params.typesize, params.blocksize));
     // SAFETY: C passes a block, and scratch memory of the same length that belongs to this thread (blosc2.c,
     // pipeline_forward).
-    unsafe {
-        run(call, input, output, len, (code, meta, sizes), |filter, block| filter.forward(block))
-    }
+    let work = |call: &Call<'_>| unsafe {
+        run(call, input, output, len, facts, |filter, block| filter.forward(block))
+    };
+    // SAFETY: the preparams come from `Slot::preparams`.
+    unsafe { Call::of_compression(params, MISSING, work) }
 }
 
 unsafe extern "C" fn backward(
@@ -157,31 +156,34 @@ unsafe extern "C" fn backward(
     params: *mut sys::blosc2_dparams,
     code: u8,
 ) -> c_int {
-    // SAFETY: as in `forward`, with `Slot::postparams` (blosc2.c, pipeline_backward).
-    let (call, typesize) = unsafe { (Call::of_decompression(&*params), (*params).typesize) };
-    let sizes = (typesize, 0); // The call has the other.
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_backward).
+    let params = unsafe { &*params };
+    // The call has the block size.
+    let facts = (code, meta, (params.typesize, 0));
     // SAFETY: C passes a block in scratch memory of this thread. The output has the same length: it is other scratch
     // memory of this thread, or the memory of the block in the destination (blosc2.c, pipeline_backward).
-    unsafe {
-        run(call, input, output, len, (code, meta, sizes), |filter, block| filter.backward(block))
-    }
+    let work = |call: &Call<'_>| unsafe {
+        run(call, input, output, len, facts, |filter, block| filter.backward(block))
+    };
+    // SAFETY: the postparams come from `Slot::postparams`.
+    unsafe { Call::of_decompression(params, MISSING, work) }
 }
+
+/// The result of a filter that C runs without a call, for internal data.
+const MISSING: c_int = sys::BLOSC2_ERROR_FILTER_PIPELINE;
 
 /// Runs a filter.
 ///
 /// # Safety
 /// The conditions of [`buffers`] hold; both lengths are `len`.
 unsafe fn run(
-    call: Option<&Call<'_>>,
+    call: &Call<'_>,
     input: *const u8,
     output: *mut u8,
     len: i32,
     (code, meta, (typesize, blocksize)): (u8, u8, (i32, i32)),
     work: impl FnOnce(&dyn UserFilter, &mut FilterBlock<'_>) -> Result<(), BoxError>,
 ) -> c_int {
-    let Some(call) = call else {
-        return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C processes internal data.
-    };
     call.run(Title::Filter(code, filter_name(code)), || {
         // SAFETY: the caller's promise.
         let (input, output) = unsafe { buffers(input, len, output, len)? };
