@@ -11,9 +11,9 @@ use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::init::init;
-use crate::kept::{self, Kept};
 use crate::memory::{Target, reserve};
 use crate::params::Purpose;
+use crate::reuse::{self, Reusable};
 use crate::{CParams, Chunk, Result, Threads};
 
 /// Compresses items to one chunk and returns its bytes.
@@ -40,9 +40,9 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
     // With an installed library, `init` checks the environment before each call.
     init()?;
     let params = params.borrow();
-    let is_small = size_of_val(items) <= kept::MOST;
+    let is_small = size_of_val(items) <= reuse::MOST;
     let keep = is_small && params.tuner.is_none() && params.threads == Threads::ONE;
-    kept::with(
+    reuse::with(
         &COMPRESSOR,
         keep,
         |compressor| compressor.params == *params,
@@ -52,7 +52,7 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
 }
 
 thread_local! {
-    static COMPRESSOR: Kept<Compressor> = const { Kept::new(None) };
+    static COMPRESSOR: Reusable<Compressor> = const { Reusable::new(None) };
 }
 
 /// Returns the maximum size, in bytes, of a chunk with `nbytes` bytes of data. The maximum holds for any data and any

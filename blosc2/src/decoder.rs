@@ -23,7 +23,7 @@ use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads, installed};
 pub(crate) struct Decoder {
     threads: Threads,
     /// The context, and the properties of its last chunk that an installed library uses for the next chunk.
-    context: Option<(Context, Kept)>,
+    context: Option<(Context, LastChunk)>,
     /// The last chunk that was checked.
     accepted: Option<Accepted>,
     /// The postfilter. C runs it, except if `postfilters_here` returns true.
@@ -562,7 +562,7 @@ impl Decoder {
         let place = chunk_place(shape.as_ref(), place);
         let call = Call::decompressing(chunk.header(), postfilter.as_deref(), place);
         let written = context.during(&call, |context| work(context, source, source_len));
-        *last = kept_of(chunk.header());
+        *last = last_chunk_of(chunk.header());
         let finished = call.check(DOING).and_then(|()| came_out(written, expected));
         if finished.is_err() {
             *kept = None;
@@ -595,7 +595,7 @@ impl Decoder {
             true => Closures::Around,
             false => closures::registered(header.codec(), &header.filters),
         };
-        let kept = kept_of(header);
+        let kept = last_chunk_of(header);
         let suits = |(context, last): &(Context, _)| {
             context.suits(threads, closures) && (!installed::KEEPS_THE_LAST_CHUNK || *last == kept)
         };
@@ -703,8 +703,8 @@ fn to_c(len: usize) -> Result<i32> {
 /// The properties that an installed library takes over from the last chunk of a context without a check. The block
 /// length and the typesize determine the size of the scratch memory. The last field states whether the header is
 /// extended: only such a header contains the parameters of filters.
-type Kept = (u32, u8, bool);
+type LastChunk = (u32, u8, bool);
 
-fn kept_of(header: &Header) -> Kept {
+fn last_chunk_of(header: &Header) -> LastChunk {
     (header.block_len(), header.typesize, header.extended)
 }

@@ -13,8 +13,8 @@ use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
 use crate::init::init;
-use crate::kept::{self, Kept};
 use crate::memory::{Target, reserve};
+use crate::reuse::{self, Reusable};
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
@@ -379,7 +379,7 @@ impl Decompressor {
 }
 
 thread_local! {
-    static DECOMPRESSOR: Kept<Decompressor> = const { Kept::new(None) };
+    static DECOMPRESSOR: Reusable<Decompressor> = const { Reusable::new(None) };
 }
 
 /// Decompression with default parameters. To choose the parameters, use a [`Decompressor`].
@@ -387,8 +387,8 @@ impl<B: ChunkBytes> Chunk<B> {
     fn with_decompressor<R>(&self, work: impl FnOnce(&mut Decompressor) -> Result<R>) -> Result<R> {
         // With an installed library, `init` checks the environment before each call.
         init()?;
-        let keep = self.nbytes() <= kept::MOST;
-        kept::with(&DECOMPRESSOR, keep, |_| true, || Decompressor::new(DParams::default()), work)
+        let keep = self.nbytes() <= reuse::MOST;
+        reuse::with(&DECOMPRESSOR, keep, |_| true, || Decompressor::new(DParams::default()), work)
     }
 
     /// Decompresses the whole chunk to items.

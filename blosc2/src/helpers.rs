@@ -29,7 +29,7 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
     // SAFETY: only the lifetime changes. The pointer is dereferenced only by `Call::help`, while the call counts it as
     // running. `Open` closes the call and waits until none is running, before this function returns or unwinds.
     let help: *const (dyn Fn() + Sync + 'static) = unsafe { mem::transmute(help) };
-    let state = State { is_open: true, running: 0, panic: None };
+    let state = CallState { is_open: true, running: 0, panic: None };
     let call = Arc::new(Call { work: help, state: Mutex::new(state), ended: Condvar::new() });
     let queue = Queue::of_this_process();
     let mut open = Open { call: Some(Arc::clone(&call)), queue };
@@ -51,7 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Call {
     /// Borrowed while the call is open or a helper is running; not accessed otherwise.
     work: *const (dyn Fn() + Sync),
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     /// Notified when a helper has ended.
     ended: Condvar,
 }
@@ -61,7 +61,7 @@ unsafe impl Send for Call {}
 // SAFETY: see above.
 unsafe impl Sync for Call {}
 
-struct State {
+struct CallState {
     /// Whether helpers may start.
     is_open: bool,
     /// The number of helpers that have started and not ended.

@@ -280,7 +280,7 @@ pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table
         return None;
     }
     let mut matcher = Matcher::new(data, data.len(), table, level.hash_bits);
-    let mut out = Writer { out, at: 0, run: 0 };
+    let mut out = BlockOutput { out, at: 0, run: 0 };
     let mut at = 0;
     out.open()?;
     while at < PREFIX {
@@ -312,13 +312,13 @@ pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table
 /// Writes instructions, or returns `None` if there is no space.
 ///
 /// A literal run is always open; its instruction is written when its length is known.
-struct Writer<'a> {
+struct BlockOutput<'a> {
     out: &'a mut [u8],
     at: usize,
     run: usize,
 }
 
-impl Writer<'_> {
+impl BlockOutput<'_> {
     fn room(&self, len: usize) -> Option<()> {
         (self.at + len <= self.out.len()).then_some(())
     }

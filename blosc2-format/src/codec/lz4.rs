@@ -164,7 +164,7 @@ pub(super) fn compress(
     if data.len() > MAX_DATA {
         return None;
     }
-    let mut out = Writer { out, at: 0 };
+    let mut out = BlockOutput { out, at: 0 };
     let mut anchor = 0;
     if data.len() > MATCH_LIMIT {
         let short = data.len() < SHORT_DATA;
@@ -261,12 +261,12 @@ impl Matcher<'_> {
 
 /// Writes sequences. A method returns `None` if there is no space for the sequence, or for the
 /// minimum number of bytes that must follow.
-struct Writer<'a> {
+struct BlockOutput<'a> {
     out: &'a mut [u8],
     at: usize,
 }
 
-impl Writer<'_> {
+impl BlockOutput<'_> {
     fn room(&self, len: usize) -> Option<()> {
         (self.at + len <= self.out.len()).then_some(())
     }

@@ -15,13 +15,13 @@ const FEW_EIGHTS: usize = 16;
 /// The order of the bytes of a filtered block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
-    kind: Kind,
+    kind: PartKind,
     /// The number of rows, which is also the number of bytes of a column.
     rows: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartKind {
     /// The bytes are not moved.
     Same,
     Shuffle,
@@ -39,16 +39,18 @@ impl Pipeline {
         let lossy = |step: &&Step| matches!(step, Step::TruncPrec { .. } | Step::IntTrunc { .. });
         let mut steps = self.steps.iter().flatten().filter(|step| !lossy(step));
         let order = match (steps.next(), steps.next()) {
-            (None, _) => Order { kind: Kind::Same, rows: 1 },
-            (Some(&Step::Shuffle { width }), None) => Order { kind: Kind::Shuffle, rows: width },
+            (None, _) => Order { kind: PartKind::Same, rows: 1 },
+            (Some(&Step::Shuffle { width }), None) => {
+                Order { kind: PartKind::Shuffle, rows: width }
+            }
             (Some(&Step::Shuffle { width }), Some(&Step::Bytedelta { streams, restart }))
                 if width == streams =>
             {
-                Order { kind: Kind::Differences { restart }, rows: width }
+                Order { kind: PartKind::Differences { restart }, rows: width }
             }
             // Blosc1 leaves some blocks as they are.
             (Some(Step::Bitshuffle), None) if self.version != 2 => {
-                Order { kind: Kind::Bitshuffle, rows: 8 * self.typesize }
+                Order { kind: PartKind::Bitshuffle, rows: 8 * self.typesize }
             }
             _ => return None,
         };
@@ -106,7 +108,7 @@ impl Order {
     /// Returns the number of bytes of an item if only shuffle must be undone, 1 if no filter must be
     /// undone, and `None` otherwise.
     pub(crate) fn shuffle_width(&self) -> Option<usize> {
-        matches!(self.kind, Kind::Same | Kind::Shuffle).then_some(self.rows)
+        matches!(self.kind, PartKind::Same | PartKind::Shuffle).then_some(self.rows)
     }
 
     /// Returns the bytes of a filtered block of `len` bytes that `part` of the block needs.
@@ -115,7 +117,8 @@ impl Order {
         let whole = row * self.rows;
         let columns = part.start.min(whole) / self.rows..part.end.min(whole).div_ceil(self.rows);
         let rest = part.start.max(whole)..part.end.max(whole);
-        let first = if matches!(self.kind, Kind::Differences { .. }) { 0 } else { columns.start };
+        let first =
+            if matches!(self.kind, PartKind::Differences { .. }) { 0 } else { columns.start };
         // Bytes after the rows do not need the rows.
         let columns = if part.start < whole { first..columns.end } else { 0..0 };
         Needed { row, rows: self.rows, columns, rest }
@@ -123,7 +126,7 @@ impl Order {
 
     /// Undoes bytedelta, so that [`copy`](Self::copy) can read any bytes of `part`.
     pub(crate) fn prepare(&self, block: &mut [u8], part: Range<usize>) {
-        let Kind::Differences { restart } = self.kind else { return };
+        let PartKind::Differences { restart } = self.kind else { return };
         let row = block.len() / self.rows;
         let whole = row * self.rows;
         if part.start >= whole {
@@ -137,7 +140,7 @@ impl Order {
 
     /// Copies the bytes of the block from `start` on to `out`, and undoes the filters.
     pub(crate) fn copy(&self, block: &[u8], start: usize, out: &mut [u8]) {
-        if self.kind == Kind::Same {
+        if self.kind == PartKind::Same {
             return out.copy_from_slice(&block[start..start + out.len()]);
         }
         let row = block.len() / self.rows;
@@ -163,7 +166,7 @@ impl Order {
     /// Copies a part of a column: the bytes from `skipped` on.
     fn copy_column(&self, block: &[u8], column: usize, skipped: usize, out: &mut [u8]) {
         let row = block.len() / self.rows;
-        if self.kind != Kind::Bitshuffle {
+        if self.kind != PartKind::Bitshuffle {
             for (at, byte) in out.iter_mut().enumerate() {
                 *byte = block[(skipped + at) * row + column];
             }
@@ -185,7 +188,7 @@ impl Order {
     fn copy_columns(&self, block: &[u8], first: usize, out: &mut [u8]) {
         let row = block.len() / self.rows;
         let count = out.len() / self.rows;
-        if self.kind == Kind::Bitshuffle {
+        if self.kind == PartKind::Bitshuffle {
             if count >= FEW_EIGHTS {
                 return bitshuffle::backward_part(block, row, first, out, self.rows / 8);
             }

@@ -24,10 +24,10 @@ use blosc2::{Error, ErrorKind, Result};
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Rows(Kind);
+pub struct Rows(Selected);
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum Selected {
     Range(u64, Option<u64>),
     At(Vec<u64>),
     Mask(Vec<bool>),
@@ -37,7 +37,7 @@ macro_rules! from_ranges {
     ($($range:ty, $rows:ident => $start:expr, $end:expr;)*) => {
         $(impl From<$range> for Rows {
             fn from($rows: $range) -> Self {
-                Self(Kind::Range($start, $end))
+                Self(Selected::Range($start, $end))
             }
         })*
     };
@@ -54,7 +54,7 @@ from_ranges! {
 
 impl From<Vec<u64>> for Rows {
     fn from(rows: Vec<u64>) -> Self {
-        Self(Kind::At(rows))
+        Self(Selected::At(rows))
     }
 }
 
@@ -72,7 +72,7 @@ impl<const N: usize> From<[u64; N]> for Rows {
 
 impl From<Vec<bool>> for Rows {
     fn from(mask: Vec<bool>) -> Self {
-        Self(Kind::Mask(mask))
+        Self(Selected::Mask(mask))
     }
 }
 
@@ -97,21 +97,21 @@ impl Rows {
             Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
         };
         match self.0 {
-            Kind::Range(start, end) => {
+            Selected::Range(start, end) => {
                 let end = end.unwrap_or(nrows);
                 match start <= end && end <= nrows {
                     true => Ok(Picked::Range(start..end)),
                     false => outside(format!("{start}..{end}")),
                 }
             }
-            Kind::At(rows) => match rows.iter().find(|&&row| row >= nrows) {
+            Selected::At(rows) => match rows.iter().find(|&&row| row >= nrows) {
                 Some(row) => outside(row.to_string()),
                 None => Ok(Picked::At(rows)),
             },
-            Kind::Mask(mask) if mask.len() as u64 != nrows => {
+            Selected::Mask(mask) if mask.len() as u64 != nrows => {
                 outside(format!("a mask of {}", mask.len()))
             }
-            Kind::Mask(mask) => {
+            Selected::Mask(mask) => {
                 let rows = (0..).zip(mask).filter(|(_, is)| *is).map(|(row, _)| row);
                 Ok(Picked::At(rows.collect()))
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{self as unix, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Access, Kind, irregular, is_gone, not_a_folder};
+use super::{Access, EntryKind, irregular, is_gone, not_a_folder};
 
 #[derive(Debug)]
 pub(super) struct Root(File);
@@ -59,7 +59,7 @@ impl Root {
         // Opening a device can have effects.
         if access != Access::Create {
             match kind_of(&folder, last) {
-                Ok((kind, _)) if kind != Kind::File => return Err(irregular(name)),
+                Ok((kind, _)) if kind != EntryKind::File => return Err(irregular(name)),
                 Err(error)
                     if access != Access::OpenOrCreate
                         || error.kind() != io::ErrorKind::NotFound =>
@@ -80,7 +80,7 @@ impl Root {
     }
 
     /// The kind and the length of an entry.
-    pub(super) fn kind(&self, name: &Path) -> io::Result<(Kind, u64)> {
+    pub(super) fn kind(&self, name: &Path) -> io::Result<(EntryKind, u64)> {
         let (folder, last) = self.split(name)?;
         kind_of(&folder, last)
     }
@@ -111,7 +111,7 @@ impl Root {
     }
 
     /// The entries of a subdirectory with their kinds and lengths.
-    pub(super) fn entries(&self, name: &Path) -> io::Result<Vec<(OsString, Kind, u64)>> {
+    pub(super) fn entries(&self, name: &Path) -> io::Result<Vec<(OsString, EntryKind, u64)>> {
         let folder = self.walk(name)?;
         let mut entries = Vec::new();
         for entry in unix::Dir::read_from(&folder)? {
@@ -135,12 +135,12 @@ impl Root {
     }
 }
 
-fn kind_of(folder: &OwnedFd, name: &OsStr) -> io::Result<(Kind, u64)> {
+fn kind_of(folder: &OwnedFd, name: &OsStr) -> io::Result<(EntryKind, u64)> {
     let stat = unix::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Folder,
-        _ => Kind::Other,
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Folder,
+        _ => EntryKind::Other,
     };
     Ok((kind, u64::try_from(stat.st_size).unwrap_or(0)))
 }

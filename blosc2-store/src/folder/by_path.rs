@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2::storage::replace_file;
 
-use super::{Access, Kind, irregular, is_gone, not_a_folder};
+use super::{Access, EntryKind, irregular, is_gone, not_a_folder};
 
 #[derive(Debug)]
 pub(super) struct Root(PathBuf);
@@ -50,7 +50,7 @@ impl Root {
             Access::Read | Access::Change => &mut options,
         };
         match kind_of(&path) {
-            Ok((kind, _)) if kind != Kind::File => Err(irregular(name)),
+            Ok((kind, _)) if kind != EntryKind::File => Err(irregular(name)),
             Err(error)
                 if access != Access::OpenOrCreate || error.kind() != io::ErrorKind::NotFound =>
             {
@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// The kind and the length of an entry.
-    pub(super) fn kind(&self, name: &Path) -> io::Result<(Kind, u64)> {
+    pub(super) fn kind(&self, name: &Path) -> io::Result<(EntryKind, u64)> {
         kind_of(&self.entry(name)?)
     }
 
@@ -86,7 +86,7 @@ impl Root {
     }
 
     /// The entries of a subdirectory with their kinds and lengths.
-    pub(super) fn entries(&self, name: &Path) -> io::Result<Vec<(OsString, Kind, u64)>> {
+    pub(super) fn entries(&self, name: &Path) -> io::Result<Vec<(OsString, EntryKind, u64)>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(self.real(name)?)? {
             let entry = entry?;
@@ -104,12 +104,12 @@ impl Root {
     }
 }
 
-fn kind_of(path: &Path) -> io::Result<(Kind, u64)> {
+fn kind_of(path: &Path) -> io::Result<(EntryKind, u64)> {
     let metadata = path.symlink_metadata()?;
     let kind = match metadata.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Folder,
-        _ => Kind::Other,
+        kind if kind.is_file() => EntryKind::File,
+        kind if kind.is_dir() => EntryKind::Folder,
+        _ => EntryKind::Other,
     };
     Ok((kind, metadata.len()))
 }

@@ -33,7 +33,7 @@ pub(crate) struct Folder {
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     File,
     Folder,
     /// A symbolic link, a pipe, a device or a socket. It is never opened.
@@ -96,7 +96,7 @@ impl Folder {
     }
 
     /// The kind of an entry; `None` if there is none.
-    pub(crate) fn kind(&self, name: impl AsRef<Path>) -> io::Result<Option<Kind>> {
+    pub(crate) fn kind(&self, name: impl AsRef<Path>) -> io::Result<Option<EntryKind>> {
         match self.root.kind(plain(name.as_ref())?) {
             Err(error)
                 if matches!(
@@ -111,7 +111,7 @@ impl Folder {
     }
 
     pub(crate) fn has_file(&self, name: impl AsRef<Path>) -> bool {
-        matches!(self.kind(name), Ok(Some(Kind::File)))
+        matches!(self.kind(name), Ok(Some(EntryKind::File)))
     }
 
     /// Creates the directories of a relative path that do not exist.
@@ -125,7 +125,7 @@ impl Folder {
         for above in above.collect::<Vec<_>>().into_iter().rev() {
             match self.root.create_folder(above) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if self.kind(above)? != Some(Kind::Folder) {
+                    if self.kind(above)? != Some(EntryKind::Folder) {
                         return Err(not_a_folder(above));
                     }
                 }
@@ -159,7 +159,7 @@ impl Folder {
     pub(crate) fn files(&self) -> io::Result<Vec<Found>> {
         let mut files = Vec::new();
         self.walk(|name, kind, len| {
-            if kind == Kind::File {
+            if kind == EntryKind::File {
                 files.push(Found { name: name.to_owned(), len });
             }
             Ok(())
@@ -172,18 +172,21 @@ impl Folder {
     pub(crate) fn sync_all(&self) -> io::Result<()> {
         self.walk(|name, kind, _| match kind {
             // Windows syncs only files that are open for writing.
-            Kind::File => {
+            EntryKind::File => {
                 let access = if cfg!(windows) { Access::Change } else { Access::Read };
                 self.file(name, access)?.sync_all()
             }
-            Kind::Folder => self.sync(name),
-            Kind::Other => Ok(()),
+            EntryKind::Folder => self.sync(name),
+            EntryKind::Other => Ok(()),
         })?;
         self.sync("")
     }
 
     /// Calls `visit` for each entry with its name, kind and length. Entries that are removed meanwhile are ignored.
-    fn walk(&self, mut visit: impl FnMut(&Path, Kind, u64) -> io::Result<()>) -> io::Result<()> {
+    fn walk(
+        &self,
+        mut visit: impl FnMut(&Path, EntryKind, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut left = vec![(PathBuf::new(), 0)];
         while let Some((folder, depth)) = left.pop() {
             if depth > MAX_PARTS {
@@ -197,7 +200,7 @@ impl Folder {
             for (name, kind, len) in entries {
                 let name = folder.join(name);
                 visit(&name, kind, len)?;
-                if kind == Kind::Folder {
+                if kind == EntryKind::Folder {
                     left.push((name, depth + 1));
                 }
             }
@@ -251,7 +254,7 @@ impl storage::Folder for Folder {
 
     fn names(&self) -> io::Result<Vec<String>> {
         let entries = self.root.entries(Path::new(""))?;
-        let text = |(name, ..): (OsString, Kind, u64)| name.to_string_lossy().into_owned();
+        let text = |(name, ..): (OsString, EntryKind, u64)| name.to_string_lossy().into_owned();
         Ok(entries.into_iter().map(text).collect())
     }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::place::{Place, Stamp, path_of_new, put_folder};
 use super::{REGISTRY, TreeStore, attributes_key, failed};
 use crate::archive;
-use crate::folder::{Access, Folder, Kind};
+use crate::folder::{Access, EntryKind, Folder};
 use crate::key::{self, ENDINGS, META};
 use crate::object::Object;
 use crate::search_indexes;
@@ -205,7 +205,7 @@ impl TreeStore {
             let path = folder.path().join(&other);
             let failed = failed(CHANGE, &path);
             // The name of a group can look like that of a file of the key.
-            let is_group = || Ok(folder.kind(&other)? == Some(Kind::Folder));
+            let is_group = || Ok(folder.kind(&other)? == Some(EntryKind::Folder));
             if Some(&*other) == kept || Some(&*other) != name && is_group().map_err(&failed)? {
                 continue;
             }
@@ -310,7 +310,7 @@ impl TreeStore {
         for name in gone.iter().filter_map(|key| self.leaves.get(key)) {
             // A sparse frame is not removed.
             let path = folder.path().join(name);
-            if folder.kind(name).map_err(failed(CHANGE, &path))? == Some(Kind::Folder) {
+            if folder.kind(name).map_err(failed(CHANGE, &path))? == Some(EntryKind::Folder) {
                 let detail = "it is a directory (sparse frame), which is not removed";
                 return Err(Error::new(ErrorKind::Unsupported, CHANGE, detail).at(path));
             }

@@ -17,11 +17,11 @@ use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
 use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::{EmbedStore, Entry};
-use crate::folder::{Access, Folder, Kind, open_regular};
+use crate::folder::{Access, EntryKind, Folder, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
 use crate::limits::{options, options_of};
 use crate::work::{Claim, Work};
-use place::{Place, Stamp, Writer, path_of_new, put_folder};
+use place::{FolderWriter, Place, Stamp, path_of_new, put_folder};
 
 /// The end of the name of a file that makes its directory a sparse frame.
 const SPARSE_INDEX: &str = "/chunks.b2frame";
@@ -305,7 +305,7 @@ impl TreeStore {
         Self::check_index(&folder, path)?;
         let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
         claimed(&mut claim).map_err(io)?;
-        let writer = Some(Arc::new(Writer::new(&folder, claim)));
+        let writer = Some(Arc::new(FolderWriter::new(&folder, claim)));
         Self::in_folder(path, Place::Folder { folder, writer }, options)
     }
 
@@ -355,7 +355,7 @@ impl TreeStore {
     /// Checks that a directory is a store.
     fn check_index(folder: &Folder, path: &Path) -> Result<()> {
         let detail = match folder.kind(INDEX) {
-            Ok(Some(Kind::File)) => return Ok(()),
+            Ok(Some(EntryKind::File)) => return Ok(()),
             Ok(None) => format!("the directory has no file `{INDEX}`, it is not a store"),
             Ok(Some(_)) => format!("its `{INDEX}` is not a regular file; links are not followed"),
             Err(error) => return Err(Error::of_io(OPEN, error).at(path)),
@@ -675,7 +675,7 @@ impl TreeStore {
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
                 let path = folder.path().join(name);
                 let io = failed(READ, &path);
-                if folder.kind(name).map_err(&io)? == Some(Kind::Folder) {
+                if folder.kind(name).map_err(&io)? == Some(EntryKind::Folder) {
                     let sparse = folder.folder(name).map_err(&io)?;
                     return options.open_folder(sparse).map_err(|error| error.at(&path));
                 }

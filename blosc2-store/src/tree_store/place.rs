@@ -20,7 +20,7 @@ pub(super) enum Place {
     Folder {
         folder: Arc<Folder>,
         /// `None` for reading.
-        writer: Option<Arc<Writer>>,
+        writer: Option<Arc<FolderWriter>>,
     },
     /// A zip file that is being created or changed: its files are in a temporary directory.
     Unpacked {
@@ -34,13 +34,13 @@ pub(super) enum Place {
 
 /// The only handle that may change a store in a directory.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct FolderWriter {
     /// Created by the first change that needs it. Removed before the claim ends.
     work: Mutex<Option<Arc<Work>>>,
     _claim: Claim,
 }
 
-impl Writer {
+impl FolderWriter {
     pub(super) fn new(folder: &Folder, claim: Claim) -> Self {
         Work::clean_beside(folder.path());
         Work::clean_inside(folder);

@@ -10,7 +10,7 @@ use super::place::Place;
 use super::{TreeStore, failed, open_embed, open_member};
 use crate::ctable::{CTable, Leaves, Schema, new_parts};
 use crate::embed_store::EmbedStore;
-use crate::folder::Kind;
+use crate::folder::EntryKind;
 use crate::key::{self, ENDINGS, INDEX, META};
 
 impl TreeStore {
@@ -111,7 +111,7 @@ impl TreeStore {
         let io = failed(CHANGE, &path);
         let (files, start) = match below {
             "" => (folder.files(), String::new()),
-            _ if folder.kind(below).map_err(&io)? != Some(Kind::Folder) => return Ok(()),
+            _ if folder.kind(below).map_err(&io)? != Some(EntryKind::Folder) => return Ok(()),
             _ => (folder.folder(below).and_then(|below| below.files()), format!("{below}/")),
         };
         let mut found = Vec::new();

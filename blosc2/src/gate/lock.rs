@@ -32,12 +32,12 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// thread may acquire it.
 #[derive(Debug)]
 pub(super) struct FrameLock {
-    state: Mutex<State>,
+    state: Mutex<LockState>,
     freed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct LockState {
     /// The lock files for the path of the frame as it was passed, and for its canonical path. A handle of C locks only
     /// the file for the path with which it was opened.
     files: Vec<(PathBuf, File)>,
@@ -51,7 +51,7 @@ struct State {
 
 /// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LockKind {
     Shared,
     Exclusive,
 }
@@ -75,14 +75,14 @@ impl FrameLock {
                 files.push((path, file));
             }
         }
-        let state = State { files, holders: 0, joined: 0, sequence: 0 };
+        let state = LockState { files, holders: 0, joined: 0, sequence: 0 };
         Ok(Self { state: Mutex::new(state), freed: Condvar::new() })
     }
 
     /// Acquires the lock: waits until no other handle changes the frame, and for an exclusive lock also until no other
     /// handle reads it. Waits at most `limit`. An exclusive lock increments the counter. While this handle has the
     /// lock, it may acquire only shared locks.
-    pub(super) fn take(&self, kind: Kind, limit: Option<Duration>) -> Result<Guard<'_>> {
+    pub(super) fn take(&self, kind: LockKind, limit: Option<Duration>) -> Result<Guard<'_>> {
         let mut state = self.state.lock();
         if state.holders > 0 && state.joined >= MOST_JOINED {
             let end = Instant::now() + PATIENCE;
@@ -101,9 +101,9 @@ impl FrameLock {
     }
 }
 
-impl State {
+impl LockState {
     /// Acquires all locks of the operating system, or none after an error. Returns the counter before this call.
-    fn take(&mut self, kind: Kind, limit: Option<Duration>) -> Result<u64> {
+    fn take(&mut self, kind: LockKind, limit: Option<Duration>) -> Result<u64> {
         let mut found = 0u64;
         for taken in 0..self.files.len() {
             let (path, file) = &mut self.files[taken];
@@ -128,7 +128,7 @@ impl State {
                 }
             }
         }
-        let changes = if kind == Kind::Exclusive { self.files.len() as u64 } else { 0 };
+        let changes = if kind == LockKind::Exclusive { self.files.len() as u64 } else { 0 };
         self.sequence = found.wrapping_add(changes);
         Ok(found)
     }
@@ -146,14 +146,14 @@ const NOT_WAITED: &str = "another program has locked it; this program stopped wa
     while one of its closures runs, and the other program may be waiting for that lock";
 
 /// Waits for a lock of the operating system, for at most `limit`.
-fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
+fn lock(file: &File, kind: LockKind, limit: Option<Duration>) -> io::Result<()> {
     let end = limit.map(|limit| Instant::now() + limit);
     loop {
         let taken = match (kind, end) {
-            (Kind::Shared, None) => file.lock_shared(),
-            (Kind::Exclusive, None) => file.lock(),
-            (Kind::Shared, Some(_)) => file.try_lock_shared().map_err(io::Error::from),
-            (Kind::Exclusive, Some(_)) => file.try_lock().map_err(io::Error::from),
+            (LockKind::Shared, None) => file.lock_shared(),
+            (LockKind::Exclusive, None) => file.lock(),
+            (LockKind::Shared, Some(_)) => file.try_lock_shared().map_err(io::Error::from),
+            (LockKind::Exclusive, Some(_)) => file.try_lock().map_err(io::Error::from),
         };
         match taken {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -169,7 +169,7 @@ fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
 }
 
 /// Returns the counter of a locked file. Increments the counter in the file if the lock is exclusive.
-fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
+fn count(file: &mut File, kind: LockKind) -> io::Result<u64> {
     let mut bytes = [0; 8];
     let found = match file.read_exact_at(SEQUENCE_AT, &mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),
@@ -177,7 +177,7 @@ fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => 0,
         Err(error) => return Err(error),
     };
-    if kind == Kind::Exclusive {
+    if kind == LockKind::Exclusive {
         file.write_all_at(SEQUENCE_AT, &found.wrapping_add(1).to_ne_bytes())?;
     }
     Ok(found)
@@ -257,10 +257,10 @@ mod tests {
         let (one, two) = (FrameLock::open(&frame, false), FrameLock::open(&frame, false));
         let (one, two) = (one.unwrap(), two.unwrap());
         let numbers = |guard: Guard<'_>| (guard.found, guard.sequence);
-        assert_eq!(numbers(one.take(Kind::Shared, None).unwrap()), (0, 0));
-        assert_eq!(numbers(one.take(Kind::Exclusive, None).unwrap()), (0, 1));
-        assert_eq!(numbers(two.take(Kind::Exclusive, None).unwrap()), (1, 2));
-        assert_eq!(numbers(one.take(Kind::Shared, None).unwrap()), (2, 2));
+        assert_eq!(numbers(one.take(LockKind::Shared, None).unwrap()), (0, 0));
+        assert_eq!(numbers(one.take(LockKind::Exclusive, None).unwrap()), (0, 1));
+        assert_eq!(numbers(two.take(LockKind::Exclusive, None).unwrap()), (1, 2));
+        assert_eq!(numbers(one.take(LockKind::Shared, None).unwrap()), (2, 2));
         let bytes = fs::read(path_of(&frame, false)).unwrap();
         assert_eq!(bytes, [[0; 8], 2u64.to_ne_bytes()].concat());
     }
@@ -270,13 +270,15 @@ mod tests {
         let (_folder, frame) = folder();
         let lock = FrameLock::open(&frame, false).unwrap();
         assert_eq!(is_free(&frame), (true, true));
-        let (first, second) =
-            (lock.take(Kind::Shared, None).unwrap(), lock.take(Kind::Shared, None).unwrap());
+        let (first, second) = (
+            lock.take(LockKind::Shared, None).unwrap(),
+            lock.take(LockKind::Shared, None).unwrap(),
+        );
         assert_eq!(is_free(&frame), (true, false));
         drop(first);
         assert_eq!(is_free(&frame), (true, false));
         drop(second);
-        let writer = lock.take(Kind::Exclusive, None).unwrap();
+        let writer = lock.take(LockKind::Exclusive, None).unwrap();
         assert_eq!(is_free(&frame), (false, false));
         drop(writer);
         assert_eq!(is_free(&frame), (true, true));
@@ -290,12 +292,12 @@ mod tests {
         std::os::unix::fs::symlink(&frame, &link).unwrap();
         let (by_name, by_link) = (FrameLock::open(&frame, false), FrameLock::open(&link, false));
         let (by_name, by_link) = (by_name.unwrap(), by_link.unwrap());
-        let guard = by_link.take(Kind::Exclusive, None).unwrap();
+        let guard = by_link.take(LockKind::Exclusive, None).unwrap();
         assert_eq!([is_free(&frame), is_free(&link)], [(false, false); 2]);
         drop(guard);
-        let seen = by_link.take(Kind::Shared, None).unwrap().found;
-        drop(by_name.take(Kind::Exclusive, None).unwrap());
-        assert_ne!(by_link.take(Kind::Shared, None).unwrap().found, seen);
+        let seen = by_link.take(LockKind::Shared, None).unwrap().found;
+        drop(by_name.take(LockKind::Exclusive, None).unwrap());
+        assert_ne!(by_link.take(LockKind::Shared, None).unwrap().found, seen);
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
         let (_folder, frame) = folder();
         let lock = FrameLock::open(&frame, false).unwrap();
         let guards: Vec<_> =
-            (0..3 * MOST_JOINED).map(|_| lock.take(Kind::Shared, None).unwrap()).collect();
+            (0..3 * MOST_JOINED).map(|_| lock.take(LockKind::Shared, None).unwrap()).collect();
         assert_eq!(is_free(&frame), (true, false));
         drop(guards);
         assert_eq!(is_free(&frame), (true, true));
@@ -361,16 +363,16 @@ mod tests {
         fs::remove_file(&frame).unwrap();
         let c = C::create(&frame);
         let lock = FrameLock::open(&frame, false).unwrap();
-        let before = lock.take(Kind::Shared, None).unwrap().sequence;
+        let before = lock.take(LockKind::Shared, None).unwrap().sequence;
         c.lock();
         assert_eq!(is_free(&frame), (false, false));
         c.unlock();
         assert_eq!(is_free(&frame), (true, true));
-        let guard = lock.take(Kind::Exclusive, None).unwrap();
+        let guard = lock.take(LockKind::Exclusive, None).unwrap();
         assert_eq!((guard.found, guard.sequence), (before + 1, before + 2));
         drop(guard);
         c.lock();
         c.unlock();
-        assert_eq!(lock.take(Kind::Shared, None).unwrap().found, before + 3);
+        assert_eq!(lock.take(LockKind::Shared, None).unwrap().found, before + 3);
     }
 }

@@ -31,7 +31,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::{Error, ErrorKind, Result};
 
 pub(crate) use identity::{FileId, links};
-use lock::{FrameLock, Kind};
+use lock::{FrameLock, LockKind};
 
 const ACCESS: &str = "access a frame";
 /// How long a request waits for one call of a closure.
@@ -82,12 +82,12 @@ pub(crate) struct Version {
 /// The state that all handles of a file in this program share.
 #[derive(Debug, Default)]
 struct OpenFile {
-    state: Mutex<State>,
+    state: Mutex<OpenFileState>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OpenFileState {
     gates: usize,
     has_writer: bool,
     locked_writers: usize,
@@ -237,7 +237,7 @@ impl Gate {
     /// - [`ErrorKind::Busy`]: a user closure runs under a pass of the file and makes no progress;
     /// - [`ErrorKind::Io`]: the file cannot be locked.
     pub(crate) fn read(&self) -> Result<Pass<'_>> {
-        self.pass(Kind::Shared)
+        self.pass(LockKind::Shared)
     }
 
     /// Waits until no handle reads or changes the file.
@@ -245,16 +245,16 @@ impl Gate {
     /// # Errors
     /// The errors of [`read`](Self::read).
     pub(crate) fn change(&self) -> Result<Pass<'_>> {
-        self.pass(Kind::Exclusive)
+        self.pass(LockKind::Exclusive)
     }
 
-    fn pass(&self, kind: Kind) -> Result<Pass<'_>> {
+    fn pass(&self, kind: LockKind) -> Result<Pass<'_>> {
         if let Some(version) = *self.held.lock() {
             // Waiting requests see that the closure makes progress.
             self.file.state.lock().steps += 1;
             return Ok(Pass { gate: self, kind: None, lock: None, version, next: version });
         }
-        let alone = kind == Kind::Exclusive;
+        let alone = kind == LockKind::Exclusive;
         let mut state = self.file.state.lock();
         if alone {
             state.waiting += 1;
@@ -288,13 +288,13 @@ impl Gate {
     /// Waits while `is_taken` returns `true`.
     fn wait(
         &self,
-        state: &mut MutexGuard<'_, State>,
-        is_taken: impl Fn(&State) -> bool,
+        state: &mut MutexGuard<'_, OpenFileState>,
+        is_taken: impl Fn(&OpenFileState) -> bool,
     ) -> Result<()> {
         if !is_taken(state) {
             return Ok(());
         }
-        let oldest = |state: &State| (state.calls.first().copied(), state.steps);
+        let oldest = |state: &OpenFileState| (state.calls.first().copied(), state.steps);
         let (mut last, mut since) = (oldest(state), Instant::now());
         while is_taken(state) {
             self.file.freed.wait_for(state, LOOK);
@@ -320,7 +320,7 @@ impl Gate {
         // This call may be in a closure of a read that holds the lock.
         let is_read = self.file.state.lock().readers > 0;
         let is_bounded = is_read || CALLS_WITH_LOCK.load(Ordering::Relaxed) > 0;
-        lock.take(Kind::Exclusive, is_bounded.then_some(PATIENCE)).map(Some)
+        lock.take(LockKind::Exclusive, is_bounded.then_some(PATIENCE)).map(Some)
     }
 
     /// Marks that a user closure runs under a pass of this gate, until the guard is dropped.
@@ -363,7 +363,7 @@ impl Drop for Gate {
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
     /// `None` while another pass of the same handle is [kept](Pass::keep).
-    kind: Option<Kind>,
+    kind: Option<LockKind>,
     lock: Option<lock::Guard<'a>>,
     version: Version,
     next: Version,
@@ -392,9 +392,9 @@ impl Pass<'_> {
     }
 
     /// Makes this pass cover all passes that the handle requests until the guard is dropped.
-    pub(crate) fn keep(&self) -> Kept<'_> {
+    pub(crate) fn keep(&self) -> HeldPass<'_> {
         *self.gate.held.lock() = Some(self.next);
-        Kept(self.gate)
+        HeldPass(self.gate)
     }
 
     /// Returns whether another, kept pass of the handle covers this pass.
@@ -410,8 +410,8 @@ impl Drop for Pass<'_> {
         let Some(kind) = self.kind else { return };
         let mut state = self.gate.file.state.lock();
         match kind {
-            Kind::Shared => state.readers -= 1,
-            Kind::Exclusive => state.is_changing = false,
+            LockKind::Shared => state.readers -= 1,
+            LockKind::Exclusive => state.is_changing = false,
         }
         if state.readers == 0 {
             self.gate.file.freed.notify_all();
@@ -421,9 +421,9 @@ impl Drop for Pass<'_> {
 
 /// A pass that covers all reads and changes of a handle. Created by [`Pass::keep`].
 #[derive(Debug)]
-pub(crate) struct Kept<'a>(&'a Gate);
+pub(crate) struct HeldPass<'a>(&'a Gate);
 
-impl Drop for Kept<'_> {
+impl Drop for HeldPass<'_> {
     fn drop(&mut self) {
         *self.0.held.lock() = None;
     }

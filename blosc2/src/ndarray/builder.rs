@@ -21,7 +21,7 @@ use super::partition::{CacheSizes, partition};
 use super::places::{ItemPart, Source, len_of};
 use super::plan::Plan;
 use super::region::Region;
-use super::scatter::{Data, FillBox, Team, Writers};
+use super::scatter::{ChunkWriters, Data, FillBox, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
@@ -538,7 +538,7 @@ impl NDArrayBuilder {
             // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
             let row = len_of(shape.get(1..).unwrap_or_default(), 1);
-            let writers = Writers::default();
+            let writers = ChunkWriters::default();
             let mut slab: Vec<T> = Vec::new();
             for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
                 let end = rows.min(start + step);
@@ -717,7 +717,7 @@ impl NDArrayBuilder {
         self.limits = self.limits.or_else(|| source.map(|array| array.schunk.limits()));
         self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
-            let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
+            let (writers, count) = (ChunkWriters::default(), geometry.nchunks() as usize);
             if count > 0 {
                 let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
                 let team = writers.team(schunk, geometry, count)?.beside(gates);
@@ -923,7 +923,7 @@ impl Order {
         self.make(&mut |schunk, geometry| {
             let region = Region::whole(geometry.shape());
             let source = source(Plan::of_region(geometry, &region));
-            pack(schunk, &Writers::default(), &source)
+            pack(schunk, &ChunkWriters::default(), &source)
         })
     }
 
@@ -983,7 +983,7 @@ impl Order {
 }
 
 /// Compresses the items of a source, which fill the next chunks, and appends these chunks.
-fn pack(schunk: &mut SChunk, writers: &Writers, source: &Source<'_, '_>) -> Result<()> {
+fn pack(schunk: &mut SChunk, writers: &ChunkWriters, source: &Source<'_, '_>) -> Result<()> {
     let plan = source.plan();
     let numbers: Vec<usize> = plan.chunk_numbers().collect();
     if numbers.is_empty() {

@@ -8,13 +8,13 @@ use crate::gate::Version;
 /// The cache of decoded blocks of one version of an array. It drops the least recently used blocks.
 #[derive(Debug)]
 pub(super) struct Cache {
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
     /// The maximum size in bytes.
     most: usize,
 }
 
 #[derive(Debug)]
-struct State {
+struct CacheState {
     version: Version,
     blocks: LruCache<(usize, usize), Box<[u8]>>,
     /// The size of all cached blocks in bytes.
@@ -27,7 +27,8 @@ const OVERHEAD: usize = 128;
 impl Cache {
     /// Creates a cache of at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
-        let state = State { version: Version::default(), blocks: LruCache::unbounded(), bytes: 0 };
+        let state =
+            CacheState { version: Version::default(), blocks: LruCache::unbounded(), bytes: 0 };
         Self { state: Mutex::new(state), most }
     }
 
@@ -46,7 +47,7 @@ impl Cache {
     }
 }
 
-impl State {
+impl CacheState {
     fn clear(&mut self) {
         self.blocks.clear();
         self.bytes = 0;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::cache::{Blocks, Cache};
 use super::places::Sink;
 use super::plan::ChunkPlan;
-use super::selection::Few;
+use super::selection::AxisVec;
 use super::{Pooled, Reused, parallel};
 use crate::closures;
 use crate::decoder::{Decoder, nan};
@@ -125,7 +125,7 @@ impl Readers {
             return None;
         }
         // Blocks in the cache are included, because they may be dropped before they are read.
-        let mut ranges: Few<Range<usize>> = Few::new();
+        let mut ranges: AxisVec<Range<usize>> = AxisVec::new();
         let len = plan.geometry.block_len();
         plan.blocks().for_each(|block| add_block(&mut ranges, block.number, len));
         Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
@@ -133,7 +133,7 @@ impl Readers {
 }
 
 /// Adds a block of `len` bytes to ranges of a chunk. Blocks are added in ascending order.
-fn add_block(ranges: &mut Few<Range<usize>>, number: usize, len: usize) {
+fn add_block(ranges: &mut AxisVec<Range<usize>>, number: usize, len: usize) {
     let start = number * len;
     match ranges.last_mut().filter(|range| range.end == start) {
         Some(range) => range.end += len,
@@ -163,8 +163,8 @@ impl Gathering<'_> {
         blocks: Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut needed: Few<usize> = Few::new();
-        let mut ranges: Few<Range<usize>> = Few::new();
+        let mut needed: AxisVec<usize> = AxisVec::new();
+        let mut ranges: AxisVec<Range<usize>> = AxisVec::new();
         for index in blocks {
             let block = plan.block(index);
             // SAFETY: the guarantee of the caller of this function.

@@ -61,7 +61,7 @@ pub use view::NDArrayView;
 
 use cache::Cache;
 use gather::Readers;
-use scatter::Writers;
+use scatter::ChunkWriters;
 
 const OPEN: &str = "open an array";
 
@@ -158,7 +158,7 @@ pub struct NDArray {
     /// Whether items in non-native byte order are converted.
     convert: bool,
     readers: Readers,
-    writers: Writers,
+    writers: ChunkWriters,
     /// The version of the frame from which the geometry was read.
     version: Version,
 }
@@ -301,7 +301,7 @@ impl NDArray {
             dtype,
             convert: false,
             readers: Readers::new(threads),
-            writers: Writers::default(),
+            writers: ChunkWriters::default(),
             version,
         })
     }
@@ -742,7 +742,7 @@ struct Change<'a> {
     /// The current shapes of the array, which the change updates.
     geometry: &'a mut Geometry,
     readers: &'a Readers,
-    writers: &'a Writers,
+    writers: &'a ChunkWriters,
 }
 
 /// Parses the shapes and the dtype from the metalayer, and checks them against the chunks.

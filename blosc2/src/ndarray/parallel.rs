@@ -81,7 +81,7 @@ fn ordered_on<'a, R: Send>(
     make: &(dyn Fn() -> Work<'a, R> + Sync),
     take: &mut dyn FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    let state = State { next: 0, taken: 0, made: BTreeMap::new(), is_broken: false };
+    let state = QueueState { next: 0, taken: 0, made: BTreeMap::new(), is_broken: false };
     let ahead = 2 * threads;
     let queue = Queue { count, ahead, state: Mutex::new(state), changed: Condvar::new() };
     let help = || {
@@ -138,11 +138,11 @@ fn with<S, R>(
 struct Queue<R> {
     count: usize,
     ahead: usize,
-    state: Mutex<State<R>>,
+    state: Mutex<QueueState<R>>,
     changed: Condvar,
 }
 
-struct State<R> {
+struct QueueState<R> {
     /// The number that is computed next.
     next: usize,
     /// The number of values that were taken.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use smallvec::smallvec;
 
 use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
-use super::selection::Few;
+use super::selection::AxisVec;
 use crate::memory::Target;
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
@@ -48,7 +48,7 @@ struct Places<'p> {
     plan: Plan<'p>,
     part: ItemPart,
     /// One for each axis of the array, or for a list of points.
-    axes: Few<Strides>,
+    axes: AxisVec<Strides>,
     /// The range of the memory, relative to the first item, in bytes.
     memory: Range<isize>,
 }
@@ -78,7 +78,7 @@ impl<'p> Places<'p> {
             let axes = smallvec![Strides { block, memory: strides[0], side, by: 1 }];
             return Self { plan, part, axes, memory };
         };
-        let mut axes: Few<Strides> = Few::new();
+        let mut axes: AxisVec<Strides> = AxisVec::new();
         for (number, &side) in geometry.blocks().iter().enumerate().rev() {
             let dim = region.dims.iter().position(|dim| *dim == Some(number));
             let by = region.positions[number].step() as isize;
@@ -99,7 +99,7 @@ impl<'p> Places<'p> {
             start.saturating_add(size) <= larger[axis]
         };
         assert!(larger.len() == shape.len() && shape.iter().enumerate().all(is_inside));
-        let mut strides: Few<isize> = smallvec![0; larger.len()];
+        let mut strides: AxisVec<isize> = smallvec![0; larger.len()];
         let (mut stride, mut first) = (part.len as isize, 0isize);
         for (axis, &size) in larger.iter().enumerate().rev() {
             strides[axis] = stride;
@@ -452,7 +452,7 @@ impl<'m, 'p> Source<'m, 'p> {
 
     /// Creates a source that repeats one item.
     pub(super) fn repeated(plan: Plan<'p>, part: ItemPart, item: &'m [u8]) -> Self {
-        let strides: Few<isize> = smallvec![0; plan.shape().len()];
+        let strides: AxisVec<isize> = smallvec![0; plan.shape().len()];
         let places = Places::new(plan, part, &strides, 0..item.len() as isize);
         Self { places, start: item.as_ptr(), memory: PhantomData }
     }

@@ -7,7 +7,7 @@ use blosc2_format::b2nd::{self, Geometry};
 use smallvec::smallvec;
 
 use super::region::{Positions, Region};
-use super::selection::Few;
+use super::selection::AxisVec;
 use crate::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
@@ -21,7 +21,7 @@ pub(super) enum Items<'a> {
 
 impl Items<'_> {
     /// Returns the shape of the items in memory.
-    pub(super) fn shape(&self) -> Few<u64> {
+    pub(super) fn shape(&self) -> AxisVec<u64> {
         match self {
             Self::Region(region) => region.shape(),
             Self::Points(points) => smallvec![points.count as u64],
@@ -52,9 +52,9 @@ pub(super) struct Plan<'a> {
 #[derive(Debug)]
 enum What<'a> {
     /// A region, and the coordinates on each axis of the chunks that contain its positions.
-    Region(&'a Region, Few<Few<u64>>),
+    Region(&'a Region, AxisVec<AxisVec<u64>>),
     /// Single items in the order of chunks and blocks, and the range of the items of each chunk.
-    Points(Vec<Point>, Few<Range<usize>>),
+    Points(Vec<Point>, AxisVec<Range<usize>>),
 }
 
 /// The memory in bytes for each single item: its number, and its part of the plan.
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
     pub(super) fn of_region(geometry: &'a Geometry, region: &'a Region) -> Self {
         let chunks = match region.positions.iter().any(|positions| positions.len() == 0) {
             // The plan is empty, even if other axes are large.
-            true => region.positions.iter().map(|_| Few::new()).collect(),
+            true => region.positions.iter().map(|_| AxisVec::new()).collect(),
             false => region.positions.iter().zip(geometry.axes()).map(chunks_of).collect(),
         };
         Self { geometry, what: What::Region(region, chunks) }
@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
         let (shape, sizes) = (region.shape(), geometry.shape());
         // The region has one position on an axis that it does not show. If it has no items, there are no points.
         let first = |positions: &Positions| if positions.len() > 0 { positions.get(0) } else { 0 };
-        let mut indices: Few<u64> = region.positions.iter().map(first).collect();
+        let mut indices: AxisVec<u64> = region.positions.iter().map(first).collect();
         let each = *each as u64;
         for mut rest in numbers.iter().flat_map(|number| number * each..(number + 1) * each) {
             for (dim, size) in region.dims.iter().zip(&shape).rev() {
@@ -161,7 +161,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the shape of the items in memory.
-    pub(super) fn shape(&self) -> Few<u64> {
+    pub(super) fn shape(&self) -> AxisVec<u64> {
         match &self.what {
             What::Region(region, _) => region.shape(),
             What::Points(points, _) => smallvec![points.len() as u64],
@@ -236,8 +236,8 @@ impl<'a> Plan<'a> {
 }
 
 /// Returns the coordinates of a chunk from its number. `chunks` contains the coordinates of all chunks on each axis.
-fn place(chunks: &[Few<u64>], mut number: usize) -> Few<u64> {
-    let mut place: Few<u64> = smallvec![0; chunks.len()];
+fn place(chunks: &[AxisVec<u64>], mut number: usize) -> AxisVec<u64> {
+    let mut place: AxisVec<u64> = smallvec![0; chunks.len()];
     for (place, chunks) in place.iter_mut().zip(chunks).rev() {
         *place = chunks[number % chunks.len()];
         number /= chunks.len();
@@ -246,8 +246,8 @@ fn place(chunks: &[Few<u64>], mut number: usize) -> Few<u64> {
 }
 
 /// Returns the coordinates of the chunks that contain positions on an axis.
-fn chunks_of((positions, axis): (&Positions, b2nd::Axis)) -> Few<u64> {
-    let mut chunks: Few<u64> = match positions {
+fn chunks_of((positions, axis): (&Positions, b2nd::Axis)) -> AxisVec<u64> {
+    let mut chunks: AxisVec<u64> = match positions {
         Positions::Slice { step, .. } if step.unsigned_abs() <= axis.chunk => {
             let (low, high) = positions.bounds().unwrap_or_default();
             return (low / axis.chunk..=high / axis.chunk).collect();
@@ -266,15 +266,15 @@ fn chunks_of((positions, axis): (&Positions, b2nd::Axis)) -> Few<u64> {
 #[derive(Debug)]
 struct Axis {
     /// The coordinates of the blocks in the chunk, each with its runs.
-    blocks: Few<(u64, Range<usize>)>,
-    runs: Few<Run>,
+    blocks: AxisVec<(u64, Range<usize>)>,
+    runs: AxisVec<Run>,
     /// The number of distinct positions.
     distinct: u64,
 }
 
 impl Axis {
     fn new(positions: &Positions, axis: b2nd::Axis, chunk: &Range<u64>) -> Self {
-        let mut planned = Self { blocks: Few::new(), runs: Few::new(), distinct: 0 };
+        let mut planned = Self { blocks: AxisVec::new(), runs: AxisVec::new(), distinct: 0 };
         match positions {
             Positions::Slice { step, .. } => {
                 // One run for each block. The positions in a range have consecutive indices in the selection.
@@ -343,9 +343,9 @@ pub(super) struct ChunkPlan<'a> {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum InChunk<'a> {
-    Region(Few<Axis>),
+    Region(AxisVec<Axis>),
     /// Single items, grouped by blocks.
-    Points(Few<&'a [Point]>),
+    Points(AxisVec<&'a [Point]>),
 }
 
 /// The part of a plan in one block.
@@ -358,7 +358,7 @@ pub(super) struct BlockPlan<'a> {
 #[derive(Debug)]
 pub(super) enum InBlock<'a> {
     /// The runs on each axis.
-    Region(Few<&'a [Run]>),
+    Region(AxisVec<&'a [Run]>),
     Points(&'a [Point]),
 }
 
@@ -398,7 +398,7 @@ impl ChunkPlan<'_> {
                 return BlockPlan { number, what: InBlock::Points(points) };
             }
         };
-        let mut runs: Few<&[Run]> = smallvec![&[][..]; axes.len()];
+        let mut runs: AxisVec<&[Run]> = smallvec![&[][..]; axes.len()];
         let (mut number, mut scale) = (0, 1);
         for ((runs, axis), grid) in runs.iter_mut().zip(axes).zip(self.geometry.block_grid()).rev()
         {

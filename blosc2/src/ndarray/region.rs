@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 
-use super::selection::{AxisSelection, Few, Selection};
+use super::selection::{AxisSelection, AxisVec, Selection};
 use crate::{Error, ErrorKind, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
@@ -216,9 +216,9 @@ impl AxisSelection {
 /// The items of a view: the positions on each axis of the array, and the axis of the array for each axis of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
-    pub(crate) positions: Few<Positions>,
+    pub(crate) positions: AxisVec<Positions>,
     /// The axis of the array; `None` for a new axis of one item.
-    pub(crate) dims: Few<Option<usize>>,
+    pub(crate) dims: AxisVec<Option<usize>>,
 }
 
 impl Region {
@@ -232,7 +232,7 @@ impl Region {
 
     /// Returns the region of a box inside an array.
     pub(crate) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
-        let positions: Few<Positions> = ranges.into_iter().map(Positions::range).collect();
+        let positions: AxisVec<Positions> = ranges.into_iter().map(Positions::range).collect();
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
@@ -255,7 +255,7 @@ impl Region {
         Ok(())
     }
 
-    pub(crate) fn shape(&self) -> Few<u64> {
+    pub(crate) fn shape(&self) -> AxisVec<u64> {
         let size = |dim: &Option<usize>| dim.map_or(1, |axis| self.positions[axis].len());
         self.dims.iter().map(size).collect()
     }
@@ -281,8 +281,8 @@ impl Region {
     /// Returns the region of the selected items of this one.
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
         // Positions can be long lists. Only the positions of axes without a selection are cloned.
-        let mut positions: Few<Option<Positions>> = smallvec![None; self.positions.len()];
-        let mut new_dims = Few::new();
+        let mut positions: AxisVec<Option<Positions>> = smallvec![None; self.positions.len()];
+        let mut new_dims = AxisVec::new();
         let mut dims = self.dims.iter();
         let (ndim, axes) = (self.dims.len(), selection.axes());
         let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();

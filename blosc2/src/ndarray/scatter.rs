@@ -22,13 +22,13 @@ pub(super) const WRITE: &str = "write to an array";
 
 /// The encoder and the memory of one thread.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct ChunkWriter {
     encoder: Encoder,
     threads: Threads,
     scratch: Scratch,
 }
 
-impl Reused for Writer {
+impl Reused for ChunkWriter {
     fn trim(&mut self) {
         self.scratch.trim();
     }
@@ -36,7 +36,7 @@ impl Reused for Writer {
 
 /// The writers of an array. They are reused for the next write.
 #[derive(Debug, Default)]
-pub(super) struct Writers(Mutex<Vec<Writer>>);
+pub(super) struct ChunkWriters(Mutex<Vec<ChunkWriter>>);
 
 /// Writes the items in these ranges of an array, in C order.
 ///
@@ -53,7 +53,7 @@ pub(super) enum Data<'a> {
     Compressed(Vec<u8>),
 }
 
-impl Writers {
+impl ChunkWriters {
     /// Drops all writers, so that the next write creates new ones.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().clear();
@@ -73,7 +73,7 @@ impl Writers {
         let there = pool.iter().filter(|writer| writer.threads == inner).count();
         for _ in there..threads.min(count).max(1) {
             let encoder = schunk.array_encoder(geometry.block_len(), inner)?;
-            pool.push(Writer { encoder, threads: inner, scratch: Scratch::default() });
+            pool.push(ChunkWriter { encoder, threads: inner, scratch: Scratch::default() });
         }
         let closures = pool.last().is_some_and(|writer| writer.encoder.runs_closures());
         drop(pool);
@@ -85,7 +85,7 @@ impl Writers {
 
 /// The writers that compress chunks of an array.
 pub(super) struct Team<'a> {
-    writers: &'a Writers,
+    writers: &'a ChunkWriters,
     pub(super) geometry: &'a Geometry,
     count: usize,
     threads: usize,
@@ -122,8 +122,8 @@ impl Team<'_> {
             let none_free = || Error::new(ErrorKind::Library, WRITE, "all encoders are in use");
             Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
         };
-        let pack = |writer: &mut Pooled<'_, Writer>, number: usize| {
-            let Writer { encoder, scratch, .. } = writer.get();
+        let pack = |writer: &mut Pooled<'_, ChunkWriter>, number: usize| {
+            let ChunkWriter { encoder, scratch, .. } = writer.get();
             let bytes = match data(scratch, number)? {
                 Data::Scratch => &scratch.chunk[..],
                 Data::Elsewhere(bytes) => bytes,

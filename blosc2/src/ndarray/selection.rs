@@ -8,7 +8,7 @@ use std::ops::{
 use smallvec::{SmallVec, smallvec};
 
 /// A short list, such as a list with one entry for each axis. Up to four entries need no allocation.
-pub(super) type Few<T> = SmallVec<[T; 4]>;
+pub(super) type AxisVec<T> = SmallVec<[T; 4]>;
 
 /// The selection on one axis.
 ///
@@ -308,7 +308,7 @@ impl From<&Self> for AxisSelection {
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection(Few<AxisSelection>);
+pub struct Selection(AxisVec<AxisSelection>);
 
 impl Selection {
     /// Returns the selection of all items, for an array of any number of dimensions.

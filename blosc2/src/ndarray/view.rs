@@ -8,7 +8,7 @@ use super::index::{PerAxis, place};
 use super::places::{ItemPart, Sink, len_in_memory, len_of};
 use super::plan::{Items, POINT, Plan};
 use super::region::Region;
-use super::selection::{Few, Selection};
+use super::selection::{AxisVec, Selection};
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::schunk::Fetched;
@@ -91,7 +91,7 @@ impl NDArray {
             }
             Ok(place..place + 1)
         });
-        Ok(Region::of_box(places.collect::<Result<Few<_>>>()?))
+        Ok(Region::of_box(places.collect::<Result<AxisVec<_>>>()?))
     }
 
     /// Returns the [`ItemPart`] that covers entire items.

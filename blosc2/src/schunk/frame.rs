@@ -10,7 +10,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::array_meta;
 use super::store::{Opened, State, Transaction};
-use crate::gate::{Calling, Claim, FileId, Gate, Kept, Pass, Version, has_lock};
+use crate::gate::{Calling, Claim, FileId, Gate, HeldPass, Pass, Version, has_lock};
 use crate::{Error, ErrorKind, Result};
 
 const RELOAD: &str = "read the changes of another handle";
@@ -208,7 +208,7 @@ impl Frame {
     }
 
     /// Makes the pass cover all reads and changes until the result is dropped. Returns whether the state was read again.
-    pub(super) fn keep<'a>(&mut self, pass: &'a Pass<'_>) -> Result<(Kept<'a>, bool)> {
+    pub(super) fn keep<'a>(&mut self, pass: &'a Pass<'_>) -> Result<(HeldPass<'a>, bool)> {
         self.check_file()?;
         let is_old = self.look().version != pass.version();
         if is_old {

@@ -16,7 +16,7 @@ pub(super) enum Rules {
 
 impl Value {
     pub(crate) fn write(&self) -> Result<Vec<u8>, Fault> {
-        let mut writer = Writer { out: Vec::new(), rules: Rules::Pythons };
+        let mut writer = ValueWriter { out: Vec::new(), rules: Rules::Pythons };
         writer.value(self, MAX_DEPTH)?;
         Ok(writer.out)
     }
@@ -27,7 +27,7 @@ impl Value {
         rules: Rules,
         depth: usize,
     ) -> Result<Option<(i8, Vec<u8>)>, Fault> {
-        let mut writer = Writer { out: Vec::new(), rules };
+        let mut writer = ValueWriter { out: Vec::new(), rules };
         let kind = match self {
             Self::Frame(frame) => {
                 writer.out.extend_from_slice(frame);
@@ -81,12 +81,12 @@ impl Value {
     }
 }
 
-struct Writer {
+struct ValueWriter {
     out: Vec<u8>,
     rules: Rules,
 }
 
-impl Writer {
+impl ValueWriter {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Fault> {
         match value {
             Value::None => done(encode::write_nil(&mut self.out)),

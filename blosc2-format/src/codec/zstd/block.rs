@@ -95,21 +95,25 @@ const OFFSET_COUNTS: [i16; 29] =
     [1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1];
 
 /// One of the three tables of sequences.
-struct Kind {
+struct BlockKind {
     codes: usize,
     max_log: u32,
     meaning: fn(usize) -> (u32, u8),
     usual: (&'static [i16], u32),
 }
 
-const LITERAL_LEN: Kind =
-    Kind { codes: LITERAL_CODES, max_log: 9, meaning: literal_len, usual: (&LITERAL_COUNTS, 6) };
-const OFFSET: Kind =
-    Kind { codes: OFFSET_CODES, max_log: 8, meaning: offset, usual: (&OFFSET_COUNTS, 5) };
-const MATCH_LEN: Kind =
-    Kind { codes: MATCH_CODES, max_log: 9, meaning: match_len, usual: (&MATCH_COUNTS, 6) };
+const LITERAL_LEN: BlockKind = BlockKind {
+    codes: LITERAL_CODES,
+    max_log: 9,
+    meaning: literal_len,
+    usual: (&LITERAL_COUNTS, 6),
+};
+const OFFSET: BlockKind =
+    BlockKind { codes: OFFSET_CODES, max_log: 8, meaning: offset, usual: (&OFFSET_COUNTS, 5) };
+const MATCH_LEN: BlockKind =
+    BlockKind { codes: MATCH_CODES, max_log: 9, meaning: match_len, usual: (&MATCH_COUNTS, 6) };
 
-impl Kind {
+impl BlockKind {
     fn read(&self, table: &mut Table, data: &mut &[u8]) -> Result<(), Fault> {
         let len = table.read(data, self.max_log, self.codes - 1, self.meaning)?;
         *data = &data[len..];

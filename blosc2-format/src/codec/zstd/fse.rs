@@ -5,7 +5,7 @@ use super::{Fault, broken};
 
 /// A state.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct State {
+pub(super) struct FseState {
     /// The meaning of the symbol of the state: the symbol itself, or the minimum of a range of
     /// values.
     pub(super) base: u32,
@@ -23,14 +23,14 @@ pub(super) const MAX_LOG: u32 = 9;
 #[derive(Clone)]
 pub(super) struct Table {
     log: u32,
-    states: [State; 1 << MAX_LOG],
+    states: [FseState; 1 << MAX_LOG],
     /// Whether the table has been set since the start of the frame.
     pub(super) known: bool,
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Self { log: 0, states: [State::default(); 1 << MAX_LOG], known: false }
+        Self { log: 0, states: [FseState::default(); 1 << MAX_LOG], known: false }
     }
 }
 
@@ -38,7 +38,7 @@ impl Table {
     /// Sets the table of a single symbol.
     pub(super) fn set_single(&mut self, (base, extra): (u32, u8)) {
         self.log = 0;
-        self.states[0] = State { base, extra, ..State::default() };
+        self.states[0] = FseState { base, extra, ..FseState::default() };
         self.known = true;
     }
 
@@ -81,7 +81,7 @@ impl Table {
             let bits = log - seen.ilog2();
             let (base, extra) = meaning(symbol.into());
             let next = ((*seen << bits) as usize - size) as u16;
-            *state = State { base, extra, bits: bits as u8, next };
+            *state = FseState { base, extra, bits: bits as u8, next };
             *seen += 1;
         }
         self.log = log;
@@ -157,14 +157,14 @@ impl Table {
     }
 
     /// Returns the first state.
-    pub(super) fn start(&self, bits: &mut Bits<'_>) -> State {
+    pub(super) fn start(&self, bits: &mut Bits<'_>) -> FseState {
         bits.refill();
         self.states[bits.read(self.log) as usize & ((1 << MAX_LOG) - 1)]
     }
 
     /// Returns the state after `state`. The caller must have prepared the bits of the transition.
     #[inline(always)]
-    pub(super) fn next(&self, state: State, bits: &mut Bits<'_>) -> State {
+    pub(super) fn next(&self, state: FseState, bits: &mut Bits<'_>) -> FseState {
         let index = usize::from(state.next) + bits.read(state.bits.into()) as usize;
         self.states[index & ((1 << MAX_LOG) - 1)]
     }

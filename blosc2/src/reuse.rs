@@ -10,13 +10,13 @@ use crate::Result;
 pub(crate) const MOST: usize = 64 << 10;
 
 /// The context of a thread.
-pub(crate) type Kept<T> = Cell<Option<Box<T>>>;
+pub(crate) type Reusable<T> = Cell<Option<Box<T>>>;
 
 /// Calls `work` with the kept context if it `suits`, and with a new context otherwise. Keeps the context for the next
 /// call. If `keep` is false, the context is new and is not kept. A context must not be kept if it uses threads of C,
 /// which would stay alive.
 pub(crate) fn with<T, R>(
-    kept: &'static LocalKey<Kept<T>>,
+    kept: &'static LocalKey<Reusable<T>>,
     keep: bool,
     suits: impl FnOnce(&T) -> bool,
     create: impl FnOnce() -> Result<T>,
