@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use blosc2::repair::{Repaired, repair};
 use blosc2::storage::Storage;
 use blosc2::{CParams, Check, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk};
 use blosc2_format::{Options, ReadAt, Severity, frame};
@@ -274,6 +275,49 @@ fn a_long_index_keeps_its_place() {
         }
     }
     assert!(kept > repeats(30) * 50, "{kept}");
+}
+
+/// Creates a super-chunk whose index has several blocks, with unused bytes before it. Chunk 0 is only in the index.
+fn make_long_index(path: &Path, count: u32) {
+    let mut schunk = SChunk::create::<u32>(path, CParams::new()).unwrap();
+    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]).map(drop);
+    schunk.transaction(|schunk| (0..count - 1).try_for_each(|each| append(schunk, each))).unwrap();
+    append(&mut schunk, count - 1).unwrap();
+}
+
+/// Returns the position of the statement about unused bytes in the index.
+fn statement_at(frame: &[u8]) -> Option<usize> {
+    frame.windows(8).rposition(|part| part == b"b2spare\0")
+}
+
+/// Repair keeps the order of the chunks, and those that only the index records.
+#[test]
+fn repair_finds_a_long_index() {
+    let count = 5000;
+    let (_folder, whole) = folder();
+    make_long_index(&whole, count);
+    let bytes = fs::read(whole).unwrap();
+    let end_at = statement_at(&bytes).unwrap() + 8;
+    let damages: [(&str, fn(&mut [u8], usize), &[usize]); 5] = [
+        ("trailer", |bytes, _| *bytes.last_chunk_mut().unwrap() = [9; 20], &[]),
+        ("chunk", |bytes, _| bytes[130..140].fill(0xff), &[1]),
+        ("end of the chunks too low", |bytes, at| bytes[at + 1] -= 1, &[]),
+        ("end of the chunks within the last chunk", |bytes, at| bytes[at] -= 1, &[]),
+        ("end of the chunks 0", |bytes, at| bytes[at..at + 8].fill(0), &[]),
+    ];
+    for (what, damage, expected) in damages {
+        let (_folder, path) = folder();
+        let mut bytes = bytes.clone();
+        damage(&mut bytes, end_at);
+        fs::write(&path, &bytes).unwrap();
+        let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!("{what}") };
+        assert_eq!(rebuilt.lost.as_deref(), Some(expected), "{what}");
+        let schunk = SChunk::open(&path).unwrap();
+        let kept = (0..count).filter(|number| !expected.contains(&(*number as usize)));
+        for (index, number) in kept.enumerate() {
+            assert_eq!(schunk.decompress_chunk::<u32>(index).unwrap(), [number; 10], "{what}");
+        }
+    }
 }
 
 /// Changes a file as another program does that locks nothing: the handles of this program do not know of it.

@@ -774,6 +774,14 @@ pub(crate) fn spare_of(header: &chunk::Header, table: &[u8], max: u64) -> Option
     (is_marked && end <= max).then_some(end)
 }
 
+/// Returns the number of bytes in which `chunk` states the end of the chunks. Returns 0 if it is not an
+/// index chunk with this statement.
+pub(super) fn marked_len(chunk: &[u8]) -> usize {
+    let header = chunk::Header::parse(chunk).ok();
+    let spare = header.zip(chunk.get(EXTENDED_HEADER_LEN..));
+    spare.and_then(|(header, table)| spare_of(&header, table, u64::MAX)).map_or(0, |_| SPARE_LEN)
+}
+
 /// Inserts the end of the chunks into an index chunk with this number of blocks. Returns whether this
 /// was possible.
 fn insert_spare(chunk: &mut Vec<u8>, blocks: usize, end: u64) -> bool {

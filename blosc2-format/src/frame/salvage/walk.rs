@@ -3,9 +3,9 @@
 use super::IntactChunk;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN, Special};
 use crate::frame::header::TRAILER_END_LEN;
-use crate::frame::index;
 use crate::frame::offset::{OFFSET_LEN, Offset};
 use crate::frame::span::Span;
+use crate::frame::{index, offsets};
 use crate::report::{Checker, Options, Report};
 use crate::{Error, Limit, Limits, ReadAt};
 
@@ -378,7 +378,9 @@ pub(super) fn base(known: &Known<'_>, chunks: &[IntactChunk]) -> u64 {
 pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
     let mut report = Report::new();
     let options = Options { content: true, limits: *limits, ..Options::default() };
-    let decoded = chunk::check(bytes, &options, &mut Checker::new(&mut report));
+    // An index can state unused bytes of the frame. Other bytes between its blocks are a gap.
+    let known = offsets::marked_len(bytes);
+    let decoded = chunk::check_after(known, bytes, &options, &mut Checker::new(&mut report));
     (report, decoded)
 }
 
