@@ -5,7 +5,9 @@ use std::path::Path;
 
 use blosc2::repair::{Repaired, repair};
 use blosc2::storage::Storage;
-use blosc2::{CParams, Check, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk};
+use blosc2::{
+    CParams, Check, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, Special,
+};
 use blosc2_format::{Options, ReadAt, Severity, frame};
 
 use super::common::{Rng, repeats};
@@ -317,6 +319,123 @@ fn repair_finds_a_long_index() {
         for (index, number) in kept.enumerate() {
             assert_eq!(schunk.decompress_chunk::<u32>(index).unwrap(), [number; 10], "{what}");
         }
+    }
+}
+
+/// The index of many special chunks is short. So are the unused bytes before it.
+#[test]
+fn a_short_index_of_many_chunks_gets_few_unused_bytes() {
+    let (_folder, path) = folder();
+    let mut schunk = SChunk::create::<u32>(&path, CParams::new()).unwrap();
+    schunk.fill(Special::Zeros, 2_000_000, 10).unwrap();
+    let mut kept = 0;
+    for number in 0..60u32 {
+        let before = schunk.cbytes();
+        schunk.append(&[number; 10]).unwrap();
+        kept += usize::from(schunk.cbytes() == before);
+        if number % 20 == 1 {
+            let copy = schunk.to_cframe().unwrap().len() as u64;
+            assert_small(schunk.frame_len().unwrap(), copy, &format!("append {number}"));
+        }
+    }
+    assert!(kept > 50, "{kept}");
+}
+
+/// A frame in memory gets no unused bytes, and its changes remove those that it had in a file.
+#[test]
+fn frames_in_memory_have_no_unused_bytes_before_a_long_index() {
+    let (_folder, path) = folder();
+    make_long_index(&path, 5000);
+    let bytes = fs::read(&path).unwrap();
+    assert!(statement_at(&bytes).is_some());
+    let changes: [fn(&mut SChunk); 6] = [
+        |schunk| schunk.compact().unwrap(),
+        |schunk| _ = schunk.append(&[1u32; 10]).unwrap(),
+        |schunk| _ = schunk.append(&(0..100_000u32).collect::<Vec<_>>()).unwrap(),
+        |schunk| schunk.update(7, &[7u32; 10]).unwrap(),
+        |schunk| schunk.truncate(3000).unwrap(),
+        |schunk| {
+            schunk.truncate(0).unwrap();
+            schunk.append(&[1u32; 10]).unwrap();
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let options = OpenOptions::new().write(true);
+        let mut schunk = options.from_cframe(bytes.clone()).unwrap();
+        change(&mut schunk);
+        let copy = schunk.to_cframe().unwrap();
+        let frame = schunk.into_cframe().unwrap();
+        assert_eq!(statement_at(&frame), None, "change {number}");
+        // The offsets of the copy can differ, and with them the compressed size of the index.
+        assert!(frame.len() < copy.len() + 200, "change {number}");
+        assert_good(&frame, &format!("change {number}"));
+    }
+}
+
+/// Few chunks have an index that cannot state unused bytes.
+#[test]
+fn an_index_that_becomes_short_releases_the_unused_bytes_before_it() {
+    let (_folder, path) = folder();
+    make_long_index(&path, 2060);
+    let mut schunk = SChunk::open_rw(&path).unwrap();
+    (0..30).for_each(|_| _ = schunk.delete(5).unwrap());
+    let stored: usize = (0..2030).map(|index| schunk.chunk_info(index).unwrap().cbytes).sum();
+    // The deleted chunks have about 70 bytes each.
+    assert!(schunk.cbytes() < stored as u64 + 30 * 75, "{} {stored}", schunk.cbytes());
+}
+
+/// The statement has no meaning in the index of a directory.
+#[test]
+fn a_directory_has_no_unused_bytes_before_its_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let mut schunk = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
+    let mut append = |number: u32| schunk.append(&number.to_le_bytes()).map(drop);
+    (0..2100).for_each(|number| append(number).unwrap());
+    let cbytes = schunk.cbytes();
+    drop(schunk);
+    let index = path.join("chunks.b2frame");
+    let mut bytes = fs::read(&index).unwrap();
+    let start = u32::from_be_bytes(bytes[11..15].try_into().unwrap()) as usize;
+    for at in [12, 32, 36].map(|at| start + at) {
+        let number = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) + 16;
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes.splice(start + 40..start + 40, *b"b2spare\0\0\0\0\0\0\0\0\0");
+    let len = bytes.len() as u64;
+    bytes[16..24].copy_from_slice(&len.to_be_bytes());
+    fs::write(&index, &bytes).unwrap();
+    let mut schunk = SChunk::open_rw(&path).unwrap();
+    assert_eq!(schunk.cbytes(), cbytes);
+    let deleted = schunk.chunk_info(5).unwrap().cbytes as u64;
+    schunk.delete(5).unwrap();
+    assert_eq!(schunk.cbytes(), cbytes - deleted);
+    let schunk = SChunk::open(&path).unwrap();
+    assert_eq!((schunk.nchunks(), schunk.cbytes()), (2099, cbytes - deleted));
+}
+
+/// A change of a chunk by a program that does not lock the file is never lost.
+#[test]
+fn writers_notice_that_a_chunk_was_stored_before_a_long_index() {
+    let (_folder, path) = folder();
+    // The stored sizes differ, so that the change of an offset does not always make the index longer.
+    let mut rng = Rng(3);
+    let mut schunk = SChunk::create::<u8>(&path, CParams::new()).unwrap();
+    let items = |rng: &mut Rng, most| [any(rng, most), vec![0; 300]].concat()[..300].to_vec();
+    let append = |schunk: &mut SChunk, rng: &mut Rng| schunk.append(&items(rng, 200)).map(drop);
+    schunk.transaction(|schunk| (0..5000).try_for_each(|_| append(schunk, &mut rng))).unwrap();
+    append(&mut schunk, &mut rng).unwrap();
+    drop(schunk);
+    let bytes = fs::read(&path).unwrap();
+    assert!(statement_at(&bytes).is_some());
+    let longer = rng.bytes(300);
+    for index in 4900..5000 {
+        fs::write(&path, &bytes).unwrap();
+        let mut schunk = SChunk::open_rw(&path).unwrap();
+        change_elsewhere(&path, |schunk| schunk.update(index, &longer).unwrap());
+        let updated = schunk.update(7, &longer);
+        assert!(updated.is_err_and(|error| error.kind() == ErrorKind::Busy), "chunk {index}");
+        assert!(schunk.decompress_chunk::<u8>(index).unwrap() == longer, "chunk {index}");
     }
 }
 

@@ -246,13 +246,13 @@ impl Outline {
     /// chunk. Therefore the index then moves, so that the header of the frame differs from the
     /// headers of the last 1,023 states. Space for the index, of up to 1,023 bytes, remains as a gap.
     ///
-    /// If `reserve` is `true`, and appended chunks are short in comparison with the index, unused bytes
-    /// remain between the chunks and the index: one byte for each chunk. Later calls keep the index at
-    /// its place until these bytes are used.
+    /// If `reserve` is `true`, and appended chunks are short in comparison with a long index, unused bytes
+    /// remain between the chunks and the index: one byte for each chunk, and at most the size of the
+    /// index. Later calls keep the index at its place until these bytes are used. A change that stores
+    /// another chunk for an existing one moves the index, because the header of the frame must differ.
     pub fn seal(&mut self, reserve: bool) -> Range<u64> {
         let (stored_end, end) = (self.space.stored_end, self.header.cbytes);
         let old = stored_end + mem::take(&mut self.spare);
-        let reserve = reserve && !mem::take(&mut self.space.is_compacted);
         // Without the gap of an earlier call, the length could be that of a recent state.
         let is_shorter = self.space.is_padded && end < stored_end;
         let is_needed = self.space.is_reused || is_shorter;
@@ -261,15 +261,16 @@ impl Outline {
         }
         if !is_needed || !self.space.is_known() {
             let count = self.offsets.len();
-            if reserve && (stored_end..=old).contains(&end) {
+            let is_kept = end == stored_end || !self.space.is_changed;
+            if !reserve || !is_kept || count <= PER_BLOCK as u64 {
+                return old..old;
+            }
+            let most = count.min(self.offsets.stored_len());
+            if (stored_end..=old).contains(&end) {
                 self.spare = old - end;
-            } else if reserve
-                && count > PER_BLOCK as u64
-                && end > old
-                && (end - stored_end) * 8 <= count
-            {
-                self.spare = count;
-                return end..end + count;
+            } else if end > old && (end - stored_end) * 8 <= most {
+                self.spare = most;
+                return end..end + most;
             }
             return old..old;
         }
@@ -293,11 +294,10 @@ impl Outline {
         self.space.stored_end..self.space.stored_end + self.spare
     }
 
-    /// Releases the [unused bytes](Self::spare) before the index at the next [`seal`](Self::seal).
-    /// Returns whether there are such bytes.
+    /// Releases the [unused bytes](Self::spare) before the index, which then moves to the end of the
+    /// chunks. Returns whether there were such bytes.
     pub fn release_spare(&mut self) -> bool {
-        self.space.is_compacted = self.spare > 0;
-        self.space.is_compacted
+        mem::take(&mut self.spare) > 0
     }
 
     /// Returns the number of bytes in the gaps between chunks, as far as they are known.

@@ -399,6 +399,17 @@ impl Offsets {
         }
     }
 
+    /// Returns the size of the index chunk that was read or written last, in bytes; 0 if it is not known.
+    pub(crate) fn stored_len(&self) -> u64 {
+        match self {
+            Self::Each(Blocks {
+                stored: Stored::InSource(place) | Stored::InMemory(_, place),
+                ..
+            }) => u32_at(&place.header, 12).into(),
+            _ => 0,
+        }
+    }
+
     /// Returns the end of the chunks that the stored index chunk states, see [`SPARE`].
     pub(crate) fn spare(&self) -> Option<u64> {
         match self {
@@ -557,12 +568,11 @@ impl Blocks {
 
     /// See [`Offsets::patch`]. Changes of the last blocks keep the positions of the other blocks.
     fn patch(&mut self, at: u64, spare: Option<u64>) -> Result<Option<IndexPatch>, Error> {
-        let (place, len) = match &self.stored {
-            Stored::None => return Ok(None),
-            Stored::InSource(place) => (place, u32_at(&place.header, 12) as usize),
-            Stored::InMemory(chunk, place) => (place, chunk.len()),
+        let (Stored::InSource(place) | Stored::InMemory(_, place)) = &self.stored else {
+            return Ok(None);
         };
         if !self.changed && self.spare == spare {
+            let len = u32_at(&place.header, 12) as usize;
             return Ok(Some(IndexPatch { len, writes: Vec::new() }));
         }
         let table = EXTENDED_HEADER_LEN + 4 * self.blocks.len();

@@ -80,8 +80,8 @@ pub struct Outline {
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
     pub(super) space: Space,
-    /// The number of unused bytes between the chunks and the index of the stored frame. Only
-    /// [`seal`](Self::seal) changes it.
+    /// The number of unused bytes between the chunks and the index. Until [`seal`](Self::seal), those of
+    /// the stored frame.
     pub(super) spare: u64,
     pub(super) checksums: Option<Checksums>,
     /// Whether the header still has the size that was read. Such a header can end with a gap.

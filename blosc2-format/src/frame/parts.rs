@@ -142,7 +142,7 @@ impl Parts {
         let Some((index, offsets)) = found else { return Ok(None) };
         let mut header = header;
         let mut spare = 0;
-        if let Some(end) = offsets.spare() {
+        if let (Layout::Contiguous, Some(end)) = (header.layout, offsets.spare()) {
             (header.cbytes, spare) = (end, header.cbytes.saturating_sub(end));
         }
         let mut sums = None;

@@ -94,8 +94,6 @@ pub(super) struct Space {
     pub(super) accepted: u64,
     /// Whether many headers were read to find the gaps.
     pub(super) is_costly: bool,
-    /// Whether the next commit moves the index to the end of the chunks.
-    pub(super) is_compacted: bool,
 }
 
 impl Space {

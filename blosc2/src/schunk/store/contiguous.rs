@@ -204,9 +204,11 @@ impl Store for Contiguous {
             outline.reused().iter().map(|&(from, to)| (start + from, start + to)).collect();
         unused.push((start + spare.start, start + spare.end));
         // No other handle or program reads a frame in memory, and its index can move fast.
-        let moved = match self.safety {
-            Safety::Errors => 0..0,
-            _ => outline.seal(true),
+        let moved = if self.safety == Safety::Errors {
+            outline.release_spare();
+            0..0
+        } else {
+            outline.seal(true)
         };
         let zeros = vec![0; (moved.end - moved.start) as usize];
         let index_at = start + outline.cbytes();
