@@ -1,7 +1,5 @@
 //! The file numbers of a directory. New files get the lowest free numbers.
 
-use std::collections::BTreeSet;
-
 use super::offsets::Offsets;
 use crate::Error;
 
@@ -21,8 +19,8 @@ pub(super) struct Files {
     /// before the next index is stored.
     vacated: Vec<u64>,
     /// The numbers that were returned since the index was stored. The stored index does not refer
-    /// to these numbers.
-    new: BTreeSet<u64>,
+    /// to these numbers. In ascending order.
+    new: Vec<u64>,
 }
 
 impl Files {
@@ -33,7 +31,8 @@ impl Files {
 
     /// Records that the file with this number no longer contains a chunk.
     pub(super) fn vacate(&mut self, number: u64) {
-        if self.new.remove(&number) {
+        if let Ok(at) = self.new.binary_search(&number) {
+            self.new.remove(at);
             let place = self.free.partition_point(|&other| other > number);
             self.free.insert(place, number);
         } else {
@@ -82,7 +81,7 @@ impl Files {
             *next += 1;
             *next - 1
         });
-        self.new.insert(number);
+        self.new.insert(self.new.partition_point(|&other| other < number), number);
         number
     }
 }

@@ -416,8 +416,8 @@ impl SChunk {
         chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<usize> {
         let chunk = chunk.into();
-        check_readable(doing, &chunk, self.max_read()).map_err(|error| self.at(error))?;
-        let nbytes = Header::parse(&chunk).map_or(0, |header| header.nbytes);
+        let nbytes = check_readable(doing, &chunk, self.max_read());
+        let nbytes = nbytes.map_err(|error| self.at(error))?;
         self.change_if(doing, |state, _| {
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
@@ -451,8 +451,9 @@ impl SChunk {
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
     ) -> Result<()> {
-        let check =
-            |(_, chunk): &(_, Cow<'_, [u8]>)| check_readable(UPDATE, chunk, self.max_read());
+        let check = |(_, chunk): &(_, Cow<'_, [u8]>)| {
+            check_readable(UPDATE, chunk, self.max_read()).map(drop)
+        };
         chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
         self.change(UPDATE, |state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
@@ -505,7 +506,7 @@ impl SChunk {
     ) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         let checked = slots.iter().try_for_each(|slot| match slot {
-            Slot::New(chunk) => check_readable(doing, chunk, self.max_read()),
+            Slot::New(chunk) => check_readable(doing, chunk, self.max_read()).map(drop),
             Slot::Kept(_) | Slot::Zeros => Ok(()),
         });
         checked.map_err(|error| self.at(error))?;

@@ -40,14 +40,14 @@ pub(super) fn block_memory(header: &chunk::Header) -> u64 {
 }
 
 /// Checks that readers with default limits, or with this limit, can decompress the blocks of a chunk that is to be
-/// stored.
-pub(crate) fn check_readable(doing: &str, chunk: &[u8], max_read: Option<u64>) -> Result<()> {
+/// stored. Returns the decompressed size of the chunk in bytes.
+pub(crate) fn check_readable(doing: &str, chunk: &[u8], max_read: Option<u64>) -> Result<u32> {
     // Other faults of the chunk are reported when it is stored.
-    let Ok(header) = chunk::Header::parse(chunk) else { return Ok(()) };
+    let Ok(header) = chunk::Header::parse(chunk) else { return Ok(0) };
     let memory = block_memory(&header);
     let max = default_max_read(header.cbytes.into()).max(max_read.unwrap_or(0));
     if memory <= max {
-        return Ok(());
+        return Ok(header.nbytes);
     }
     let (block, stored) = (header.block_len(), header.cbytes);
     let detail = format!(
@@ -109,7 +109,8 @@ mod tests {
             bytes[4..8].copy_from_slice(&(1u32 << 30).to_le_bytes());
             bytes[8..12].copy_from_slice(&blocksize.to_le_bytes());
             bytes[12..16].copy_from_slice(&cbytes.to_le_bytes());
-            check_readable("store a chunk", &bytes, max_read).map_err(|error| error.kind())
+            let checked = check_readable("store a chunk", &bytes, max_read);
+            checked.map(drop).map_err(|error| error.kind())
         };
         assert_eq!(with(1 << 28, 100, None), Ok(()));
         assert_eq!(with(1 << 28, 100, Some(5)), Ok(()));

@@ -1,6 +1,5 @@
 //! Chunks in memory, each in its own allocation, without a frame.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use blosc2_format::frame::{Layout, Outline, Stores};
@@ -9,9 +8,16 @@ use blosc2_format::{Limits, ReadAt};
 use super::{Located, NOTHING, Store, Verify, missing};
 use crate::Result;
 
-/// The chunks by their places. A place is a number, as in the names of the chunk files of a directory.
+/// The chunks by their places, empty where there is no chunk. A place is a number, as in the names of the chunk files of a
+/// directory. New chunks have the lowest free numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(BTreeMap<u64, Vec<u8>>);
+pub(crate) struct Memory(Vec<Vec<u8>>);
+
+impl Memory {
+    fn get(&self, place: u64) -> Option<&Vec<u8>> {
+        self.0.get(usize::try_from(place).ok()?).filter(|chunk| !chunk.is_empty())
+    }
+}
 
 impl Store for Memory {
     fn layout(&self) -> Layout {
@@ -31,7 +37,7 @@ impl Store for Memory {
     }
 
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
-        let chunk = self.0.get(&place).ok_or_else(|| missing("it does not exist"))?;
+        let chunk = self.get(place).ok_or_else(|| missing("it does not exist"))?;
         Ok(Located::Memory(chunk.as_slice().into()))
     }
 
@@ -42,19 +48,24 @@ impl Store for Memory {
         freed: &[u64],
         doing: &str,
     ) -> Result<()> {
-        for place in freed {
-            self.0.remove(place);
+        for &place in freed {
+            if let Some(chunk) = self.0.get_mut(place as usize) {
+                *chunk = Vec::new();
+            }
         }
         self.add(outline, stores, doing)
     }
 
     fn add(&mut self, _: &Outline, stores: Stores<'_>, _: &str) -> Result<()> {
-        self.0.extend(stores.into_iter().map(|(place, bytes)| {
-            let mut bytes = bytes.into_owned();
+        for (place, bytes) in stores {
+            let place = place as usize;
+            if place >= self.0.len() {
+                self.0.resize_with(place + 1, Vec::new);
+            }
+            self.0[place] = bytes.into_owned();
             // It may have been allocated for the maximum compressed size.
-            bytes.shrink_to_fit();
-            (place, bytes)
-        }));
+            self.0[place].shrink_to_fit();
+        }
         Ok(())
     }
 
@@ -67,7 +78,7 @@ impl Store for Memory {
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.0.values().map(|chunk| chunk.len() as u64).sum()
+        self.0.iter().map(|chunk| chunk.len() as u64).sum()
     }
 
     fn sync(&mut self) -> io::Result<()> {
