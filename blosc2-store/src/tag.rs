@@ -12,7 +12,7 @@ pub(crate) type Fault = (ErrorKind, String);
 /// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.
 ///
 /// The memory has the default limit of reads: a null or a short string can take very many bytes in a column.
-pub(crate) fn made(rows: usize, row: Option<usize>, given: u64) -> Result<usize, Fault> {
+pub(crate) fn allowed_len(rows: usize, row: Option<usize>, given: u64) -> Result<usize, Fault> {
     let limit = default_max_read(given);
     let len = row.and_then(|row| rows.checked_mul(row));
     len.filter(|len| *len as u64 <= limit).ok_or_else(|| {
@@ -23,9 +23,9 @@ pub(crate) fn made(rows: usize, row: Option<usize>, given: u64) -> Result<usize,
     })
 }
 
-/// An empty buffer with room for the rows of [`made`].
-pub(crate) fn room(rows: usize, row: Option<usize>, given: u64) -> Result<Vec<u8>, Fault> {
-    let (len, mut bytes) = (made(rows, row, given)?, Vec::new());
+/// An empty buffer with room for the rows of [`allowed_len`].
+pub(crate) fn reserve_rows(rows: usize, row: Option<usize>, given: u64) -> Result<Vec<u8>, Fault> {
+    let (len, mut bytes) = (allowed_len(rows, row, given)?, Vec::new());
     match bytes.try_reserve_exact(len) {
         Ok(()) => Ok(bytes),
         Err(error) => Err((ErrorKind::OutOfMemory, format!("{len} bytes: {error}"))),

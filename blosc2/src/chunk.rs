@@ -136,10 +136,10 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn validated(bytes: B, depth: Check) -> Result<Self> {
-        Self::look(bytes, depth, "read a chunk")
+        Self::validate(bytes, depth, "read a chunk")
     }
 
-    fn look(mut bytes: B, depth: Check, doing: &str) -> Result<Self> {
+    fn validate(mut bytes: B, depth: Check, doing: &str) -> Result<Self> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let given = bytes.bytes();
         let header = Header::parse(given).map_err(|error| Error::from_format(doing, error))?;
@@ -341,7 +341,7 @@ impl<B: ChunkBytes> Chunk<B> {
 impl<'a> ChunkRef<'a> {
     /// Parses the header of a chunk that is about to be decompressed.
     pub(crate) fn to_decompress(bytes: &'a [u8]) -> Result<Self> {
-        Self::look(bytes, Check::Header, DECOMPRESS)
+        Self::validate(bytes, Check::Header, DECOMPRESS)
     }
 }
 

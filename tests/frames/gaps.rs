@@ -300,7 +300,8 @@ fn repair_finds_a_long_index() {
     make_long_index(&whole, count);
     let bytes = fs::read(whole).unwrap();
     let end_at = statement_at(&bytes).unwrap() + 8;
-    let damages: [(&str, fn(&mut [u8], usize), &[usize]); 5] = [
+    type Damage = fn(&mut [u8], usize);
+    let damages: [(&str, Damage, &[usize]); 5] = [
         ("trailer", |bytes, _| *bytes.last_chunk_mut().unwrap() = [9; 20], &[]),
         ("chunk", |bytes, _| bytes[130..140].fill(0xff), &[1]),
         ("end of the chunks too low", |bytes, at| bytes[at + 1] -= 1, &[]),

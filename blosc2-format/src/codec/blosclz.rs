@@ -319,7 +319,7 @@ struct BlockOutput<'a> {
 }
 
 impl BlockOutput<'_> {
-    fn room(&self, len: usize) -> Option<()> {
+    fn check_space(&self, len: usize) -> Option<()> {
         (self.at + len <= self.out.len()).then_some(())
     }
 
@@ -329,7 +329,7 @@ impl BlockOutput<'_> {
     }
 
     fn open(&mut self) -> Option<()> {
-        self.room(1)?;
+        self.check_space(1)?;
         self.push(MAX_RUN as u8 - 1);
         self.run = 0;
         Some(())
@@ -337,7 +337,7 @@ impl BlockOutput<'_> {
 
     fn literal(&mut self, byte: u8) -> Option<()> {
         // C-Blosc2 requires space for the next run even if this run continues.
-        self.room(2)?;
+        self.check_space(2)?;
         self.push(byte);
         self.run += 1;
         if self.run == MAX_RUN {
@@ -365,18 +365,18 @@ impl BlockOutput<'_> {
         };
         let tail = if far { 3 } else { 1 };
         if found.len < 7 {
-            self.room(1 + tail)?;
+            self.check_space(1 + tail)?;
             self.push((found.len as u8) << 5 | high);
         } else {
-            self.room(1)?;
+            self.check_space(1)?;
             self.push(7 << 5 | high);
             let mut more = found.len - 7;
             while more >= 255 {
-                self.room(1)?;
+                self.check_space(1)?;
                 self.push(255);
                 more -= 255;
             }
-            self.room(1 + tail)?;
+            self.check_space(1 + tail)?;
             self.push(more as u8);
         }
         if far {

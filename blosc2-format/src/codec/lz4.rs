@@ -267,7 +267,7 @@ struct BlockOutput<'a> {
 }
 
 impl BlockOutput<'_> {
-    fn room(&self, len: usize) -> Option<()> {
+    fn check_space(&self, len: usize) -> Option<()> {
         (self.at + len <= self.out.len()).then_some(())
     }
 
@@ -304,7 +304,7 @@ impl BlockOutput<'_> {
     /// Writes the token and the literals of a sequence, and returns the position of the token.
     fn literals(&mut self, literals: &[u8]) -> Option<usize> {
         let token = self.token()?;
-        self.room(literals.len() + literals.len() / 255 + 3 + LAST_LITERALS)?;
+        self.check_space(literals.len() + literals.len() / 255 + 3 + LAST_LITERALS)?;
         self.run(token, literals)?;
         Some(token)
     }
@@ -314,7 +314,7 @@ impl BlockOutput<'_> {
     fn matched(&mut self, token: usize, distance: usize, more: usize) -> Option<()> {
         self.out.get_mut(self.at..self.at + 2)?.copy_from_slice(&(distance as u16).to_le_bytes());
         self.at += 2;
-        self.room(1 + LAST_LITERALS + (more + 240) / 255)?;
+        self.check_space(1 + LAST_LITERALS + (more + 240) / 255)?;
         self.out[token] |= more.min(15) as u8;
         if more >= 15 {
             self.rest(more)?;
@@ -324,7 +324,7 @@ impl BlockOutput<'_> {
 
     /// Writes the last sequence and returns the length of the block.
     fn last(mut self, literals: &[u8]) -> Option<usize> {
-        self.room(literals.len() + 1 + (literals.len() + 240) / 255)?;
+        self.check_space(literals.len() + 1 + (literals.len() + 240) / 255)?;
         let token = self.token()?;
         self.run(token, literals)?;
         Some(self.at)

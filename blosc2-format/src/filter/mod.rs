@@ -125,7 +125,7 @@ impl Pipeline {
         let mut untouched = true;
         for &step in self.steps.iter().flatten() {
             let input = if untouched { src } else { &done[..src.len()] };
-            let output = room(free, src.len());
+            let output = resized(free, src.len());
             match step {
                 Step::Shuffle { width } => {
                     shuffle::forward(input, output, width, &mut shuffle::buffers());
@@ -170,7 +170,7 @@ impl Pipeline {
         let mut current = block.get_mut(..needed).ok_or_else(|| {
             Error::Argument(format!("a block of {len} bytes was decoded to {available}"))
         })?;
-        let mut free = room(scratch, if moves > 1 { len } else { 0 });
+        let mut free = resized(scratch, if moves > 1 { len } else { 0 });
         for &step in self.steps.iter().rev().flatten() {
             if step.moves() {
                 moves -= 1;
@@ -198,7 +198,7 @@ impl Pipeline {
 }
 
 /// Returns the first `len` bytes of `buffer`, which grows if necessary.
-fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+fn resized(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if buffer.len() < len {
         buffer.resize(len, 0);
     }

@@ -84,7 +84,7 @@ fn check_parts<R: ReadAt + ?Sized>(
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
             // Limits the time for checking the same bytes repeatedly.
             overlapping = overlapping.saturating_add(end - at);
-            if overlapping > parts.outline.room() {
+            if overlapping > parts.outline.chunks_area() {
                 chunks.incomplete = true;
                 continue;
             }
@@ -100,7 +100,7 @@ fn check_parts<R: ReadAt + ?Sized>(
     }
     // An unreadable chunk hides the start of the next one.
     if !chunks.incomplete {
-        gap(end, header_len.saturating_add(parts.outline.room()), options, checker);
+        gap(end, header_len.saturating_add(parts.outline.chunks_area()), options, checker);
     }
     chunks.finish(checker);
     drop(chunks);

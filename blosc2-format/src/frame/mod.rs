@@ -20,7 +20,6 @@
 //! assert_eq!(MIN_HEADER_LEN, 87);
 //! ```
 
-mod admit;
 mod change;
 pub(crate) mod check;
 mod checksums;
@@ -29,6 +28,7 @@ mod files;
 mod gaps;
 mod header;
 pub(crate) mod index;
+mod index_entry;
 mod integrity;
 pub mod journal;
 mod metalayer;

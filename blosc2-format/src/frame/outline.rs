@@ -376,11 +376,11 @@ impl Outline {
 
     /// Returns the position of the index, from the start of the frame.
     fn index_at(&self) -> u64 {
-        u64::from(self.header.header_len) + self.room()
+        u64::from(self.header.header_len) + self.chunks_area()
     }
 
     /// Returns the number of bytes that chunks occupy after the header.
-    pub(crate) fn room(&self) -> u64 {
+    pub(crate) fn chunks_area(&self) -> u64 {
         match self.header.layout {
             Layout::Contiguous => self.cbytes(),
             Layout::Directory => 0,
@@ -623,7 +623,7 @@ impl Outline {
     /// Returns the size of the frame, in bytes. `end` is the total size of the index and the
     /// trailer.
     pub fn frame_len(&self, end: usize) -> u64 {
-        self.header_len() + self.room() + end as u64
+        self.header_len() + self.chunks_area() + end as u64
     }
 }
 

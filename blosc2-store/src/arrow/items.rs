@@ -17,7 +17,7 @@ use blosc2::{Dtype, ErrorKind, Value};
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};
 use crate::ctable::scalar::{push_scalar, scalar, without_zeros};
-use crate::tag::{Fault, room};
+use crate::tag::{Fault, reserve_rows};
 
 /// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
 /// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
@@ -232,7 +232,7 @@ pub(super) fn items_of<'a>(
                 members.push(DtypeField::new(field.name(), at, dtype));
                 at += members[members.len() - 1].dtype().size();
             }
-            let mut bytes = room(len, Some(at), array.get_array_memory_size() as u64)?;
+            let mut bytes = reserve_rows(len, Some(at), array.get_array_memory_size() as u64)?;
             bytes.resize(len * at, 0);
             for (member, part) in members.iter().zip(&parts) {
                 let size = member.dtype().size();
@@ -272,7 +272,7 @@ fn strings(
     size: Option<usize>,
     values: impl Iterator<Item = Option<Value>>,
 ) -> Result<Items<'static>, Fault> {
-    let mut bytes = room(array.len(), size, array.get_array_memory_size() as u64)?;
+    let mut bytes = reserve_rows(array.len(), size, array.get_array_memory_size() as u64)?;
     let dtype = Dtype::scalar(kind, size.unwrap_or(0)).map_err(unlike)?;
     for value in values {
         match value {

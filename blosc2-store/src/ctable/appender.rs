@@ -190,7 +190,7 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
             return self.table_mut().append_collected(&new, &stale);
         }
         if before == 0 {
-            self.room = self.table().room(MIN_ROWS)?;
+            self.room = self.table().rows_to_full_chunk(MIN_ROWS)?;
         }
         let chunk = self.table().live.marks().chunks()[0].max(1);
         let nbytes = new.iter().map(Encoded::nbytes).sum::<u64>();

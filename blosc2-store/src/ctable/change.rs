@@ -20,7 +20,7 @@ use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::options_of;
-use crate::tag::{error, room};
+use crate::tag::{error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
@@ -381,7 +381,7 @@ impl CTable {
     }
 
     /// The number of rows after the last one that fill the chunk in which the row `min` rows later is.
-    pub(super) fn room(&self, min: u64) -> Result<u64> {
+    pub(super) fn rows_to_full_chunk(&self, min: u64) -> Result<u64> {
         let end = self.live.end()?;
         let chunk = self.live.marks().chunks()[0].max(1);
         let goal = end.saturating_add(min).checked_next_multiple_of(chunk);
@@ -1095,7 +1095,8 @@ impl CTable {
             _ => {
                 let (dtype, shape) = column.items().unwrap_or((u8::dtype(), &[0]));
                 let row = row_size(&dtype, shape);
-                let mut bytes = room(rows, row, given).map_err(|fault| failed(column, fault))?;
+                let mut bytes =
+                    reserve_rows(rows, row, given).map_err(|fault| failed(column, fault))?;
                 bytes.resize(rows * row.unwrap_or(0), 0);
                 Cells::Items { dtype, bytes: bytes.into() }
             }

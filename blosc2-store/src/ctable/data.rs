@@ -7,7 +7,7 @@ use blosc2::elements::bytes_of;
 use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
 
 use super::WRITE;
-use crate::tag::{room, weight};
+use crate::tag::{reserve_rows, weight};
 
 /// The cells of a column, for writing to a [`CTable`](super::CTable).
 ///
@@ -193,7 +193,7 @@ impl<'a> Encoded<'a> {
             Cells::Items { dtype, bytes } => {
                 let size = bytes.len().checked_div(self.rows).unwrap_or(0);
                 // The caller has checked the memory.
-                let picked = room(rows.len(), Some(size), u64::MAX);
+                let picked = reserve_rows(rows.len(), Some(size), u64::MAX);
                 let mut picked =
                     picked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))?;
                 for row in rows {

@@ -13,7 +13,7 @@ use super::data::{Cells, Data, Encoded, Texts};
 use super::scalar::{push_scalar, scalar};
 use crate::ItemKind;
 use crate::item_type::row_size;
-use crate::tag::{Fault, made, room, weight, what};
+use crate::tag::{Fault, allowed_len, reserve_rows, weight, what};
 
 fn invalid(detail: impl Into<String>) -> Fault {
     (ErrorKind::InvalidArgument, detail.into())
@@ -47,7 +47,7 @@ pub(super) fn default_of(column: &Column, rows: usize, given: u64) -> Result<Dat
             return Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail));
         }
     };
-    made(rows, usize::try_from(weight(&value)).ok(), given)
+    allowed_len(rows, usize::try_from(weight(&value)).ok(), given)
         .map_err(|fault| failed(column, fault))?;
     Ok(Data::values(vec![value; rows]))
 }
@@ -290,7 +290,7 @@ fn items<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Cells<
             bytes
         }
         cells => {
-            let mut bytes = room(nulls.len(), row, given)?;
+            let mut bytes = reserve_rows(nulls.len(), row, given)?;
             for (number, null) in nulls.iter().enumerate() {
                 if *null {
                     bytes.extend_from_slice(&fill);
@@ -326,7 +326,7 @@ fn null_row(
     row: Option<usize>,
     given: u64,
 ) -> Result<Vec<u8>, Fault> {
-    let mut bytes = room(1, row, given)?;
+    let mut bytes = reserve_rows(1, row, given)?;
     let len = row.unwrap_or(0);
     let value = match (&column.nulls, dtype.kind()) {
         (Nulls::Sentinel(value), _) => value.clone(),

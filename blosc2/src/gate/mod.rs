@@ -65,7 +65,7 @@ pub(crate) struct Gate {
     /// Whether the file had a name when it was claimed. Some temporary files never have a name.
     has_name: bool,
     lock: Option<FrameLock>,
-    /// The version, while a [kept](Pass::keep) pass covers several reads and changes.
+    /// The version, while a [held](Pass::hold) pass covers several reads and changes.
     held: Mutex<Option<Version>>,
     /// A file that is open while the gate exists, so that no other file gets its identity.
     opened: Option<File>,
@@ -100,7 +100,7 @@ struct OpenFileState {
     /// The numbers of the running calls of closures, and the number of all calls up to now.
     calls: BTreeSet<u64>,
     all_calls: u64,
-    /// The number of reads and changes under a [kept](Pass::keep) pass.
+    /// The number of reads and changes under a [held](Pass::hold) pass.
     steps: u64,
 }
 
@@ -175,7 +175,7 @@ impl Gate {
             let gate = Self::new(id.map_err(io)?, claim).map_err(|error| error.at(path))?;
             if FileId::of_path(path).map_err(io)? == gate.id {
                 // Not every Windows replaces a file that is open. NTFS does not soon use a file index again.
-                return Ok(gate.keeping(opened.filter(|_| cfg!(unix))));
+                return Ok(gate.with_open_file(opened.filter(|_| cfg!(unix))));
             }
         }
         let detail = "other programs replace it repeatedly while it is opened";
@@ -193,20 +193,20 @@ impl Gate {
         Ok(Some(links(opened)?).filter(|&count| count > 0 || self.has_name))
     }
 
-    /// Returns whether the handle has a [kept](Pass::keep) pass.
-    pub(crate) fn is_kept(&self) -> bool {
+    /// Returns whether the handle has a [held](Pass::hold) pass.
+    pub(crate) fn is_held(&self) -> bool {
         self.held.lock().is_some()
     }
 
     /// Counts a change that needed no pass, such as the creation of the file.
-    pub(crate) fn made(&self) -> Version {
+    pub(crate) fn count_creation(&self) -> Version {
         let mut state = self.file.state.lock();
         state.changes += 1;
         Version { here: state.changes, locked: 0 }
     }
 
     /// Stores an open file or directory. No other file can get its identity while the gate exists.
-    pub(crate) fn keeping(mut self, opened: Option<File>) -> Self {
+    pub(crate) fn with_open_file(mut self, opened: Option<File>) -> Self {
         self.opened = opened;
         self
     }
@@ -362,7 +362,7 @@ impl Drop for Gate {
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
-    /// `None` while another pass of the same handle is [kept](Pass::keep).
+    /// `None` while another pass of the same handle is [held](Pass::hold).
     kind: Option<LockKind>,
     lock: Option<lock::Guard<'a>>,
     version: Version,
@@ -392,7 +392,7 @@ impl Pass<'_> {
     }
 
     /// Makes this pass cover all passes that the handle requests until the guard is dropped.
-    pub(crate) fn keep(&self) -> HeldPass<'_> {
+    pub(crate) fn hold(&self) -> HeldPass<'_> {
         *self.gate.held.lock() = Some(self.next);
         HeldPass(self.gate)
     }
@@ -419,7 +419,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// A pass that covers all reads and changes of a handle. Created by [`Pass::keep`].
+/// A pass that covers all reads and changes of a handle. Created by [`Pass::hold`].
 #[derive(Debug)]
 pub(crate) struct HeldPass<'a>(&'a Gate);
 

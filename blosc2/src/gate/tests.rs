@@ -133,7 +133,7 @@ fn a_kept_pass_counts_for_all_that_its_handle_does() {
     let open = || gate(&path, Claim::WriteLocked).unwrap().with_lock(&path, false).unwrap();
     let (one, two) = (open(), open());
     let pass = one.change().unwrap();
-    let kept = pass.keep();
+    let kept = pass.hold();
     for _ in 0..3 {
         let mut part = one.change().unwrap();
         assert!(part.is_part());

@@ -961,7 +961,7 @@ impl Order {
                 let make = make.lock().take().ok_or_else(taken)?;
                 let (store, gate) = make(replace)?;
                 let mut schunk = fill(store)?;
-                schunk.enter(gate);
+                schunk.claim_created(gate);
                 schunk
             }
             Place::Path { path, directory } => {

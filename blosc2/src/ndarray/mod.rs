@@ -550,7 +550,7 @@ impl NDArray {
     /// [`open_with`](Self::open_with).
     #[doc(alias = "holding_lock")]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        SChunk::kept_for(
+        SChunk::with_lock_for(
             self,
             |array| &mut array.schunk,
             |array| {
@@ -700,7 +700,7 @@ impl NDArray {
     ) -> Result<R> {
         self.schunk.check_change(doing, Access::Write)?;
         let Self { schunk, geometry, readers, writers, version, .. } = self;
-        let result = schunk.kept(|schunk| {
+        let result = schunk.with_lock(|schunk| {
             let (now, seen) = {
                 let reading = schunk.reading()?;
                 (parse(&reading, schunk)?.0, reading.version())

@@ -310,8 +310,8 @@ impl NDArray {
             let chunks = moved.chunks(&old, &geometry, first, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = (first..).zip(&chunks);
-            let made = made.filter_map(|(index, chunk)| Some((index, chunk.made()?)));
-            let made: Vec<(usize, &Made)> = made.collect();
+            let made = made.filter_map(|(index, chunk)| Some((index, chunk.as_new()?)));
+            let made: Vec<(usize, &NewChunk)> = made.collect();
             if made.iter().any(|(_, made)| !made.from.is_empty()) {
                 schunk.check_unfiltered(doing)?;
             }
@@ -387,7 +387,7 @@ impl NDArray {
             let slots = chunks.iter().map(|chunk| match chunk {
                 Chunk::Kept(number) => Slot::Kept(*number as u64),
                 Chunk::Zeros => Slot::Zeros,
-                Chunk::Made(_) => {
+                Chunk::New(_) => {
                     packed.next().map_or(Slot::Zeros, |chunk| Slot::New(Vec::into(chunk)))
                 }
             });
@@ -547,11 +547,11 @@ struct Moved(Vec<Vec<(Range<u64>, i64)>>);
 enum Chunk {
     Kept(usize),
     Zeros,
-    Made(Box<Made>),
+    New(Box<NewChunk>),
 }
 
 /// A chunk that is recompressed.
-struct Made {
+struct NewChunk {
     /// The ranges of the items of the chunk in the new array.
     ranges: Vec<Range<u64>>,
     from: Vec<From>,
@@ -567,7 +567,7 @@ struct From {
     to: Vec<u64>,
 }
 
-impl Made {
+impl NewChunk {
     /// Returns the index of the old chunk that has exactly the same old items at the same positions, if such a chunk
     /// exists.
     fn extended(&self, old: &Geometry) -> Option<usize> {
@@ -581,9 +581,9 @@ impl Made {
 }
 
 impl Chunk {
-    fn made(&self) -> Option<&Made> {
+    fn as_new(&self) -> Option<&NewChunk> {
         match self {
-            Self::Made(made) => Some(made),
+            Self::New(new) => Some(new),
             _ => None,
         }
     }
@@ -654,8 +654,8 @@ impl Moved {
                 (false, false) => Chunk::Zeros,
                 (false, true) => {
                     let ranges = new.chunk_box(number as u64);
-                    let made = Made { from: self.from(&ranges), ranges, arrivals: arrival };
-                    Chunk::Made(Box::new(made))
+                    let made = NewChunk { from: self.from(&ranges), ranges, arrivals: arrival };
+                    Chunk::New(Box::new(made))
                 }
             }
         };
@@ -740,7 +740,7 @@ mod tests {
             for (one, other) in all[first..].iter().zip(&rest) {
                 match (one, other) {
                     (Chunk::Kept(one), Chunk::Kept(other)) => assert_eq!(one, other),
-                    (Chunk::Made(one), Chunk::Made(other)) => assert_eq!(one.ranges, other.ranges),
+                    (Chunk::New(one), Chunk::New(other)) => assert_eq!(one.ranges, other.ranges),
                     (Chunk::Zeros, Chunk::Zeros) => {}
                     _ => panic!("different chunks"),
                 }

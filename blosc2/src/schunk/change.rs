@@ -400,7 +400,7 @@ impl SChunk {
     /// Appends a chunk that was compressed for this super-chunk. Returns the memory of the chunk, or an empty vector if
     /// the super-chunk stores the chunk in this memory. Used for arrays while they are created.
     pub(crate) fn push_made(&mut self, chunk: Vec<u8>) -> Result<Vec<u8>> {
-        if self.look().store.is_contiguous().is_none() {
+        if self.last_state().store.is_contiguous().is_none() {
             return self.push(APPEND, None, chunk).map(|_| Vec::new());
         }
         self.push(APPEND, None, &chunk)?;
@@ -672,7 +672,7 @@ impl SChunk {
         }
         place.array = shape.as_ref().and_then(|shape| shape.geometry());
         // Without closures the work cannot deadlock.
-        let calling = gate.as_ref().filter(|gate| gate.is_kept() && closures);
+        let calling = gate.as_ref().filter(|gate| gate.is_held() && closures);
         let calling = calling.map(|gate| gate.calling());
         let result = work(self.coder.encoder(&self.frame)?, place);
         drop(calling);
@@ -681,7 +681,7 @@ impl SChunk {
 
     /// Checks that chunks may be added and removed.
     pub(super) fn check_no_array(&self, doing: &str) -> Result<()> {
-        no_array(&self.look(), doing).map_err(|error| self.at(error))
+        no_array(&self.last_state(), doing).map_err(|error| self.at(error))
     }
 
     /// Checks that no prefilter or postfilter prevents rewriting a part of a chunk.
@@ -802,9 +802,9 @@ impl SChunk {
         work: impl FnOnce(&mut O) -> Result<R>,
     ) -> Result<R> {
         schunk(owner).check_change(TRANSACTION, Access::Append)?;
-        Self::kept_for(owner, &schunk, |owner| {
+        Self::with_lock_for(owner, &schunk, |owner| {
             let own = schunk(owner);
-            if own.look().transaction.is_some() {
+            if own.last_state().transaction.is_some() {
                 let detail = "another transaction of this handle is in progress";
                 return Err(own.error(ErrorKind::InvalidArgument, TRANSACTION, detail));
             }
@@ -831,7 +831,7 @@ impl SChunk {
     }
 
     fn commit_transaction(&mut self, call: &Arc<()>) -> Result<()> {
-        let is_changed = match &self.look().transaction {
+        let is_changed = match &self.last_state().transaction {
             Some(transaction) if transaction.is_of(call) => Some(transaction.is_changed()),
             _ => None,
         };

@@ -83,7 +83,7 @@ impl Coder {
 
     /// Returns the compression parameters of new chunks.
     pub(super) fn cparams(&self, frame: &Frame) -> CParams {
-        let state = frame.look();
+        let state = frame.last_state();
         let stored = cparams(&state.outline);
         match &self.encoding {
             Some(params) => CParams {
@@ -153,7 +153,7 @@ impl Coder {
         array: Option<(usize, Threads)>,
     ) -> Result<Encoder> {
         let (is_array, stored) = {
-            let state = frame.look();
+            let state = frame.last_state();
             (array_meta(state.outline.metalayers()).is_some(), cparams(&state.outline))
         };
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
@@ -201,7 +201,7 @@ impl Coder {
     /// Returns the shape of the array, or of the plain super-chunk, for codecs that use it.
     pub(super) fn shape(&self, frame: &Frame) -> Result<Arc<ArrayShape>> {
         let mut shape = self.shape.lock();
-        let state = frame.look();
+        let state = frame.last_state();
         let meta = array_meta(state.outline.metalayers());
         // Other handles may have changed the array.
         if let Some(shape) = shape.as_ref().filter(|shape| shape.is_of(meta)) {
@@ -223,7 +223,7 @@ impl Coder {
 /// Returns the parameters with the block size of the array, or unchanged if the super-chunk is no array.
 pub(super) fn as_array_wants(frame: &Frame, params: &CParams, doing: &str) -> Result<CParams> {
     let mut params = params.clone();
-    let blocksize = array_blocksize(&frame.look().outline);
+    let blocksize = array_blocksize(&frame.last_state().outline);
     if let Some(blocksize) = blocksize {
         if params.blocksize.is_some_and(|asked| asked != blocksize) {
             let detail = format!("it holds an array, whose blocks have {blocksize} bytes");

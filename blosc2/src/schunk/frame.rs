@@ -97,15 +97,15 @@ impl Frame {
     }
 
     /// Stores the claim of the file in which the frame was created.
-    pub(super) fn enter(&mut self, gate: Option<Gate>) {
+    pub(super) fn claim_created(&mut self, gate: Option<Gate>) {
         if let Some(gate) = gate {
-            let version = gate.made();
-            self.claim(Some(gate), version);
+            let version = gate.count_creation();
+            self.claim_opened(Some(gate), version);
         }
     }
 
     /// Stores the claim of the file from which the state with this version was read.
-    pub(super) fn claim(&mut self, gate: Option<Gate>, version: Version) {
+    pub(super) fn claim_opened(&mut self, gate: Option<Gate>, version: Version) {
         self.state.get_mut().version = version;
         self.gate = gate.map(Arc::new);
     }
@@ -173,7 +173,7 @@ impl Frame {
 
     /// Re-reads the metadata. Returns whether the frame has changed.
     pub(super) fn refresh(&mut self) -> Result<bool> {
-        if self.look().transaction.is_some() {
+        if self.last_state().transaction.is_some() {
             // No other handle has changed it.
             return Ok(false);
         }
@@ -208,16 +208,16 @@ impl Frame {
     }
 
     /// Makes the pass cover all reads and changes until the result is dropped. Returns whether the state was read again.
-    pub(super) fn keep<'a>(&mut self, pass: &'a Pass<'_>) -> Result<(HeldPass<'a>, bool)> {
+    pub(super) fn hold<'a>(&mut self, pass: &'a Pass<'_>) -> Result<(HeldPass<'a>, bool)> {
         self.check_file()?;
-        let is_old = self.look().version != pass.version();
+        let is_old = self.last_state().version != pass.version();
         if is_old {
             let is_alone = self.access != Access::Read;
             let reloaded = self.state.get_mut().reload_or_recover(is_alone, RELOAD);
             reloaded.map_err(|error| self.at(error))?;
             *self.starts.get_mut() = None;
         }
-        let kept = pass.keep();
+        let kept = pass.hold();
         self.state.get_mut().version = pass.next();
         Ok((kept, is_old))
     }
@@ -317,7 +317,7 @@ impl Frame {
         const CHECK: &str = "change a frame";
         let Some(gate) = &self.gate else { return Ok(()) };
         let failed = |error| self.at(Error::of_io(CHECK, error));
-        let links = match self.look().store.opened() {
+        let links = match self.last_state().store.opened() {
             Opened::Nothing => None,
             Opened::File(file) => gate.names(file).map_err(failed)?,
             Opened::Directory(path) => match FileId::of_path(path) {
@@ -343,7 +343,7 @@ impl Frame {
     }
 
     /// Returns the state that this handle has read last. May be called within a read.
-    pub(super) fn look(&self) -> RwLockReadGuard<'_, State> {
+    pub(super) fn last_state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read_recursive()
     }
 

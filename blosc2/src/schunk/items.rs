@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use blosc2_format::frame::ChunkSize;
 
-use super::content::{SChunkReader, SChunkWriter};
 use super::read::check_range;
+use super::reader_writer::{SChunkReader, SChunkWriter};
 use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::decompressor::{byte_range, to_items};
 use crate::element::{Element, bytes_of, make_items, with_bytes_mut};
@@ -145,7 +145,7 @@ impl SChunk {
         }
         self.check_unfiltered(WRITE)?;
         // The lock is held, so that no other handle changes the chunks between reading and writing them.
-        self.kept(|schunk| schunk.overwrite(start, items))
+        self.with_lock(|schunk| schunk.overwrite(start, items))
     }
 
     fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {

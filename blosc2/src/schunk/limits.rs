@@ -72,7 +72,7 @@ impl MaxRead {
         match self {
             Self::Any => u64::MAX,
             Self::Plausible if nbytes <= PLAUSIBLE => PLAUSIBLE,
-            Self::Plausible => default_max_read(frame.look().store.stored_bytes()),
+            Self::Plausible => default_max_read(frame.last_state().store.stored_bytes()),
             Self::Bytes(max) => max,
         }
     }
@@ -83,7 +83,7 @@ impl MaxRead {
             Self::Any => u64::MAX,
             Self::Bytes(max) => max,
             Self::Plausible => {
-                let state = frame.look();
+                let state = frame.last_state();
                 let max = |stored| state.limits.decoded_metadata(stored);
                 // Counting the stored bytes of a directory takes time, and is not always necessary.
                 if held <= max(0) { max(0) } else { max(state.store.stored_bytes()) }

@@ -113,7 +113,7 @@ impl SChunk {
 
     /// Returns whether the frame has [checksums](crate::OpenOptions::checksums).
     pub fn has_checksums(&self) -> bool {
-        self.look().outline.has_checksums()
+        self.last_state().outline.has_checksums()
     }
 
     /// If `on` is `true`, computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and
@@ -164,7 +164,7 @@ impl SChunk {
 impl Metalayers<'_> {
     /// Returns the number of metalayers.
     pub fn len(&self) -> usize {
-        self.look(<[_]>::len)
+        self.with_layers(<[_]>::len)
     }
 
     /// Returns whether there are no metalayers.
@@ -174,12 +174,12 @@ impl Metalayers<'_> {
 
     /// Returns the names, in the order in which they are stored.
     pub fn names(&self) -> Vec<String> {
-        self.look(|layers| layers.iter().map(|layer| layer.name.clone()).collect())
+        self.with_layers(|layers| layers.iter().map(|layer| layer.name.clone()).collect())
     }
 
     /// Returns whether there is a metalayer with this name. C: `blosc2_meta_exists`, `blosc2_vlmeta_exists`.
     pub fn contains(&self, name: &str) -> bool {
-        self.look(|layers| layers.iter().any(|layer| layer.name == name))
+        self.with_layers(|layers| layers.iter().any(|layer| layer.name == name))
     }
 
     /// Returns the content of the metalayer `name`, or `None` if there is no such metalayer. C: `blosc2_meta_get`,
@@ -193,13 +193,13 @@ impl Metalayers<'_> {
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let find = |layers: &[Metalayer]| layers.iter().find(|each| each.name == name).cloned();
-        self.look(find).map(|layer| self.decode(layer.content, 0)).transpose()
+        self.with_layers(find).map(|layer| self.decode(layer.content, 0)).transpose()
     }
 
     /// Returns an iterator over the names and contents, in the order in which they are stored. Each item is a `Result`.
     /// Its error is one of the errors of [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
-        let layers = self.look(<[_]>::to_vec);
+        let layers = self.with_layers(<[_]>::to_vec);
         let mut before = 0;
         layers.into_iter().map(move |layer| {
             let content = self.decode(layer.content, before)?;
@@ -222,8 +222,8 @@ impl Metalayers<'_> {
         crate::decompress(&stored).map_err(|error| self.schunk.at(error))
     }
 
-    fn look<R>(&self, work: impl FnOnce(&[Metalayer]) -> R) -> R {
-        let state = self.schunk.look();
+    fn with_layers<R>(&self, work: impl FnOnce(&[Metalayer]) -> R) -> R {
+        let state = self.schunk.last_state();
         work(layers(&state.outline, self.variable))
     }
 }

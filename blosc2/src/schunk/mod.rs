@@ -3,7 +3,7 @@
 mod change;
 mod checksums;
 mod coder;
-mod content;
+mod copy;
 mod fetch;
 pub(crate) mod files;
 mod frame;
@@ -15,11 +15,11 @@ mod metalayers;
 mod msgpack;
 mod options;
 mod read;
+mod reader_writer;
 mod repair;
 mod search_indexes;
 mod store;
 pub(crate) mod verdict;
-mod whole;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -57,7 +57,7 @@ pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
 pub(crate) use store::{Memory, Store};
 
-pub use content::{SChunkReader, SChunkWriter};
+pub use copy::SaveOptions;
 pub use info::SChunkInfo;
 pub(crate) use info::write_storage;
 pub use items::Items;
@@ -65,8 +65,8 @@ pub(crate) use metalayers::Content;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
+pub use reader_writer::{SChunkReader, SChunkWriter};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
-pub use whole::SaveOptions;
 
 /// A super-chunk: a sequence of compressed chunks with metadata, in memory, in a file, in a directory or in a custom
 /// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
@@ -309,7 +309,7 @@ impl SChunk {
 
     /// Returns the number of chunks. C and Python: `nchunks`.
     pub fn nchunks(&self) -> usize {
-        self.look().nchunks()
+        self.last_state().nchunks()
     }
 
     /// Returns the chunk size: the decompressed size in bytes of every chunk except the last chunk, which may be
@@ -320,28 +320,28 @@ impl SChunk {
     /// - all chunks were deleted;
     /// - there is no chunk yet, and [`OpenOptions::chunksize`] was not set at creation.
     pub fn chunksize(&self) -> usize {
-        self.look().outline.chunksize().fixed().unwrap_or(0) as usize
+        self.last_state().outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
     /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size. C and
     /// Python: `blocksize`.
     pub fn blocksize(&self) -> Option<usize> {
-        self.look().outline.params().blocksize.map(|size| size as usize)
+        self.last_state().outline.params().blocksize.map(|size| size as usize)
     }
 
     /// Returns whether the super-chunk has variable-length chunks: chunks of different decompressed sizes.
     pub fn has_variable_chunks(&self) -> bool {
-        self.look().outline.chunksize() == ChunkSize::Variable
+        self.last_state().outline.chunksize() == ChunkSize::Variable
     }
 
     /// Returns whether the chunks have variable-length blocks; see [`append_blocks`](Self::append_blocks).
     pub fn has_variable_blocks(&self) -> bool {
-        self.look().outline.variable_blocks()
+        self.last_state().outline.variable_blocks()
     }
 
     /// Returns the decompressed size of all chunks in bytes. C and Python: `nbytes`.
     pub fn nbytes(&self) -> u64 {
-        self.look().outline.nbytes()
+        self.last_state().outline.nbytes()
     }
 
     /// Returns the number of complete items in all chunks. Python: `len(schunk)`.
@@ -359,7 +359,7 @@ impl SChunk {
     ///
     /// In a contiguous frame the size includes gaps: the unused bytes of chunks that were replaced or deleted.
     pub fn cbytes(&self) -> u64 {
-        self.look().outline.cbytes()
+        self.last_state().outline.cbytes()
     }
 
     /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
@@ -432,7 +432,7 @@ impl SChunk {
     /// Returns the layout and the format version of the frame, or `None` for an in-memory super-chunk that is not a
     /// frame.
     pub fn file_format(&self) -> Option<FileFormat> {
-        let state = self.look();
+        let state = self.last_state();
         let contiguous = state.store.is_contiguous()?;
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
@@ -451,7 +451,7 @@ impl SChunk {
     /// - `LazyArray`: a computation, written by an older version of Python's blosc2;
     /// - `proxy-source`: a proxy, which caches chunks of an array that is stored elsewhere.
     pub fn python_object(&self) -> Option<&'static str> {
-        let state = self.look();
+        let state = self.last_state();
         let fixed = state.outline.metalayers().iter();
         let names: Vec<&str> =
             fixed.chain(state.outline.vlmetalayers()).map(|each| each.name.as_str()).collect();
@@ -475,7 +475,7 @@ impl SChunk {
     /// The super-chunk of an array has a metalayer `b2nd` with the shape of the array. Older versions named this
     /// metalayer `caterva`. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
     pub fn is_array(&self) -> bool {
-        array_meta(self.look().outline.metalayers()).is_some()
+        array_meta(self.last_state().outline.metalayers()).is_some()
     }
 
     fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
@@ -563,7 +563,7 @@ impl SChunk {
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change.
     #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.kept(|schunk| {
+        self.with_lock(|schunk| {
             let gate = schunk.gate().filter(|gate| gate.is_locking());
             let _calling = gate.as_ref().map(|gate| gate.calling());
             work(schunk)
@@ -571,12 +571,12 @@ impl SChunk {
     }
 
     /// Like [`locked`](Self::locked), for work of this crate that does not wait for other threads.
-    pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        Self::kept_for(self, |schunk| schunk, work)
+    pub(crate) fn with_lock<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        Self::with_lock_for(self, |schunk| schunk, work)
     }
 
-    /// Like [`kept`](Self::kept), for the owner of a super-chunk.
-    pub(crate) fn kept_for<O, R>(
+    /// Like [`with_lock`](Self::with_lock), for the owner of a super-chunk.
+    pub(crate) fn with_lock_for<O, R>(
         owner: &mut O,
         schunk: impl Fn(&mut O) -> &mut Self,
         work: impl FnOnce(&mut O) -> Result<R>,
@@ -590,7 +590,7 @@ impl SChunk {
         if pass.is_part() {
             return work(owner);
         }
-        let (kept, is_changed) = own.frame.keep(&pass)?;
+        let (kept, is_changed) = own.frame.hold(&pass)?;
         if is_changed {
             own.forget();
         }
@@ -721,8 +721,8 @@ impl SChunk {
     }
 
     /// Returns the state that this handle has read last. May be called within a read.
-    fn look(&self) -> RwLockReadGuard<'_, State> {
-        self.frame.look()
+    fn last_state(&self) -> RwLockReadGuard<'_, State> {
+        self.frame.last_state()
     }
 
     /// Returns the current state, which does not change until the result is dropped. Must not be called within another
@@ -737,8 +737,8 @@ impl SChunk {
     }
 
     /// Stores the claim of the file in which the super-chunk was created.
-    pub(crate) fn enter(&mut self, gate: Option<Gate>) {
-        self.frame.enter(gate);
+    pub(crate) fn claim_created(&mut self, gate: Option<Gate>) {
+        self.frame.claim_created(gate);
     }
 
     /// Marks that a user closure runs during a read or a change of the file, until the guard is dropped.

@@ -535,7 +535,7 @@ impl OpenOptions {
         if makes {
             let (store, gate) = Self::new_storage_in(storage, self.replace, self.safety())?;
             let mut schunk = self.new_in(store)?;
-            schunk.enter(gate);
+            schunk.claim_created(gate);
             return Ok(schunk);
         }
         let gate = gate_of(&storage, self.access().claim(false))?;
@@ -549,7 +549,7 @@ impl OpenOptions {
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
         let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
         drop(pass);
-        schunk.frame.claim(gate, version);
+        schunk.frame.claim_opened(gate, version);
         self.check_content(&report, schunk)
     }
 
@@ -939,7 +939,7 @@ impl OpenOptions {
             Some(file) => links(file).map_err(io)? > 0,
             None => true,
         };
-        let gate = gate.keeping(folder).named(has_name);
+        let gate = gate.with_open_file(folder).named(has_name);
         let gate = if self.locking { gate.with_lock(&absolute, directory)? } else { gate };
         let pass = gate.read().map_err(at)?;
         // From here on no handle of this program replaces it.
@@ -965,7 +965,7 @@ impl OpenOptions {
         }
         let (mut schunk, report) = opened.map_err(at)?;
         schunk.frame.set_path(path);
-        schunk.frame.claim(Some(gate), version);
+        schunk.frame.claim_opened(Some(gate), version);
         if self.locking && self.access() != Access::Read {
             schunk.frame.check_file()?;
         }

@@ -366,7 +366,7 @@ impl SChunk {
 
     /// Returns the limits of this handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
     pub fn limits(&self) -> Limits {
-        self.look().limits
+        self.last_state().limits
     }
 
     /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set. Returns `None` if reads

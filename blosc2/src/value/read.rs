@@ -191,7 +191,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Returns the maximum number of the next `len` values that are read.
-    fn room(&self, len: usize) -> usize {
+    fn max_values(&self, len: usize) -> usize {
         self.start.as_ref().map_or(len, |start| len.min(start.room))
     }
 
@@ -235,7 +235,7 @@ impl<'a> Reader<'a, '_> {
     fn list(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
         let below = below(depth)?;
         self.claim(len)?;
-        let mut items = Vec::with_capacity(self.room(len));
+        let mut items = Vec::with_capacity(self.max_values(len));
         for _ in 0..len {
             if self.is_cut() {
                 break;
@@ -252,7 +252,7 @@ impl<'a> Reader<'a, '_> {
     fn map(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
         let below = below(depth)?;
         self.claim(len.saturating_mul(2))?;
-        let mut pairs = Vec::with_capacity(self.room(len));
+        let mut pairs = Vec::with_capacity(self.max_values(len));
         for _ in 0..len {
             if self.is_cut() {
                 break;

@@ -10,8 +10,8 @@ use blosc2_format::{Limits, Options, ReadAt};
 use parking_lot::Mutex;
 
 use super::{
-    Around, Located, Opened, Source, Stamp, Stamped, Store, Verify, around_of, changed, missing,
-    outdated, read_outline,
+    Located, Metadata, Opened, Source, Stamp, Stamped, Store, Verify, changed, metadata_of,
+    missing, outdated, read_outline,
 };
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
 use crate::{Advice, Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ pub(crate) struct Contiguous {
     bytes: Stamped,
     safety: Safety,
     /// The metadata that this handle has written last, so that it need not be read.
-    around: Option<Around>,
+    written: Option<Metadata>,
     /// The place of the index that was last read or written.
     index_at: u64,
     /// Whether the storage can set its length; `None` if this is not known yet.
@@ -45,7 +45,7 @@ impl Contiguous {
         Self {
             bytes: Stamped::new(storage),
             safety,
-            around: None,
+            written: None,
             index_at: 0,
             can_cut: None,
             newest: Mutex::new(None),
@@ -88,7 +88,7 @@ impl Store for Contiguous {
         // The stamp is read first, so that a later change during this call is detected.
         let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
-        (self.around, self.bytes.stamp) = (None, stamp);
+        (self.written, self.bytes.stamp) = (None, stamp);
         (*self.newest.get_mut(), *self.is_settled.get_mut()) = (None, false);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
@@ -193,9 +193,9 @@ impl Store for Contiguous {
         if !self.bytes.is_same_frame().map_err(failed)? {
             return Err(changed(doing));
         }
-        let around = self.around.take();
-        let old_len = match &around {
-            Some(around) => self.index_at + (around.index_len + around.trailer.len()) as u64,
+        let written = self.written.take();
+        let old_len = match &written {
+            Some(written) => self.index_at + (written.index_len + written.trailer.len()) as u64,
             None => self.stored_len().map_err(failed)?,
         };
         let start = outline.header_len();
@@ -220,11 +220,11 @@ impl Store for Contiguous {
         let new = match patch {
             Some(patch) => {
                 let index = patch.writes.into_iter().map(|(at, bytes)| (at.into(), bytes.into()));
-                Around::with_index(outline, patch.len, index.collect(), doing)?
+                Metadata::with_index(outline, patch.len, index.collect(), doing)?
             }
             None => {
                 outline.load(&self.bytes).map_err(failed_frame)?;
-                around_of(outline, doing)?
+                metadata_of(outline, doing)?
             }
         };
         let end = [(start + moved.start, &zeros[..])].into_iter().chain(new.end(index_at));
@@ -242,8 +242,8 @@ impl Store for Contiguous {
             }
         }
         let writes: Vec<_> = writes.iter().map(|(at, bytes)| (*at, &**bytes)).collect();
-        let known = around.iter().flat_map(|around| {
-            [(0, &around.header[..])].into_iter().chain(around.end(self.index_at))
+        let known = written.iter().flat_map(|written| {
+            [(0, &written.header[..])].into_iter().chain(written.end(self.index_at))
         });
         let known: Vec<(u64, &[u8])> = known.collect();
         let change = Change {
@@ -261,7 +261,7 @@ impl Store for Contiguous {
         let header = new.header.first_chunk();
         self.bytes.stamp = header.map(|header| Stamp { header: *header, file: None });
         self.index_at = index_at;
-        self.around = Some(new);
+        self.written = Some(new);
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl Store for Contiguous {
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let new = around_of(outline, doing)?;
+        let new = metadata_of(outline, doing)?;
         let at = new.header.len() as u64 + outline.cbytes();
         let storage = &mut self.bytes.storage;
         let mut writes = new.end(at).chain([(0, &new.header[..])]);

@@ -12,8 +12,8 @@ use blosc2_format::{Limits, ReadAt};
 use parking_lot::Mutex;
 
 use super::{
-    Located, NOTHING, Opened, Source, Stamp, Stamped, Store, Verify, around_of, missing, outdated,
-    read_outline,
+    Located, NOTHING, Opened, Source, Stamp, Stamped, Store, Verify, metadata_of, missing,
+    outdated, read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -259,7 +259,7 @@ impl<F: Files> Store for Directory<F> {
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let new = around_of(outline, doing)?;
+        let new = metadata_of(outline, doing)?;
         // The old index is valid until the new index replaces it.
         let parts = [&new.header[..]].into_iter().chain(new.end(0).map(|(_, bytes)| bytes));
         let bytes = parts.collect::<Vec<_>>().concat();

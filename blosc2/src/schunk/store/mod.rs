@@ -615,7 +615,7 @@ const NOTHING: &[u8] = &[];
 
 /// The metadata of a frame.
 #[derive(Debug)]
-struct Around {
+struct Metadata {
     header: Vec<u8>,
     /// The index chunk, or those parts of it that were written last, with their offsets.
     index: Vec<(u64, Arc<[u8]>)>,
@@ -623,7 +623,7 @@ struct Around {
     trailer: Vec<u8>,
 }
 
-impl Around {
+impl Metadata {
     /// Returns the metadata for an index chunk of `index_len` bytes with these parts.
     fn with_index(
         outline: &Outline,
@@ -648,7 +648,7 @@ impl Around {
     }
 }
 
-fn around_of(outline: &mut Outline, doing: &str) -> Result<Around> {
+fn metadata_of(outline: &mut Outline, doing: &str) -> Result<Metadata> {
     let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-    Around::with_index(outline, index.len(), vec![(0, index)], doing)
+    Metadata::with_index(outline, index.len(), vec![(0, index)], doing)
 }

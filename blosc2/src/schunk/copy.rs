@@ -274,7 +274,7 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "blosc2_schunk_frame_len")]
     pub fn frame_len(&self) -> Result<u64> {
-        let known = self.look().frame_len().map_err(|error| self.at(error))?;
+        let known = self.last_state().frame_len().map_err(|error| self.at(error))?;
         known.map_or_else(|| self.saved_len(), Ok)
     }
 
@@ -284,7 +284,7 @@ impl SChunk {
             Box::new(Contiguous::new(Counted::default(), Safety::Errors)),
             &Progress::default(),
         )?;
-        Ok(counted.look().store.stored_bytes())
+        Ok(counted.last_state().store.stored_bytes())
     }
 
     /// Copies the super-chunk to a contiguous frame in one buffer, without gaps (unused bytes of replaced or deleted
@@ -456,7 +456,7 @@ impl SChunk {
 
     /// Copies the variable-length metalayers, except search indexes, unchanged to a super-chunk that is being created.
     pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
-        let state = self.look();
+        let state = self.last_state();
         let outline: &mut Outline = &mut target.frame.state_mut().outline;
         let layers = state.outline.vlmetalayers().iter();
         for layer in layers.filter(|layer| !SEARCH_INDEXES.contains(&&*layer.name)) {

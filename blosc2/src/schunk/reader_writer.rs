@@ -173,7 +173,7 @@ impl SChunkWriter<'_> {
         let Self { schunk, chunksize, rest, is_cut } = self;
         let size = *chunksize;
         // The lock is held, so that no other handle changes the last chunk.
-        schunk.kept(|schunk| {
+        schunk.with_lock(|schunk| {
             drop(schunk.reading()?);
             while !rest.is_empty() {
                 let (found, last) = match (schunk.nchunks(), *is_cut) {
