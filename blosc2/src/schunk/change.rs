@@ -746,9 +746,9 @@ impl SChunk {
     /// Calls `work` and stores all changes of `work` in one commit. After an error, a panic or a crash, none of the
     /// changes is stored.
     ///
-    /// A transaction writes the index of the frame once. Outside of a transaction, each change that adds, removes or
-    /// moves a chunk writes the complete index. In one transaction, appending 1,000 small chunks to a file of 100,000
-    /// chunks is about 80 times as fast.
+    /// A transaction writes the index of the frame once. Outside of a transaction, each change that inserts, removes or
+    /// moves a chunk writes the complete index. Only appended chunks usually leave most of a long index in a file as it
+    /// is.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
