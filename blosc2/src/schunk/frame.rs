@@ -77,7 +77,7 @@ impl Reading<'_> {
     }
 }
 
-/// A state of a frame. Returned by [`SChunk::revision`].
+/// A state of a frame. Returned by [`SChunk::revision`](crate::SChunk::revision).
 ///
 /// ```
 /// use blosc2::SChunk;

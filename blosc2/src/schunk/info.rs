@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::CParams;
 
-/// A summary of a super-chunk; `Display` writes it as text. Returned by [`SChunk::info`]. Python: `SChunk.info`.
+/// A summary of a super-chunk; `Display` writes it as text. Returned by [`SChunk::info`](crate::SChunk::info). Python: `SChunk.info`.
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};

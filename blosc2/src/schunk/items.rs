@@ -480,7 +480,7 @@ impl SChunk {
     /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the last
     ///   chunk is shorter than the chunk size;
     /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
-    ///   [`MAX_CHUNK_LEN`] or not a multiple of the typesize; or the super-chunk has variable-length chunks or blocks,
+    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) or not a multiple of the typesize; or the super-chunk has variable-length chunks or blocks,
     ///   or belongs to an array;
     /// - [`ErrorKind::Unsupported`]: the last chunk is shorter than the chunk size, and a prefilter or postfilter is
     ///   set (it would run a second time on the data of that chunk).
