@@ -110,12 +110,12 @@
 mod arrays;
 mod batches;
 mod dtypes;
-pub(crate) mod ipc;
+pub(super) mod ipc;
 mod items;
 mod metadata;
 mod read;
 mod types;
-pub(crate) mod values;
+pub(super) mod values;
 mod write;
 
 pub use arrays::{field, from_arrow, from_record_batch, to_arrow, to_record_batch};

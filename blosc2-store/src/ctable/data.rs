@@ -78,7 +78,7 @@ impl Cells<'_> {
 /// Rows of a column in the form in which they are stored.
 #[derive(Debug)]
 pub(crate) struct Encoded<'a> {
-    pub(crate) rows: usize,
+    pub(super) rows: usize,
     pub(crate) cells: Cells<'a>,
     /// The mask of null rows, if there are null rows. For cells that are written, only if a mask marks them, or if the
     /// cells do not contain null codes yet.

@@ -3,7 +3,7 @@
 mod appender;
 mod change;
 mod column;
-pub(crate) mod data;
+pub(super) mod data;
 mod encode;
 mod json;
 mod live;
@@ -38,7 +38,7 @@ use crate::ItemKind;
 use crate::limits::options_of;
 use crate::tag::{error, what};
 
-pub(crate) const OPEN: &str = "open a table";
+pub(super) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
 const WRITE: &str = "write to a table";
 
@@ -46,7 +46,7 @@ const WRITE: &str = "write to a table";
 const FIND_ROWS: usize = 1 << 20;
 
 /// The source of the parts of a table.
-pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
+pub(super) trait Leaves: std::fmt::Debug + Send + Sync {
     /// The super-chunk with this key; `None` if there is none. If files differ only in their extension, the one with
     /// this extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
@@ -171,7 +171,7 @@ impl StoredSchema {
 
 impl CTable {
     /// Returns whether there is a table at a key; `""` is the store itself.
-    pub(crate) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
+    pub(super) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
         let key = format!("{root}/_meta");
         let meta = leaves.leaf(&key, "b2f").or_else(|error| match error.kind() {
             // A store that is open for changing rolls back the change of a writer that has died.
@@ -186,7 +186,7 @@ impl CTable {
         })
     }
 
-    pub(crate) fn new(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
+    pub(super) fn new(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
         Self::with_parts(leaves, root, false)
     }
 
@@ -464,7 +464,7 @@ impl CTable {
         rows.read(1, |rows| stored.values(column, &self.live, rows))
     }
 
-    pub(crate) fn find_column(&self, name: &str) -> Result<&Column> {
+    pub(super) fn find_column(&self, name: &str) -> Result<&Column> {
         self.column(name).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, READ, format!("there is no column `{name}`"))
         })
@@ -516,7 +516,7 @@ fn no_items(column: &Column) -> Error {
 }
 
 /// The values of all variable-length metalayers, in the order of the file.
-pub(crate) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
+pub(super) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
     let vlmeta = schunk.vlmeta();
     let names = vlmeta.names().into_iter();
     let values = names.filter_map(|name| match vlmeta.value(&name) {

@@ -26,14 +26,14 @@ pub(crate) use system::open_regular;
 
 /// A directory, by an open descriptor where the system has one. Names are relative paths in it.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(super) struct Folder {
     path: PathBuf,
     root: system::Root,
 }
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryKind {
+pub(super) enum EntryKind {
     File,
     Folder,
     /// A symbolic link, a pipe, a device or a socket. It is never opened.
@@ -42,21 +42,21 @@ pub(crate) enum EntryKind {
 
 /// A file in a directory or its subdirectories.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) name: PathBuf,
-    pub(crate) len: u64,
+pub(super) struct Found {
+    pub(super) name: PathBuf,
+    pub(super) len: u64,
 }
 
 impl Found {
     /// The name with `/` as the separator; `None` if it is not UTF-8.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub(super) fn text(&self) -> Option<String> {
         Some(self.name.to_str()?.replace(std::path::MAIN_SEPARATOR, "/"))
     }
 }
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(super) enum Access {
     Read,
     Change,
     /// Creates it for reading and changing; it must not exist.
@@ -67,17 +67,17 @@ pub(crate) enum Access {
 
 impl Folder {
     /// Opens a directory. Links in `path` are followed: only its content is untrusted.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), root: system::Root::open(path)? })
     }
 
     /// Opens a subdirectory.
-    pub(crate) fn folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
+    pub(super) fn folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
         let name = plain(name.as_ref())?;
         Ok(Self { path: self.path.join(name), root: self.root.folder(name)? })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -86,7 +86,7 @@ impl Folder {
     /// # Errors
     /// - `NotADirectory`: a part of the name before the last one is a link or a file;
     /// - `Unsupported`: the last part is a link, a directory or another entry that is not a regular file.
-    pub(crate) fn file(&self, name: impl AsRef<Path>, access: Access) -> io::Result<File> {
+    pub(super) fn file(&self, name: impl AsRef<Path>, access: Access) -> io::Result<File> {
         let name = plain(name.as_ref())?;
         let file = self.root.file(name, access)?;
         if !file.metadata()?.is_file() {
@@ -96,7 +96,7 @@ impl Folder {
     }
 
     /// The kind of an entry; `None` if there is none.
-    pub(crate) fn kind(&self, name: impl AsRef<Path>) -> io::Result<Option<EntryKind>> {
+    pub(super) fn kind(&self, name: impl AsRef<Path>) -> io::Result<Option<EntryKind>> {
         match self.root.kind(plain(name.as_ref())?) {
             Err(error)
                 if matches!(
@@ -110,12 +110,12 @@ impl Folder {
         }
     }
 
-    pub(crate) fn has_file(&self, name: impl AsRef<Path>) -> bool {
+    pub(super) fn has_file(&self, name: impl AsRef<Path>) -> bool {
         matches!(self.kind(name), Ok(Some(EntryKind::File)))
     }
 
     /// Creates the directories of a relative path that do not exist.
-    pub(crate) fn create_folders(&self, name: impl AsRef<Path>) -> io::Result<()> {
+    pub(super) fn create_folders(&self, name: impl AsRef<Path>) -> io::Result<()> {
         let name = name.as_ref();
         if name.as_os_str().is_empty() {
             return Ok(());
@@ -136,27 +136,27 @@ impl Folder {
     }
 
     /// Moves a file of another directory to a name, and replaces what has this name, unless it is a directory.
-    pub(crate) fn put(&self, from: &Self, file: &str, name: impl AsRef<Path>) -> io::Result<()> {
+    pub(super) fn put(&self, from: &Self, file: &str, name: impl AsRef<Path>) -> io::Result<()> {
         from.root.rename(plain(Path::new(file))?, &self.root, plain(name.as_ref())?)
     }
 
     /// Removes a file or a link.
-    pub(crate) fn remove_file(&self, name: impl AsRef<Path>) -> io::Result<()> {
+    pub(super) fn remove_file(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.root.remove_file(plain(name.as_ref())?)
     }
 
     /// Removes an empty directory.
-    pub(crate) fn remove_folder(&self, name: impl AsRef<Path>) -> io::Result<()> {
+    pub(super) fn remove_folder(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.root.remove_folder(plain(name.as_ref())?)
     }
 
     /// Syncs the names in a subdirectory to disk, on systems that support it; `""` is the directory itself.
-    pub(crate) fn sync(&self, name: impl AsRef<Path>) -> io::Result<()> {
+    pub(super) fn sync(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.root.sync(name.as_ref())
     }
 
     /// All regular files in the directory and its subdirectories, sorted by name. Links and other entries are ignored.
-    pub(crate) fn files(&self) -> io::Result<Vec<Found>> {
+    pub(super) fn files(&self) -> io::Result<Vec<Found>> {
         let mut files = Vec::new();
         self.walk(|name, kind, len| {
             if kind == EntryKind::File {
@@ -169,7 +169,7 @@ impl Folder {
     }
 
     /// Syncs all files and directories to disk.
-    pub(crate) fn sync_all(&self) -> io::Result<()> {
+    pub(super) fn sync_all(&self) -> io::Result<()> {
         self.walk(|name, kind, _| match kind {
             // Windows syncs only files that are open for writing.
             EntryKind::File => {
@@ -209,12 +209,12 @@ impl Folder {
     }
 
     /// The metadata of a file, for its permissions and its number of links; `None` if there is no regular file.
-    pub(crate) fn metadata(&self, name: impl AsRef<Path>) -> Option<Metadata> {
+    pub(super) fn metadata(&self, name: impl AsRef<Path>) -> Option<Metadata> {
         self.file(name, Access::Read).and_then(|file| file.metadata()).ok()
     }
 
     /// Whether both directories are on one file system, so that files can be moved between them.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
         self.root.is_beside(&other.root)
     }
 }

@@ -152,11 +152,11 @@ pub struct TreeStore {
     path: PathBuf,
     /// The member or file of each key.
     leaves: BTreeMap<String, String>,
-    pub(crate) embed: EmbedStore,
+    pub(super) embed: EmbedStore,
     /// The keys that only the embedded store holds.
-    pub(crate) embedded: BTreeSet<String>,
+    pub(super) embedded: BTreeSet<String>,
     /// The keys of tables and other objects, with their descriptions.
-    pub(crate) objects: BTreeMap<String, Value>,
+    pub(super) objects: BTreeMap<String, Value>,
     /// At least the number of groups, including those of internal keys.
     groups: usize,
     /// Files that were opened for changing.
@@ -656,7 +656,7 @@ impl TreeStore {
     }
 
     /// The super-chunk of a key; `None` if there is no such key.
-    pub(crate) fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
+    pub(super) fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
         match self.leaves.get(key) {
             Some(name) => self.file(name).map(Some),
             None => Leaves::leaf(&self.embed, key, ""),
@@ -697,7 +697,7 @@ impl TreeStore {
         }
     }
 
-    pub(crate) fn missing(&self, key: &str) -> Error {
+    pub(super) fn missing(&self, key: &str) -> Error {
         let rooted = format!("/{key}");
         let is_there = self.contains(&rooted) || self.is_group(&rooted);
         let hint = if is_there { format!("; the key is `{rooted}`") } else { String::new() };

@@ -72,9 +72,9 @@ pub(crate) struct Change<'a> {
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The cause.
-    pub(crate) error: io::Error,
+    pub(super) error: io::Error,
     /// Whether the frame was restored. If not, it contains the mark and must be [recovered](super::recover).
-    pub(crate) restored: bool,
+    pub(super) restored: bool,
 }
 
 impl Failed {

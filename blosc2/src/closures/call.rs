@@ -71,7 +71,7 @@ impl ChunkFilter {
 
 /// The lengths of the blocks of a chunk.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum BlockLens {
+pub(super) enum BlockLens {
     /// The block size of the context that compresses.
     #[default]
     OfContext,

@@ -16,7 +16,7 @@ pub(crate) use block::ChunkPlace;
 pub use block::{ChunkBlock, FilterBlock};
 pub(crate) use call::{Call, ChunkFilter, Slot, Title, message_of, run_here, threads};
 pub use codec::{CodecInfo, Library, UserCodec};
-pub(crate) use codec::{
+pub(super) use codec::{
     codec_library, codec_name, codec_named, codec_version, is_codec, register_codec,
 };
 pub use filter::UserFilter;
@@ -43,7 +43,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The closures that can run in a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closures {
+pub(super) enum Closures {
     None,
     /// User-defined codecs and filters.
     Registered,
@@ -52,12 +52,12 @@ pub(crate) enum Closures {
 }
 
 /// Whether the code of a codec or filter is in the range of user-defined codes.
-pub(crate) fn is_user_code(code: u8) -> bool {
+pub(super) fn is_user_code(code: u8) -> bool {
     registry::place(code).is_some()
 }
 
 /// Returns the closures that run for a codec and filters.
-pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
+pub(super) fn registered(codec: u8, filters: &[u8]) -> Closures {
     match is_user_code(codec) || filters.iter().any(|&code| is_user_code(code)) {
         true => Closures::Registered,
         false => Closures::None,
@@ -67,7 +67,7 @@ pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
 /// Registers the codes of all user-defined codecs and filters in C, once.
 ///
 /// All threads of C read the lists of codecs and filters without a lock, so the lists must not change later.
-pub(crate) fn announce() {
+pub(super) fn announce() {
     codec::announce();
     filter::announce();
 }

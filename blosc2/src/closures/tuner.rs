@@ -127,7 +127,7 @@ pub struct TunerOutcome {
     pub elapsed: Duration,
 }
 
-pub(crate) type Make = dyn Fn(&CParams) -> Box<dyn UserTuner> + Send + Sync;
+pub(super) type Make = dyn Fn(&CParams) -> Box<dyn UserTuner> + Send + Sync;
 
 static TUNERS: Registry<Make> = Registry::new();
 

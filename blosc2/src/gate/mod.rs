@@ -46,7 +46,7 @@ const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
 
 /// The access of a handle to a file, and the other handles that it excludes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(super) enum Claim {
     Read,
     /// Change the file, as the only handle that may change it.
     Write,
@@ -58,7 +58,7 @@ pub(crate) enum Claim {
 
 /// The access of a handle to a file that is open in this program.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(super) struct Gate {
     id: FileId,
     file: Arc<OpenFile>,
     claim: Claim,
@@ -74,7 +74,7 @@ pub(crate) struct Gate {
 /// The number of changes of a file: `here` counts the changes by handles of this program, `locked` the changes by all
 /// handles that lock the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(super) struct Version {
     here: u64,
     locked: u64,
 }
@@ -183,51 +183,51 @@ impl Gate {
     }
 
     /// Sets whether the file has a name.
-    pub(crate) fn named(mut self, has_name: bool) -> Self {
+    pub(super) fn named(mut self, has_name: bool) -> Self {
         self.has_name = has_name;
         self
     }
 
     /// Returns the number of names of the opened file; `None` if the file never had a name.
-    pub(crate) fn names(&self, opened: &File) -> io::Result<Option<u64>> {
+    pub(super) fn names(&self, opened: &File) -> io::Result<Option<u64>> {
         Ok(Some(links(opened)?).filter(|&count| count > 0 || self.has_name))
     }
 
     /// Returns whether the handle has a [held](Pass::hold) pass.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         self.held.lock().is_some()
     }
 
     /// Counts a change that needed no pass, such as the creation of the file.
-    pub(crate) fn count_creation(&self) -> Version {
+    pub(super) fn count_creation(&self) -> Version {
         let mut state = self.file.state.lock();
         state.changes += 1;
         Version { here: state.changes, locked: 0 }
     }
 
     /// Stores an open file or directory. No other file can get its identity while the gate exists.
-    pub(crate) fn with_open_file(mut self, opened: Option<File>) -> Self {
+    pub(super) fn with_open_file(mut self, opened: Option<File>) -> Self {
         self.opened = opened;
         self
     }
 
     /// Sets that each pass acquires the lock of the frame at `path`. Other programs that use locking respect this lock.
-    pub(crate) fn with_lock(mut self, path: &Path, is_directory: bool) -> Result<Self> {
+    pub(super) fn with_lock(mut self, path: &Path, is_directory: bool) -> Result<Self> {
         self.lock = Some(FrameLock::open(path, is_directory)?);
         Ok(self)
     }
 
     /// Sets that each pass acquires the lock of the frame at `path`, if the lock file exists.
-    pub(crate) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
+    pub(super) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
         if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
 
     /// Returns the identity of the file.
-    pub(crate) fn id(&self) -> &FileId {
+    pub(super) fn id(&self) -> &FileId {
         &self.id
     }
 
-    pub(crate) fn is_locking(&self) -> bool {
+    pub(super) fn is_locking(&self) -> bool {
         self.lock.is_some()
     }
 
@@ -244,7 +244,7 @@ impl Gate {
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).
-    pub(crate) fn change(&self) -> Result<Pass<'_>> {
+    pub(super) fn change(&self) -> Result<Pass<'_>> {
         self.pass(LockKind::Exclusive)
     }
 
@@ -324,7 +324,7 @@ impl Gate {
     }
 
     /// Marks that a user closure runs under a pass of this gate, until the guard is dropped.
-    pub(crate) fn calling(&self) -> Calling<'_> {
+    pub(super) fn calling(&self) -> Calling<'_> {
         let mut state = self.file.state.lock();
         state.all_calls += 1;
         let number = state.all_calls;
@@ -337,7 +337,7 @@ impl Gate {
 }
 
 /// Returns whether there is a lock file for the frame at `path`, or for the target of the link at `path`.
-pub(crate) fn has_lock(path: &Path, is_directory: bool) -> bool {
+pub(super) fn has_lock(path: &Path, is_directory: bool) -> bool {
     let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
     is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real))
 }
@@ -360,7 +360,7 @@ impl Drop for Gate {
 
 /// The right to read or change a file, until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Pass<'a> {
+pub(super) struct Pass<'a> {
     gate: &'a Gate,
     /// `None` while another pass of the same handle is [held](Pass::hold).
     kind: Option<LockKind>,
@@ -376,12 +376,12 @@ impl Pass<'_> {
     }
 
     /// Returns the version that includes the change that the lock counted when the pass was acquired.
-    pub(crate) fn next(&self) -> Version {
+    pub(super) fn next(&self) -> Version {
         self.next
     }
 
     /// Counts a change, and returns the new version.
-    pub(crate) fn changed(&mut self) -> Version {
+    pub(super) fn changed(&mut self) -> Version {
         let mut state = self.gate.file.state.lock();
         state.changes += 1;
         self.next.here = state.changes;
@@ -392,13 +392,13 @@ impl Pass<'_> {
     }
 
     /// Makes this pass cover all passes that the handle requests until the guard is dropped.
-    pub(crate) fn hold(&self) -> HeldPass<'_> {
+    pub(super) fn hold(&self) -> HeldPass<'_> {
         *self.gate.held.lock() = Some(self.next);
         HeldPass(self.gate)
     }
 
     /// Returns whether another, kept pass of the handle covers this pass.
-    pub(crate) fn is_part(&self) -> bool {
+    pub(super) fn is_part(&self) -> bool {
         self.kind.is_none()
     }
 }
@@ -421,7 +421,7 @@ impl Drop for Pass<'_> {
 
 /// A pass that covers all reads and changes of a handle. Created by [`Pass::hold`].
 #[derive(Debug)]
-pub(crate) struct HeldPass<'a>(&'a Gate);
+pub(super) struct HeldPass<'a>(&'a Gate);
 
 impl Drop for HeldPass<'_> {
     fn drop(&mut self) {
@@ -431,7 +431,7 @@ impl Drop for HeldPass<'_> {
 
 /// A running user closure. Created by [`Gate::calling`].
 #[derive(Debug)]
-pub(crate) struct Calling<'a> {
+pub(super) struct Calling<'a> {
     gate: &'a Gate,
     number: u64,
 }

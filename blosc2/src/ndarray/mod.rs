@@ -6,7 +6,7 @@ mod builder;
 mod bytes;
 mod cache;
 mod chunks;
-pub(crate) mod compute;
+pub(super) mod compute;
 mod copy;
 #[cfg(feature = "ndarray")]
 mod external;

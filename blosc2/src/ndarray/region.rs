@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Positions {
+pub(super) enum Positions {
     /// `count` positions starting at `start` with the distance `step`, which may be negative.
     Slice {
         start: u64,
@@ -21,19 +21,19 @@ pub(crate) enum Positions {
 
 /// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct List {
+pub(super) struct List {
     positions: Vec<u64>,
     /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
     /// so that the last of them is written last.
-    pub(crate) sorted: Vec<(u64, u64)>,
+    pub(super) sorted: Vec<(u64, u64)>,
 }
 
 impl Positions {
-    pub(crate) fn range(range: Range<u64>) -> Self {
+    pub(super) fn range(range: Range<u64>) -> Self {
         Self::Slice { start: range.start, step: 1, count: range.end - range.start }
     }
 
-    pub(crate) fn list(positions: Vec<u64>) -> Self {
+    pub(super) fn list(positions: Vec<u64>) -> Self {
         let mut sorted: Vec<(u64, u64)> = positions.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
         Self::List(List { positions, sorted })
@@ -47,7 +47,7 @@ impl Positions {
     }
 
     /// Returns the distance between consecutive positions; 1 for a list.
-    pub(crate) fn step(&self) -> i64 {
+    pub(super) fn step(&self) -> i64 {
         match self {
             Self::Slice { step, .. } => *step,
             Self::List(_) => 1,
@@ -64,7 +64,7 @@ impl Positions {
     }
 
     /// Returns the indices of the positions of a slice that are in a range.
-    pub(crate) fn within(&self, range: &Range<u64>) -> Range<u64> {
+    pub(super) fn within(&self, range: &Range<u64>) -> Range<u64> {
         let Self::Slice { start, step, count } = *self else { unreachable!("it is for slices") };
         // The number of positions before a distance from the start.
         let before = |distance: Option<u64>| match (distance, step.unsigned_abs()) {
@@ -82,7 +82,7 @@ impl Positions {
     }
 
     /// Returns the lowest and the highest position.
-    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         match self {
             Self::Slice { count: 0, .. } => None,
             Self::Slice { start, count, .. } => {
@@ -94,7 +94,7 @@ impl Positions {
     }
 
     /// Checks that all positions are inside an axis of this size.
-    pub(crate) fn check_inside(&self, size: u64) -> Result<(), String> {
+    pub(super) fn check_inside(&self, size: u64) -> Result<(), String> {
         match self.bounds().filter(|&(_, highest)| highest >= size) {
             Some((_, highest)) => Err(format!("asked for index {highest} of {size} items")),
             None => Ok(()),
@@ -215,15 +215,15 @@ impl AxisSelection {
 
 /// The items of a view: the positions on each axis of the array, and the axis of the array for each axis of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) positions: AxisVec<Positions>,
+pub(super) struct Region {
+    pub(super) positions: AxisVec<Positions>,
     /// The axis of the array; `None` for a new axis of one item.
-    pub(crate) dims: AxisVec<Option<usize>>,
+    pub(super) dims: AxisVec<Option<usize>>,
 }
 
 impl Region {
     /// Returns the region of an entire array with this shape.
-    pub(crate) fn whole(shape: &[u64]) -> Self {
+    pub(super) fn whole(shape: &[u64]) -> Self {
         Self {
             positions: shape.iter().map(|&size| Positions::range(0..size)).collect(),
             dims: (0..shape.len()).map(Some).collect(),
@@ -231,13 +231,13 @@ impl Region {
     }
 
     /// Returns the region of a box inside an array.
-    pub(crate) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+    pub(super) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let positions: AxisVec<Positions> = ranges.into_iter().map(Positions::range).collect();
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
     /// Returns whether the region is a box with the axes of the array.
-    pub(crate) fn is_box(&self) -> bool {
+    pub(super) fn is_box(&self) -> bool {
         let is_range =
             |positions: &Positions| matches!(positions, Positions::Slice { step: 1, .. });
         self.dims.iter().copied().eq((0..self.positions.len()).map(Some))
@@ -245,7 +245,7 @@ impl Region {
     }
 
     /// Checks that the region is inside an array whose shape another handle may have changed.
-    pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
+    pub(super) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
             positions.check_inside(size).map_err(|what| {
                 let detail = format!("another handle or process has shrunk axis {axis}: {what}");
@@ -255,13 +255,13 @@ impl Region {
         Ok(())
     }
 
-    pub(crate) fn shape(&self) -> AxisVec<u64> {
+    pub(super) fn shape(&self) -> AxisVec<u64> {
         let size = |dim: &Option<usize>| dim.map_or(1, |axis| self.positions[axis].len());
         self.dims.iter().map(size).collect()
     }
 
     /// Returns the region of a box of this one: a range of indices for each axis. Panics if the box is not inside.
-    pub(crate) fn part(&self, ranges: &[Range<u64>]) -> Self {
+    pub(super) fn part(&self, ranges: &[Range<u64>]) -> Self {
         assert_eq!(ranges.len(), self.dims.len(), "a range for each axis");
         let along = |(axis, positions): (usize, &Positions)| {
             let dim = self.dims.iter().position(|dim| *dim == Some(axis));
@@ -279,7 +279,7 @@ impl Region {
     }
 
     /// Returns the region of the selected items of this one.
-    pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
+    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
         // Positions can be long lists. Only the positions of axes without a selection are cloned.
         let mut positions: AxisVec<Option<Positions>> = smallvec![None; self.positions.len()];
         let mut new_dims = AxisVec::new();

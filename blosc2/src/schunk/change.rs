@@ -392,7 +392,7 @@ impl SChunk {
     }
 
     /// Compresses bytes and appends them as one chunk. Used for arrays while they are created.
-    pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+    pub(super) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, None, bytes)?;
         self.push(APPEND, None, chunk)
     }

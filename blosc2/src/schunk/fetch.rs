@@ -76,7 +76,7 @@ impl Fetched {
     }
 
     /// Removes the chunks. Their buffers are used again.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.spare.extend(self.chunks.drain(..).map(|chunk| chunk.bytes));
     }
 

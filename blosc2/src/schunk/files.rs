@@ -221,7 +221,7 @@ fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
 ///
 /// The caller has claimed `path`. A file is replaced atomically. For a directory, nothing exists at `path` for a short
 /// time. The files with the names in `carried` are copied or linked from the old directory to the new one.
-pub(crate) fn replace(
+pub(super) fn replace(
     path: &Path,
     kept: &Path,
     carried: &[&str],
@@ -297,7 +297,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns an absolute path, which does not depend on the working directory.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArgument, "use a path", "it is empty"));
     }

@@ -5,7 +5,7 @@ mod checksums;
 mod coder;
 mod copy;
 mod fetch;
-pub(crate) mod files;
+pub(super) mod files;
 mod frame;
 mod info;
 mod items;
@@ -19,7 +19,7 @@ mod reader_writer;
 mod repair;
 mod search_indexes;
 mod store;
-pub(crate) mod verdict;
+pub(super) mod verdict;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -280,7 +280,7 @@ impl SChunk {
     }
 
     /// Creates a super-chunk with checked parameters, these metalayers and this chunk size.
-    pub(crate) fn with_params(
+    pub(super) fn with_params(
         params: Resolved,
         store: Box<dyn Store>,
         metalayers: &[(String, Vec<u8>)],
@@ -571,12 +571,12 @@ impl SChunk {
     }
 
     /// Like [`locked`](Self::locked), for work of this crate that does not wait for other threads.
-    pub(crate) fn with_lock<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(super) fn with_lock<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         Self::with_lock_for(self, |schunk| schunk, work)
     }
 
     /// Like [`with_lock`](Self::with_lock), for the owner of a super-chunk.
-    pub(crate) fn with_lock_for<O, R>(
+    pub(super) fn with_lock_for<O, R>(
         owner: &mut O,
         schunk: impl Fn(&mut O) -> &mut Self,
         work: impl FnOnce(&mut O) -> Result<R>,
@@ -706,17 +706,17 @@ impl SChunk {
     }
 
     /// Returns whether a prefilter or a postfilter is set. The data of a chunk then differs from the compressed data.
-    pub(crate) fn is_filtered(&self) -> bool {
+    pub(super) fn is_filtered(&self) -> bool {
         self.coder.has_prefilter() || self.coder.has_postfilter()
     }
 
     /// Creates an encoder for an array with blocks of `blocksize` bytes and this number of threads.
-    pub(crate) fn array_encoder(&self, blocksize: usize, threads: Threads) -> Result<Encoder> {
+    pub(super) fn array_encoder(&self, blocksize: usize, threads: Threads) -> Result<Encoder> {
         self.coder.new_encoder(&self.frame, Some((blocksize, threads)))
     }
 
     /// Returns the number of threads that compress.
-    pub(crate) fn encoding_threads(&self) -> Threads {
+    pub(super) fn encoding_threads(&self) -> Threads {
         self.coder.encoding_threads()
     }
 
@@ -727,26 +727,26 @@ impl SChunk {
 
     /// Returns the current state, which does not change until the result is dropped. Must not be called within another
     /// read.
-    pub(crate) fn reading(&self) -> Result<Reading<'_>> {
+    pub(super) fn reading(&self) -> Result<Reading<'_>> {
         self.frame.reading()
     }
 
     /// Returns the claim of the file.
-    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+    pub(super) fn gate(&self) -> Option<Arc<Gate>> {
         self.frame.gate().cloned()
     }
 
     /// Stores the claim of the file in which the super-chunk was created.
-    pub(crate) fn claim_created(&mut self, gate: Option<Gate>) {
+    pub(super) fn claim_created(&mut self, gate: Option<Gate>) {
         self.frame.claim_created(gate);
     }
 
     /// Marks that a user closure runs during a read or a change of the file, until the guard is dropped.
-    pub(crate) fn calling(&self) -> Option<Calling<'_>> {
+    pub(super) fn calling(&self) -> Option<Calling<'_>> {
         self.frame.calling()
     }
 
-    pub(crate) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
+    pub(super) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
         self.frame.check_change(doing, needed)
     }
 
@@ -756,11 +756,11 @@ impl SChunk {
         self.coder.forget();
     }
 
-    pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
+    pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
         self.frame.error(kind, doing, detail)
     }
 
-    pub(crate) fn at(&self, error: Error) -> Error {
+    pub(super) fn at(&self, error: Error) -> Error {
         self.frame.at(error)
     }
 }

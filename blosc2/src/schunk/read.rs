@@ -179,7 +179,7 @@ impl SChunk {
     }
 
     /// Calls `work` with a chunk and a decoder.
-    pub(crate) fn with_chunk<R>(
+    pub(super) fn with_chunk<R>(
         &self,
         index: usize,
         range: Option<Range<usize>>,
@@ -390,7 +390,7 @@ impl SChunk {
     }
 
     /// Returns the maximum number of bytes that one read may allocate, if it needs `nbytes` bytes.
-    pub(crate) fn allowed(&self, nbytes: u64) -> u64 {
+    pub(super) fn allowed(&self, nbytes: u64) -> u64 {
         self.max_read.allowed(&self.frame, nbytes)
     }
 
@@ -402,7 +402,7 @@ impl SChunk {
     /// Checks the memory for the content of a metalayer. If the caller has set a limit for reads, that limit applies.
     /// Otherwise the limit is [`Limits::metadata`](blosc2_format::Limits::metadata), also for the sum with the `before`
     /// bytes that an iterator has returned, because a program may read all metalayers without knowing them.
-    pub(crate) fn allow_metadata(&self, doing: &str, header: &Header, before: u64) -> Result<()> {
+    pub(super) fn allow_metadata(&self, doing: &str, header: &Header, before: u64) -> Result<()> {
         if !matches!(self.max_read, MaxRead::Plausible) {
             return self.allow(doing, header.nbytes.into());
         }
@@ -415,7 +415,7 @@ impl SChunk {
     }
 
     /// Returns the maximum number of bytes for the content of a metalayer and its values, if they need `held` bytes.
-    pub(crate) fn metadata_allowed(&self, held: u64) -> u64 {
+    pub(super) fn metadata_allowed(&self, held: u64) -> u64 {
         self.max_read.metadata_allowed(&self.frame, held)
     }
 }

@@ -19,7 +19,7 @@ const CHECK: &str = "check a chunk";
 
 /// The result of a check of the content.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     Good,
     Bad(String),
     /// A part was not checked, because it exceeds the limits ([`ErrorKind::TooLarge`]) or this build cannot decompress
@@ -32,7 +32,7 @@ impl Verdict {
     ///
     /// # Errors
     /// The content was not fully checked.
-    pub(crate) fn fault(self, doing: &str) -> Result<Option<String>> {
+    pub(super) fn fault(self, doing: &str) -> Result<Option<String>> {
         match self {
             Self::Good => Ok(None),
             Self::Bad(why) => Ok(Some(why)),
@@ -50,7 +50,7 @@ impl Verdict {
 /// # Errors
 /// The errors of `decompress` that do not mean that the chunk is invalid, such as [`ErrorKind::Io`] and
 /// [`ErrorKind::OutOfMemory`].
-pub(crate) fn verdict(
+pub(super) fn verdict(
     report: &Report,
     mut decompress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Verdict> {
@@ -96,7 +96,7 @@ pub(crate) fn verdict(
 ///
 /// # Errors
 /// The errors of [`verdict`] and of `source`.
-pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdict> {
+pub(super) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdict> {
     let limits = Limits::default();
     of(frame::check(source, &all()), || Frame::open(source, &limits), gate)
 }
@@ -105,7 +105,7 @@ pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdi
 ///
 /// # Errors
 /// The errors of [`verdict`] and of the directory.
-pub(crate) fn of_directory(path: &Path, gate: Option<&Gate>) -> Result<Verdict> {
+pub(super) fn of_directory(path: &Path, gate: Option<&Gate>) -> Result<Verdict> {
     let (disk, limits) = (Disk(path.to_owned()), Limits::default());
     let report = directory::check(&disk, &all());
     of(report, || Frame::open_directory(disk.clone(), &limits), gate)

@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 /// The maximum number of nested levels of values.
 const MAX_DEPTH: usize = 128;
 /// The memory in bytes that a value takes, without the content of strings and bytes.
-pub(crate) const VALUE_SIZE: u64 = 64;
+pub(super) const VALUE_SIZE: u64 = 64;
 const _: () = assert!(size_of::<Value>() as u64 <= VALUE_SIZE);
 /// The item that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";

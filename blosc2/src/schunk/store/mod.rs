@@ -146,19 +146,19 @@ pub(crate) enum Opened<'a> {
 
 /// The state of a super-chunk that a handle has read, and its store.
 #[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) outline: Outline,
-    pub(crate) store: Box<dyn Store>,
+pub(super) struct State {
+    pub(super) outline: Outline,
+    pub(super) store: Box<dyn Store>,
     /// The version of the file that this handle has read.
     pub(crate) version: Version,
     /// Whether the frame is being created. It is incomplete until [`finish`](Self::finish).
-    pub(crate) unfinished: bool,
-    pub(crate) limits: Limits,
-    pub(crate) verify: Verify,
+    pub(super) unfinished: bool,
+    pub(super) limits: Limits,
+    pub(super) verify: Verify,
     /// The transaction in progress.
-    pub(crate) transaction: Option<Transaction>,
+    pub(super) transaction: Option<Transaction>,
     /// The stored search indexes that were marked as stale last.
-    pub(crate) outdated: Vec<u8>,
+    pub(super) outdated: Vec<u8>,
 }
 
 /// Whether the content of a frame is compared with its checksums.
@@ -250,7 +250,7 @@ impl State {
     }
 
     /// Finds a chunk and reads its header.
-    pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
+    pub(super) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
         let doing = || format!("read chunk {index}");
         let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
@@ -277,7 +277,7 @@ impl State {
 
     /// Calls `read`, which reads bytes of the chunks with these numbers. Repeats this if another program changes the
     /// frame at the same time.
-    pub(crate) fn confirmed<R>(
+    pub(super) fn confirmed<R>(
         &self,
         numbers: &[usize],
         mut read: impl FnMut() -> Result<R>,
@@ -297,7 +297,7 @@ impl State {
     }
 
     /// Returns the sizes of a chunk that will be removed.
-    pub(crate) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
+    pub(super) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
         let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
         if let (false, Some(nbytes)) = (is_stored, self.outline.nbytes_of(index as u64)) {
             return Ok(Sizes { nbytes, cbytes: 0 });
@@ -307,7 +307,7 @@ impl State {
     }
 
     /// Reads the entry of the last chunk in the index, which is sufficient to append chunks and to change metadata.
-    pub(crate) fn load_last(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn load_last(&mut self, doing: &str) -> Result<()> {
         match (self.outline.layout(), self.nchunks().checked_sub(1)) {
             (Layout::Contiguous, Some(last)) => self.offset(last, doing).map(drop),
             _ => self.load(doing),
@@ -315,7 +315,7 @@ impl State {
     }
 
     /// Reads the rest of the index. Most changes need the complete index.
-    pub(crate) fn load(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn load(&mut self, doing: &str) -> Result<()> {
         if !self.outline.is_loaded() {
             let loaded = self.outline.load(self.store.source());
             loaded.map_err(|error| Error::from_frame(doing, error))?;
@@ -340,14 +340,14 @@ impl State {
     }
 
     /// Finds the gaps of a contiguous frame, before a change that makes a gap of about `bytes` bytes.
-    pub(crate) fn survey(&mut self, bytes: u64, doing: &str) -> Result<()> {
+    pub(super) fn survey(&mut self, bytes: u64, doing: &str) -> Result<()> {
         let surveyed = self.outline.survey(self.store.frame(), bytes);
         surveyed.map_err(|error| Error::from_frame(doing, error))
     }
 
     /// Moves chunks into the gaps of a contiguous frame if the gaps are too large. Returns `false` if this failed and
     /// could not be rolled back.
-    pub(crate) fn reclaim(&mut self, doing: &str) -> bool {
+    pub(super) fn reclaim(&mut self, doing: &str) -> bool {
         if self.unfinished || self.transaction.is_some() || !self.store.shrinks() {
             return true;
         }
@@ -359,7 +359,7 @@ impl State {
     }
 
     /// Closes all gaps of a contiguous frame.
-    pub(crate) fn compact(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn compact(&mut self, doing: &str) -> Result<()> {
         self.load(doing)?;
         let is_known = self.outline.find_gaps(self.store.frame());
         if !is_known.map_err(|error| Error::from_frame(doing, error))? {
@@ -376,7 +376,7 @@ impl State {
 
     /// Moves chunks until at most `goal` bytes are in gaps, in several commits. If `in_order` is set, the chunks keep
     /// their order in the frame.
-    pub(crate) fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
+    pub(super) fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         loop {
             let mut outline = self.outline.clone();
@@ -399,14 +399,14 @@ impl State {
     }
 
     /// Ends the transaction and stores its changes.
-    pub(crate) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
         let (stores, freed) =
             self.transaction.take().map(Transaction::into_stores).unwrap_or_default();
         self.commit(doing, stores, &freed)
     }
 
     /// Ends the transaction and discards its changes.
-    pub(crate) fn roll_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         if let Some(transaction) = self.transaction.take() {
             self.outline = transaction.into_outline();
         }
@@ -419,7 +419,7 @@ impl State {
     }
 
     /// Reads the metadata again.
-    pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn reload(&mut self, doing: &str) -> Result<()> {
         if self.transaction.is_some() {
             return Err(changed(doing));
         }
@@ -432,7 +432,7 @@ impl State {
 
     /// Re-reads the metadata. If a writer was stopped and `is_alone` is set, [recovers](Store::recover) the frame
     /// first. `is_alone` means that no other writer can be alive.
-    pub(crate) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
+    pub(super) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
         match self.reload(doing) {
             Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
                 self.store.recover(doing)?;
@@ -444,7 +444,7 @@ impl State {
 
     /// Returns the length of the frame, or of the index file for a directory. Returns `None` for chunks that are not a
     /// frame, and during a transaction, because the frame does not contain its changes yet.
-    pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
+    pub(super) fn frame_len(&self) -> Result<Option<u64>> {
         if self.transaction.is_some() {
             return Ok(None);
         }
@@ -454,7 +454,7 @@ impl State {
 
 impl Located<'_> {
     /// Returns the chunk, if it is in memory.
-    pub(crate) fn in_memory(&self, header: &Header) -> Option<&[u8]> {
+    pub(super) fn in_memory(&self, header: &Header) -> Option<&[u8]> {
         match self {
             Self::Memory(bytes) => bytes.get(..header.cbytes as usize),
             Self::Stored(..) => None,
