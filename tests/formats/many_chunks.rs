@@ -66,7 +66,7 @@ fn compare(ours: &Path, c: &Path, what: &str) {
     // An index that states unused bytes before it is longer by this statement.
     let table = 32 + 4 * numbers.len().div_ceil(16 << 10);
     let mut found = bytes[index..].to_vec();
-    if let Some(at) = found[..table + 16].windows(8).position(|part| part == b"b2spare\0") {
+    if let Some(at) = found[..table + 16].windows(4).position(|part| part == b"b2sp") {
         assert_eq!(at, table, "{what}");
         found.drain(at..at + 16);
         for at in (32..table).step_by(4).chain([12]) {

@@ -289,7 +289,7 @@ fn make_long_index(path: &Path, count: u32) {
 
 /// Returns the position of the statement about unused bytes in the index.
 fn statement_at(frame: &[u8]) -> Option<usize> {
-    frame.windows(8).rposition(|part| part == b"b2spare\0")
+    frame.windows(4).rposition(|part| part == b"b2sp")
 }
 
 /// Repair keeps the order of the chunks, and those that only the index records.
@@ -299,19 +299,16 @@ fn repair_finds_a_long_index() {
     let (_folder, whole) = folder();
     make_long_index(&whole, count);
     let bytes = fs::read(whole).unwrap();
-    let end_at = statement_at(&bytes).unwrap() + 8;
-    type Damage = fn(&mut [u8], usize);
-    let damages: [(&str, Damage, &[usize]); 5] = [
-        ("trailer", |bytes, _| *bytes.last_chunk_mut().unwrap() = [9; 20], &[]),
-        ("chunk", |bytes, _| bytes[130..140].fill(0xff), &[1]),
-        ("end of the chunks too low", |bytes, at| bytes[at + 1] -= 1, &[]),
-        ("end of the chunks within the last chunk", |bytes, at| bytes[at] -= 1, &[]),
-        ("end of the chunks 0", |bytes, at| bytes[at..at + 8].fill(0), &[]),
+    assert!(statement_at(&bytes).is_some());
+    type Damage = fn(&mut [u8]);
+    let damages: [(&str, Damage, &[usize]); 2] = [
+        ("trailer", |bytes| *bytes.last_chunk_mut().unwrap() = [9; 20], &[]),
+        ("chunk", |bytes| bytes[130..140].fill(0xff), &[1]),
     ];
     for (what, damage, expected) in damages {
         let (_folder, path) = folder();
         let mut bytes = bytes.clone();
-        damage(&mut bytes, end_at);
+        damage(&mut bytes);
         fs::write(&path, &bytes).unwrap();
         let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!("{what}") };
         assert_eq!(rebuilt.lost.as_deref(), Some(expected), "{what}");
@@ -319,6 +316,30 @@ fn repair_finds_a_long_index() {
         let kept = (0..count).filter(|number| !expected.contains(&(*number as usize)));
         for (index, number) in kept.enumerate() {
             assert_eq!(schunk.decompress_chunk::<u32>(index).unwrap(), [number; 10], "{what}");
+        }
+    }
+}
+
+/// If the end of the chunks that the index states is damaged, the unused bytes are an ordinary gap.
+#[test]
+fn a_damaged_statement_about_unused_bytes_is_ignored() {
+    let count = 5000;
+    let (_folder, whole) = folder();
+    make_long_index(&whole, count);
+    let bytes = fs::read(whole).unwrap();
+    let at = statement_at(&bytes).unwrap();
+    for damaged in at..at + 16 {
+        let (_folder, path) = folder();
+        let mut bytes = bytes.clone();
+        bytes[damaged] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let mut schunk = SChunk::open_rw(&path).unwrap();
+        schunk.append(&[count; 10]).unwrap();
+        drop(schunk);
+        assert_good(&fs::read(&path).unwrap(), &format!("byte {damaged}"));
+        let schunk = SChunk::open(&path).unwrap();
+        for number in 0..=count {
+            assert_eq!(schunk.decompress_chunk::<u32>(number as usize).unwrap(), [number; 10]);
         }
     }
 }
@@ -402,7 +423,7 @@ fn a_directory_has_no_unused_bytes_before_its_index() {
         let number = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) + 16;
         bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
-    bytes.splice(start + 40..start + 40, *b"b2spare\0\0\0\0\0\0\0\0\0");
+    bytes.splice(start + 40..start + 40, *b"b2sp\x8a\xb2\x28\x8c\0\0\0\0\0\0\0\0");
     let len = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&len.to_be_bytes());
     fs::write(&index, &bytes).unwrap();

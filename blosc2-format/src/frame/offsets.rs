@@ -14,12 +14,13 @@ use crate::{Error, FormatError, Limits, ReadAt};
 pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
 /// The number of offsets per block.
 pub(super) const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
-/// Precedes the end of the chunks in an index chunk, between the block starts and the first block. The
-/// bytes from this end to the index are unused, see [`Outline::seal`](super::Outline::seal). Other
-/// programs ignore these bytes, and encode the complete index when they change the frame.
-const SPARE: [u8; 8] = *b"b2spare\0";
-/// The number of bytes of `SPARE` and the end of the chunks.
-pub(crate) const SPARE_LEN: usize = SPARE.len() + 8;
+/// Marks the statement of an index chunk about the end of the chunks, between the block starts and the
+/// first block: the mark, the CRC-32C of the end, and the end (little-endian). The bytes from this end to
+/// the index are unused, see [`Outline::seal`](super::Outline::seal). Other programs ignore the statement,
+/// and encode the complete index when they change the frame.
+const SPARE: [u8; 4] = *b"b2sp";
+/// The number of bytes of the statement.
+pub(crate) const SPARE_LEN: usize = 16;
 /// The number of bytes in memory per chunk, for its index entry and for the sorted list of a check.
 pub(crate) const HELD_LEN: u64 = 24;
 
@@ -767,9 +768,10 @@ pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u
 /// Returns the bytes that state the end of the chunks.
 fn spare_bytes(end: u64) -> [u8; SPARE_LEN] {
     let mut bytes = [0; SPARE_LEN];
-    let (mark, value) = bytes.split_at_mut(SPARE.len());
-    mark.copy_from_slice(&SPARE);
-    value.copy_from_slice(&end.to_le_bytes());
+    bytes[..4].copy_from_slice(&SPARE);
+    bytes[8..].copy_from_slice(&end.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[8..]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
@@ -778,10 +780,10 @@ fn spare_bytes(end: u64) -> [u8; SPARE_LEN] {
 pub(crate) fn spare_of(header: &chunk::Header, table: &[u8], max: u64) -> Option<u64> {
     let first = ranges(header, table)?.first()?.start as usize;
     let at = 4 * header.nblocks() as usize;
-    let (mark, end) = table.get(at..at + SPARE_LEN)?.split_at(SPARE.len());
-    let end = u64::from_le_bytes(*end.first_chunk()?);
-    let is_marked = first >= EXTENDED_HEADER_LEN + at + SPARE_LEN && mark == SPARE;
-    (is_marked && end <= max).then_some(end)
+    let stated = table.get(at..at + SPARE_LEN)?;
+    let end = u64::from_le_bytes(*stated.last_chunk()?);
+    let is_stated = first >= EXTENDED_HEADER_LEN + at + SPARE_LEN && stated == spare_bytes(end);
+    (is_stated && end <= max).then_some(end)
 }
 
 /// Returns the number of bytes in which `chunk` states the end of the chunks. Returns 0 if it is not an
