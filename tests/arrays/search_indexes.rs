@@ -290,6 +290,7 @@ const CONVERSIONS: &[&str] = &[
     "NDArrayFieldMut::field",
     "NDArray::into_appender",
     "NDArray::into_schunk",
+    "NDArray::into_source",
     "SChunk::into_cframe",
 ];
 

@@ -699,7 +699,8 @@ impl<T> fmt::Debug for Chunks<'_, T> {
     }
 }
 
-#[cfg(all(test, feature = "msgpack"))]
+#[cfg(feature = "msgpack")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{CParams, ErrorKind, OpenOptions};
