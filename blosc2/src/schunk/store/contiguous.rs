@@ -21,7 +21,7 @@ const SMALL: usize = 16 << 10;
 
 /// A frame at the start of a storage.
 #[derive(Debug)]
-pub(crate) struct Contiguous {
+pub(in crate::schunk) struct Contiguous {
     bytes: Stamped,
     safety: Safety,
     /// The metadata that this handle has written last, so that it need not be read.
@@ -41,7 +41,7 @@ pub(crate) struct Contiguous {
 const SETTLED: Duration = Duration::from_secs(4);
 
 impl Contiguous {
-    pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
+    pub(in crate::schunk) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
         Self {
             bytes: Stamped::new(storage),
             safety,
@@ -53,7 +53,7 @@ impl Contiguous {
         }
     }
 
-    pub(crate) fn storage(&self) -> &dyn Storage {
+    pub(in crate::schunk) fn storage(&self) -> &dyn Storage {
         &*self.bytes.storage
     }
 

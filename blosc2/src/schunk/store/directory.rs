@@ -19,7 +19,9 @@ use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// The files of a directory, in the file system or in a custom directory.
-pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
+pub(in crate::schunk) trait Files:
+    FolderMut<File: Send + Sync + 'static> + 'static
+{
     /// The absolute path of the directory, if it is in the file system.
     fn path(&self) -> Option<&Path>;
 
@@ -70,7 +72,7 @@ fn unversioned() -> Error {
 
 /// A frame in a directory.
 #[derive(Debug)]
-pub(crate) struct Directory<F> {
+pub(in crate::schunk) struct Directory<F> {
     files: F,
     safety: Safety,
     /// The index file, if parts of it were not read yet.
@@ -85,7 +87,7 @@ pub(crate) struct Directory<F> {
 }
 
 impl<F: Files> Directory<F> {
-    pub(crate) fn new(files: F, safety: Safety) -> Self {
+    pub(in crate::schunk) fn new(files: F, safety: Safety) -> Self {
         Self {
             files,
             safety,

@@ -25,10 +25,10 @@ use crate::bytes::Storage;
 use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
-pub(crate) use contiguous::Contiguous;
-pub(crate) use directory::{Directory, Files};
+pub(in crate::schunk) use contiguous::Contiguous;
+pub(in crate::schunk) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
-pub(crate) use transaction::Transaction;
+pub(in crate::schunk) use transaction::Transaction;
 
 /// A store of the chunks and the metadata of a super-chunk.
 ///
@@ -150,7 +150,7 @@ pub(super) struct State {
     pub(super) outline: Outline,
     pub(super) store: Box<dyn Store>,
     /// The version of the file that this handle has read.
-    pub(crate) version: Version,
+    pub(in crate::schunk) version: Version,
     /// Whether the frame is being created. It is incomplete until [`finish`](Self::finish).
     pub(super) unfinished: bool,
     pub(super) limits: Limits,
@@ -208,7 +208,7 @@ const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl State {
-    pub(crate) fn new(
+    pub(in crate::schunk) fn new(
         outline: Outline,
         store: Box<dyn Store>,
         version: Version,
@@ -219,13 +219,13 @@ impl State {
         Self { outline, store, version, unfinished, limits, verify, transaction, outdated }
     }
 
-    pub(crate) fn nchunks(&self) -> usize {
+    pub(in crate::schunk) fn nchunks(&self) -> usize {
         // A frame with more chunks than `usize` can count was rejected.
         usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
     }
 
     /// Returns the place of a chunk.
-    pub(crate) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
+    pub(in crate::schunk) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
         if let Some(offset) = self.outline.decoded(index as u64) {
             return Ok(offset);
         }
@@ -238,7 +238,7 @@ impl State {
     }
 
     /// Finds the chunk at a place: in the transaction in progress, or in the store.
-    pub(crate) fn chunk(&self, place: u64) -> Result<Located<'_>> {
+    pub(in crate::schunk) fn chunk(&self, place: u64) -> Result<Located<'_>> {
         let Some(transaction) = &self.transaction else {
             return self.store.chunk(&self.outline, place);
         };
@@ -326,7 +326,12 @@ impl State {
 
     /// Stores a change: the new chunks and the metadata. Removes the chunks at the places `freed`. In a transaction,
     /// [`commit_transaction`](Self::commit_transaction) does this later.
-    pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
+    pub(in crate::schunk) fn commit(
+        &mut self,
+        doing: &str,
+        stores: Stores<'_>,
+        freed: &[u64],
+    ) -> Result<()> {
         if let Some(transaction) = &mut self.transaction {
             transaction.add(&self.outline, stores, freed);
             return Ok(());
@@ -376,7 +381,7 @@ impl State {
 
     /// Moves chunks until at most `goal` bytes are in gaps, in several commits. If `in_order` is set, the chunks keep
     /// their order in the frame.
-    pub(super) fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
+    fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         loop {
             let mut outline = self.outline.clone();
@@ -413,7 +418,7 @@ impl State {
     }
 
     /// Writes the metadata of a new frame, which is then complete.
-    pub(crate) fn finish(&mut self, doing: &str) -> Result<()> {
+    pub(in crate::schunk) fn finish(&mut self, doing: &str) -> Result<()> {
         self.unfinished = false;
         self.store.finish(&mut self.outline, doing)
     }
@@ -462,7 +467,7 @@ impl Located<'_> {
     }
 
     /// Reads the parts of the chunk that the `ranges` of the data need, or the whole chunk, into `buffer`.
-    pub(crate) fn fetch(
+    pub(in crate::schunk) fn fetch(
         &self,
         header: &Header,
         ranges: Option<&[Range<usize>]>,

@@ -9,7 +9,7 @@ use blosc2_format::frame::{Layout, Outline, Stores};
 /// The changes of a transaction. They stay in memory until the commit, for two reasons: in a contiguous frame, the
 /// first new chunks overwrite the old index; in a directory, another program could use the same file numbers.
 #[derive(Debug)]
-pub(crate) struct Transaction {
+pub(in crate::schunk) struct Transaction {
     /// The outline before the transaction.
     before: Outline,
     is_changed: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn new(outline: &Outline, call: &Arc<()>) -> Self {
+    pub(in crate::schunk) fn new(outline: &Outline, call: &Arc<()>) -> Self {
         Self {
             before: outline.clone(),
             is_changed: false,
@@ -57,7 +57,7 @@ impl Transaction {
     }
 
     /// Returns the new chunk at a place; `None` if there is no new chunk.
-    pub(crate) fn chunk(&self, place: u64) -> Option<&[u8]> {
+    pub(in crate::schunk) fn chunk(&self, place: u64) -> Option<&[u8]> {
         self.staged.0.get(&place).map(Vec::as_slice)
     }
 
@@ -77,18 +77,18 @@ impl Transaction {
         self.before
     }
 
-    pub(crate) fn is_changed(&self) -> bool {
+    pub(in crate::schunk) fn is_changed(&self) -> bool {
         self.is_changed
     }
 
     /// Returns whether `call` started the transaction.
-    pub(crate) fn is_of(&self, call: &Arc<()>) -> bool {
+    pub(in crate::schunk) fn is_of(&self, call: &Arc<()>) -> bool {
         ptr::eq(self.call.as_ptr(), Arc::as_ptr(call))
     }
 
     /// Returns whether the call that started the transaction has returned. This happens if the closure moves the
     /// super-chunk elsewhere.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(in crate::schunk) fn is_over(&self) -> bool {
         self.call.strong_count() == 0
     }
 }
