@@ -21,8 +21,8 @@ const BLOCKS: [u64; 2] = [4, COLUMNS];
 fn builder(path: &Path) -> NDArrayBuilder {
     let threads = Threads::new(2);
     NDArray::builder()
-        .chunks(CHUNKS)
-        .blocks(BLOCKS)
+        .chunk_shape(CHUNKS)
+        .block_shape(BLOCKS)
         .cparams(CParams::new().codec(Codec::Lz4).level(1).threads(threads))
         .dparams(DParams::new().threads(threads))
         .file(path)

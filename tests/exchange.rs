@@ -66,7 +66,8 @@ impl Files<'_> {
         let items: Vec<T> = (0..ITEMS).map(item).collect();
         let path = self.folder.join(name);
         if self.writes {
-            let builder = NDArray::builder().cparams(params).chunks([20, 20]).blocks([8, 8]);
+            let builder =
+                NDArray::builder().cparams(params).chunk_shape([20, 20]).block_shape([8, 8]);
             builder.file(&path).from_slice(&items, [SIDE, SIDE]).unwrap();
         }
         self.array(&path, &items);
@@ -82,7 +83,7 @@ impl Files<'_> {
     fn order(&self, name: &str, dtype: &str, bytes: &[u8], directory: bool) {
         let path = self.folder.join(name);
         if self.writes {
-            let builder = NDArray::builder().chunks([20, 20]).blocks([8, 8]);
+            let builder = NDArray::builder().chunk_shape([20, 20]).block_shape([8, 8]);
             let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
             builder.from_bytes(bytes, [SIDE, SIDE], dtype, 8).unwrap();
         }
@@ -165,7 +166,7 @@ impl Files<'_> {
         let params = params().filters(&[Filter::NdCell(4), Filter::Shuffle]);
         self.items("ndcell.b2nd", params, |at| at as u32);
 
-        let make = || NDArray::builder().chunks([20, 20]).blocks([8, 8]);
+        let make = || NDArray::builder().chunk_shape([20, 20]).block_shape([8, 8]);
         let (zeros, full) = (self.folder.join("zeros.b2nd"), self.folder.join("full.b2nd"));
         let nans = self.folder.join("nans.b2nd");
         if self.writes {

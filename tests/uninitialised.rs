@@ -98,7 +98,7 @@ fn files(folder: &Path) {
         let path = folder.join(format!("{round}.b2nd"));
         let dtype = format!("|V{typesize}");
         let file = twice(&what, || {
-            let builder = NDArray::builder().chunks([7, 11]).blocks([3, 4]);
+            let builder = NDArray::builder().chunk_shape([7, 11]).block_shape([3, 4]);
             let builder = builder.cparams(params.clone());
             let made = builder.file(&path).from_bytes(&source, shape, &dtype, typesize);
             assert!(made.is_ok(), "{what}: {made:?}");

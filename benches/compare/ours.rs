@@ -333,13 +333,13 @@ fn array(shared: &Shared, items: &[f32], task: &Task) -> NDArray {
 }
 
 fn builder(plan: &Plan, task: &Task) -> NDArrayBuilder {
-    let builder = NDArray::builder().chunks(plan.chunks()).blocks(plan.blocks());
+    let builder = NDArray::builder().chunk_shape(plan.chunks()).block_shape(plan.blocks());
     builder.cparams(cparams(task)).dparams(dparams(task))
 }
 
 /// For arrays with one dimension.
 fn flat(chunk: usize, block: usize, task: &Task) -> NDArrayBuilder {
-    let builder = NDArray::builder().chunks([chunk as u64]).blocks([block as u64]);
+    let builder = NDArray::builder().chunk_shape([chunk as u64]).block_shape([block as u64]);
     builder.cparams(cparams(task)).dparams(dparams(task))
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn measure(shared: &Shared) -> Vec<Peak> {
         return Vec::new();
     }
     let path = shared.file("peak");
-    let array = NDArray::builder().chunks(shared.plan.chunks()).blocks(shared.plan.blocks());
+    let array =
+        NDArray::builder().chunk_shape(shared.plan.chunks()).block_shape(shared.plan.blocks());
     let array = array.cparams(CParams::new().codec(Codec::Lz4)).file(&path);
     drop(array.from_slice(&shared.items, shared.plan.shape()).unwrap());
     let bytes = shared.plan.bytes();
@@ -85,11 +86,12 @@ fn read(path: &Path) -> u64 {
 /// Appends 16 times the array, in pieces of half a chunk.
 fn write(path: &Path) -> u64 {
     let array = NDArray::open(path).unwrap();
-    let (rows, columns) = (array.chunks()[0] / 2, array.chunks()[1]);
+    let (rows, columns) = (array.chunk_shape()[0] / 2, array.chunk_shape()[1]);
     let count = 16 * array.shape()[0] / rows;
     let piece = array.read::<f32>((0..rows, ..)).unwrap();
     let before = reset();
-    let builder = NDArray::builder().chunks(array.chunks()).blocks(array.blocks());
+    let builder =
+        NDArray::builder().chunk_shape(array.chunk_shape()).block_shape(array.block_shape());
     let builder = builder.cparams(array.cparams()).file(path.with_extension("written"));
     let mut appender = builder.zeros::<f32>([0, columns]).unwrap().into_appender(0).unwrap();
     (0..count).for_each(|_| appender.append(&piece).unwrap());

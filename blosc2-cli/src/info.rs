@@ -286,8 +286,8 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let array = match content {
         Content::Array(array) => Some(Shapes {
             shape: array.shape().to_vec(),
-            chunks: array.chunks().to_vec(),
-            blocks: array.blocks().to_vec(),
+            chunks: array.chunk_shape().to_vec(),
+            blocks: array.block_shape().to_vec(),
             dtype: array.dtype_str().map(str::to_owned),
         }),
         Content::SChunk(_) | Content::Tensor(_) => None,
@@ -342,8 +342,8 @@ pub(crate) fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts
     let info = file.info();
     let array = file.meta().zip(file.geometry()).map(|(meta, geometry)| Shapes {
         shape: geometry.shape().to_vec(),
-        chunks: geometry.chunks().to_vec(),
-        blocks: geometry.blocks().to_vec(),
+        chunks: geometry.chunk_shape().to_vec(),
+        blocks: geometry.block_shape().to_vec(),
         dtype: meta.dtype.clone(),
     });
     let params = rust::params(info);

@@ -104,10 +104,10 @@ impl Cut {
     pub(crate) fn builder(&self) -> blosc2::NDArrayBuilder {
         let mut builder = blosc2::NDArray::builder();
         if let Some(Shape(chunks)) = &self.chunks {
-            builder = builder.chunks(chunks);
+            builder = builder.chunk_shape(chunks);
         }
         if let Some(Shape(blocks)) = &self.blocks {
-            builder = builder.blocks(blocks);
+            builder = builder.block_shape(blocks);
         }
         builder
     }

@@ -135,7 +135,7 @@ impl<'a> RustItems<'a> {
         let dtype = file.meta().and_then(|meta| meta.dtype.clone());
         let (shape, chunks, bounds) = match file.geometry() {
             Some(geometry) => {
-                let chunks = geometry.chunks().iter().map(|&size| size.max(1)).collect();
+                let chunks = geometry.chunk_shape().iter().map(|&size| size.max(1)).collect();
                 (geometry.shape().to_vec(), chunks, None)
             }
             None => {

@@ -48,7 +48,7 @@ impl Items for NDArray {
     }
 
     fn chunks(&self) -> Vec<u64> {
-        self.chunks().to_vec()
+        self.chunk_shape().to_vec()
     }
 
     fn typesize(&self) -> usize {

@@ -27,7 +27,7 @@ fn main() {
         ((u * u * (3.0 - 2.0 * u)) * (1.0 + v * v) + 0.25 * v) as f32
     };
     for (name, codec) in [("Zstandard", Codec::Zstd), ("LZ4", Codec::Lz4)] {
-        let builder = NDArray::builder().chunks([128, SIDE]).blocks([8, SIDE]);
+        let builder = NDArray::builder().chunk_shape([128, SIDE]).block_shape([8, SIDE]);
         let builder = builder.cparams(CParams::new().codec(codec).threads(Threads::new(2)));
         let array = builder.from_fn([SIDE, SIDE], item).unwrap();
         let frame = array.to_cframe().unwrap();

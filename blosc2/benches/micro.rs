@@ -88,7 +88,7 @@ fn array(params: CParams, threads: usize) -> NDArray {
             u * u * (3.0 - 2.0 * u) * (1.0 + v * v) + 0.25 * v
         })
         .collect();
-    let builder = NDArray::builder().chunks([256, SIDE]).blocks([8, SIDE]);
+    let builder = NDArray::builder().chunk_shape([256, SIDE]).block_shape([8, SIDE]);
     let builder = builder.cparams(params).dparams(DParams::new().threads(Threads::new(threads)));
     builder.from_slice(&items, [SIDE, SIDE]).unwrap()
 }
@@ -179,7 +179,7 @@ fn appends(criterion: &mut Criterion) {
     for count in [100, 10_000, 1_000_000] {
         let items: Vec<u8> =
             (0..128 * count).map(|at: usize| ((at * 40_503) >> 13) as u8).collect();
-        let builder = NDArray::builder().chunks([128]).blocks([128]).cparams(&params);
+        let builder = NDArray::builder().chunk_shape([128]).block_shape([128]).cparams(&params);
         let path = folder.path().join(format!("{count}.b2nd"));
         let array = builder.file(&path).from_slice(&items, [items.len() as u64]).unwrap();
         drop(array);

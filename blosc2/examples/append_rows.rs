@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = folder.path().join("sensors.b2nd");
 
     // An array without rows. Each row has the values of eight sensors.
-    let builder = NDArray::builder().chunks([4096, 8]).blocks([512, 8]);
+    let builder = NDArray::builder().chunk_shape([4096, 8]).block_shape([512, 8]);
     let mut sensors = builder.file(&path).zeros::<i32>(&[0, 8])?;
     let mut appender = sensors.appender(0)?;
     for second in 0..10_000 {

@@ -79,7 +79,7 @@ fn compare_codecs() -> Result<NDArray> {
     println!(
         "\nTemperatures, shape {shape:?}, {} MB, chunk shape {:?}, {} threads:\n",
         original.nbytes() / 1_000_000,
-        original.chunks(),
+        original.chunk_shape(),
         threads.count(),
     );
     println!(

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         warmth - 10.0 * season.cos() + longitude as f32 / 128.0
     };
     NDArray::builder()
-        .chunks([32, LATITUDES, LONGITUDES])
+        .chunk_shape([32, LATITUDES, LONGITUDES])
         .cparams(CParams::new().codec(Codec::Lz4).threads(Threads::auto()))
         .file(&path)
         .from_fn([DAYS, LATITUDES, LONGITUDES], temperature)?;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(means.shape(), [LATITUDES, LONGITUDES]);
     println!("the mean at latitude 10 and longitude 20 is {}", means.item::<f32>([10, 20])?);
 
-    let chunk: u64 = temperatures.chunks().iter().product::<u64>() * size_of::<f32>() as u64;
+    let chunk: u64 = temperatures.chunk_shape().iter().product::<u64>() * size_of::<f32>() as u64;
     println!(
         "the array has {} KiB; each thread needs memory for about one chunk of {} KiB",
         temperatures.nbytes() >> 10,

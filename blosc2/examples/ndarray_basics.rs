@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Copies the items to an array in memory, with another chunk shape, as 64-bit numbers.
     let copy = NDArray::builder()
-        .chunks([1001, 64])
-        .blocks([128, 64])
+        .chunk_shape([1001, 64])
+        .block_shape([128, 64])
         .cparams(params)
         .cast::<f64>(&waves)?;
     assert_eq!(copy.item::<f64>(&[0, 2])?, 3.0);

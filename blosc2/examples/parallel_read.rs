@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("table.b2nd");
     let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());
-    let builder = NDArray::builder().chunks([100, 1000]).blocks([10, 1000]);
+    let builder = NDArray::builder().chunk_shape([100, 1000]).block_shape([10, 1000]);
     let mut table =
         builder.cparams(params).file(&path).from_fn(&[1000, 1000], |[row, column]| row * column)?;
 

@@ -186,7 +186,7 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
     let (params, _) = params(input, typesize)?;
     let mut params = params;
     params.blocksize = None;
-    let builder = NDArray::builder().cparams(&params).chunks(&chunks).blocks(&blocks);
+    let builder = NDArray::builder().cparams(&params).chunk_shape(&chunks).block_shape(&blocks);
     let builder = if bool::arbitrary(input)? { builder.in_memory_frame() } else { builder };
     let mut array = match builder.full_bytes(&vec![0; typesize], &shape, &dtype) {
         Ok(array) => array,

@@ -76,7 +76,7 @@ fn chunks_are_filled_once_each() {
             };
             let filled = Mutex::new(Vec::new());
             let builder = NDArray::builder()
-                .chunks(chunks)
+                .chunk_shape(chunks)
                 .cparams(CParams::new().threads(Threads::new(threads)));
             let mut array = builder
                 .from_chunk_fn(shape, ">u8", 8, |ranges, bytes| {
@@ -107,11 +107,11 @@ fn chunks_are_filled_once_each() {
 #[test]
 fn creation_reports_progress_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let source = NDArray::builder().chunks(10).file(folder.path().join("source"));
+    let source = NDArray::builder().chunk_shape(10).file(folder.path().join("source"));
     let source = Arc::new(source.arange(0u32, 95, 1).unwrap());
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (heard, own) = (Arc::clone(&reports), Arc::clone(&source));
-    let builder = NDArray::builder().chunks(20).progress(move |done, total| {
+    let builder = NDArray::builder().chunk_shape(20).progress(move |done, total| {
         heard.lock().unwrap().push((done, total));
         // The closure may read the array that is being read.
         own.item::<u32>(94).map(drop)
@@ -122,7 +122,7 @@ fn creation_reports_progress_and_can_be_stopped() {
 
     let stop = |done: u64, _| if done == 3 { Err("stopped") } else { Ok(()) };
     let path = folder.path().join("new");
-    let builder = || NDArray::builder().chunks(20).file(&path).progress(stop);
+    let builder = || NDArray::builder().chunk_shape(20).file(&path).progress(stop);
     let stopped = [
         builder().copy(&*source),
         builder().cast::<f64>(&*source),
@@ -140,7 +140,7 @@ fn creation_reports_progress_and_can_be_stopped() {
     let fill = |ranges: &[Range<u64>], _: &mut [u8]| {
         if ranges[0].start == 40 { Err("no data") } else { Ok(()) }
     };
-    let builder = NDArray::builder().chunks(20).file(&path);
+    let builder = NDArray::builder().chunk_shape(20).file(&path);
     let error = builder.from_chunk_fn(100, "|u1", 1, fill).unwrap_err();
     assert_eq!(
         (error.kind(), error.get_ref().unwrap().to_string()),
@@ -153,7 +153,7 @@ fn creation_reports_progress_and_can_be_stopped() {
 /// An array of two columns, whose writes fail while the flag is set.
 fn failing(flag: &Arc<AtomicBool>) -> NDArray {
     let flag = Arc::clone(flag);
-    let builder = NDArray::builder().chunks([10, 2]).blocks([10, 2]);
+    let builder = NDArray::builder().chunk_shape([10, 2]).block_shape([10, 2]);
     let mut array = builder.zeros::<u32>(&[0, 2]).unwrap();
     let prefilter = move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input = block.input();
@@ -209,7 +209,7 @@ fn an_array_comes_back_from_an_appender_whose_writes_fail() {
 
 #[test]
 fn appenders_along_other_axes_keep_the_order() {
-    let array = NDArray::builder().chunks([2, 4]).zeros::<u32>(&[3, 1]).unwrap();
+    let array = NDArray::builder().chunk_shape([2, 4]).zeros::<u32>(&[3, 1]).unwrap();
     let mut appender = array.into_appender(1).unwrap();
     let mut model: Vec<Vec<u32>> = vec![vec![0]; 3];
     let mut next = 1;
@@ -236,7 +236,7 @@ fn shapes_are_integers_for_each_axis() {
         NDArray::from_slice(&items, (3, 4u8)),
         NDArray::from_slice(&items, &shape),
         NDArray::from_slice(&items, shape),
-        NDArray::builder().chunks((2, 2)).blocks([1, 2]).from_slice(&items, [3i16, 4]),
+        NDArray::builder().chunk_shape((2, 2)).block_shape([1, 2]).from_slice(&items, [3i16, 4]),
     ] {
         let array = array.unwrap();
         assert_eq!(array.shape(), [3, 4]);
@@ -254,7 +254,7 @@ fn shapes_are_integers_for_each_axis() {
     };
     let negative = message(NDArray::from_slice(&items, (3, -4)));
     assert!(negative.ends_with("axis 1 of the shape: -4, expected at least 0"), "{negative}");
-    let side = NDArray::builder().chunks([2, -1]).from_slice(&items, [3, 4]);
+    let side = NDArray::builder().chunk_shape([2, -1]).from_slice(&items, [3, 4]);
     assert_eq!(side.unwrap_err().kind(), ErrorKind::TooLarge);
     assert_eq!(line.resize(-1).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }

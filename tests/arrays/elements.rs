@@ -261,7 +261,7 @@ fn rows_come_one_after_the_other() {
     ] {
         let len: u64 = shape.iter().product();
         let items: Vec<u32> = (0..len as u32).collect();
-        let array = NDArray::builder().chunks(chunks).from_slice(&items, shape).unwrap();
+        let array = NDArray::builder().chunk_shape(chunks).from_slice(&items, shape).unwrap();
         let rows: Vec<Vec<u32>> = array.rows().collect::<blosc2::Result<_>>().unwrap();
         let row: u64 = shape.iter().skip(1).product();
         assert_eq!(rows.len() as u64, shape.first().copied().unwrap_or(1), "{shape:?}");

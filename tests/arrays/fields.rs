@@ -141,7 +141,7 @@ fn writing_a_field_leaves_the_others() {
     for (chunks, blocks) in
         [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
     {
-        let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+        let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
         let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check_writing(&mut array, &format!("{chunks:?}, {blocks:?}"));
         array.set_cache(1 << 20);
@@ -174,7 +174,7 @@ fn fields_in_another_byte_order_are_written_in_it() {
 #[test]
 fn fields_that_cannot_be_written() {
     let rows: Vec<Row> = (0..6).map(row).collect();
-    let mut array = NDArray::builder().chunks([2]).from_slice(&rows, [6]).unwrap();
+    let mut array = NDArray::builder().chunk_shape([2]).from_slice(&rows, [6]).unwrap();
     let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
     let mut field = array.field_mut("value").unwrap();
     assert_eq!(field.dtype().to_string(), native("<f8"));
@@ -202,7 +202,7 @@ fn fields_are_those_of_whole_items() {
     for (chunks, blocks) in
         [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
     {
-        let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+        let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
         let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check(&array, &format!("{chunks:?}, {blocks:?}"));
         array.set_cache(1 << 20);
@@ -239,7 +239,7 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     let items: Vec<[u32; 2]> = (0..200).map(|number| [number, !number]).collect();
     let bytes: Vec<u8> = items.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
     let dtype = native("[('a', '<u4'), ('b', '<u4')]");
-    let builder = NDArray::builder().chunks([100, 1]).blocks([10, 1]);
+    let builder = NDArray::builder().chunk_shape([100, 1]).block_shape([10, 1]);
     let array = builder.from_bytes(&bytes, [100, 2], &dtype, 8).unwrap();
     let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
     assert_eq!(array.field("b").unwrap().read_all::<u32>().unwrap(), expected);

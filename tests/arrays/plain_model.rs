@@ -117,8 +117,12 @@ fn check(case: &Case) {
     let model = Model::new(&shapes.shape, *typesize, case.kind, case.seed);
     let before = model.bytes.clone();
     let given = params(*typesize, &mut rng);
-    let builder =
-        || NDArray::builder().chunks(&shapes.chunks).blocks(&shapes.blocks).cparams(given.clone());
+    let builder = || {
+        NDArray::builder()
+            .chunk_shape(&shapes.chunks)
+            .block_shape(&shapes.blocks)
+            .cparams(given.clone())
+    };
     let dtype = format!("|V{typesize}");
     let what = format!("{case:?} {given:?}");
     let fail = |error: blosc2::Error| -> NDArray { panic!("{what}: {error}") };
@@ -126,8 +130,8 @@ fn check(case: &Case) {
     let array =
         builder().from_bytes(&model.bytes, &shapes.shape, &dtype, *typesize).unwrap_or_else(fail);
     assert!(model.bytes == before, "{what}: the source was written to");
-    assert_eq!(array.chunks(), shapes.chunks, "{what}");
-    assert_eq!(array.blocks(), shapes.blocks, "{what}");
+    assert_eq!(array.chunk_shape(), shapes.chunks, "{what}");
+    assert_eq!(array.block_shape(), shapes.blocks, "{what}");
     assert_eq!(array.dtype_str(), Some(&*dtype), "{what}");
     check_reads(&array, &model, &mut rng, &what);
 
@@ -153,9 +157,12 @@ fn check(case: &Case) {
     let to = NDArray::builder().cparams(other.clone());
     let to = match rng.below(4) {
         0 => to,
-        1 => to.chunks(&case.chunks),
-        2 => to.chunks(&case.chunks).blocks(&case.blocks).file(folder.path().join("copy.b2nd")),
-        _ => to.chunks(&case.chunks).blocks(&case.blocks),
+        1 => to.chunk_shape(&case.chunks),
+        2 => to
+            .chunk_shape(&case.chunks)
+            .block_shape(&case.blocks)
+            .file(folder.path().join("copy.b2nd")),
+        _ => to.chunk_shape(&case.chunks).block_shape(&case.blocks),
     };
     let what = format!("{what} copied with {other:?} {to:?}");
     let copy = to.copy(&reopened).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -183,8 +190,8 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
         ($($type:ty => $dtype:literal),*) => {$({
             let items: Vec<$type> = (0..60 * 7).map(|item| (item % 100) as $type).collect();
             let array = NDArray::builder()
-                .chunks(&[25, 7])
-                .blocks(&[4, 3])
+                .chunk_shape(&[25, 7])
+                .block_shape(&[4, 3])
                 .from_slice(&items, &[60, 7])
                 .unwrap();
             let dtype = native($dtype);
@@ -236,8 +243,8 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
             let fits = (0..2).all(|axis| shape[axis] == 0 || given[axis] > 0);
             for name in ["chunks", "blocks"] {
                 let builder = match name {
-                    "chunks" => NDArray::builder().chunks(given),
-                    _ => NDArray::builder().blocks(given),
+                    "chunks" => NDArray::builder().chunk_shape(given),
+                    _ => NDArray::builder().block_shape(given),
                 };
                 match builder.from_slice::<u8>(&[], &shape) {
                     Ok(array) => {
@@ -256,7 +263,7 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
 #[test]
 fn zeros_take_no_room() {
     let zeros = vec![0u8; 4 << 20];
-    let array = NDArray::builder().chunks([1 << 16]).from_slice(&zeros, [4 << 20]).unwrap();
+    let array = NDArray::builder().chunk_shape([1 << 16]).from_slice(&zeros, [4 << 20]).unwrap();
     assert_eq!(array.schunk().nchunks(), 64);
     assert!(array.schunk().cbytes() <= 64 * 32, "{} bytes", array.schunk().cbytes());
     assert!(array.read_all::<u8>().unwrap() == zeros);
@@ -282,8 +289,8 @@ fn boxes_are_right_where_blocks_depend_on_each_other() {
                     CParams::new().codec(codec).filters(filters).dictionary(dictionary).level(5);
                 let what = format!("{codec}, {filters:?}, {kind:?}, dictionary {dictionary}");
                 let mut array = NDArray::builder()
-                    .chunks([100, 128])
-                    .blocks([10, 32])
+                    .chunk_shape([100, 128])
+                    .block_shape([10, 32])
                     .cparams(params)
                     .from_bytes(&model.bytes, &model.shape, "<u4", 4)
                     .unwrap();
@@ -301,8 +308,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
     let model = Model::new(&[60, 44], 4, Kind::Ramp, 1);
     for side in [1, 2, 3, 4, 7] {
         let array = NDArray::builder()
-            .chunks([30, 22])
-            .blocks([10, 11])
+            .chunk_shape([30, 22])
+            .block_shape([10, 11])
             .cparams(CParams::new().filters(&[Filter::NdCell(side), Filter::Shuffle]))
             .from_bytes(&model.bytes, &model.shape, "<u4", 4)
             .unwrap();
@@ -317,8 +324,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
         for kind in KINDS {
             let model = Model::new(&[60, 44], 1, kind, 1);
             let array = NDArray::builder()
-                .chunks([30, 32])
-                .blocks([16, 16])
+                .chunk_shape([30, 32])
+                .block_shape([16, 16])
                 .cparams(CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]))
                 .from_bytes(&model.bytes, &model.shape, "|u1", 1)
                 .unwrap();
@@ -331,7 +338,7 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
 fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
     let make = |params: CParams, shape: &[u64], blocks: &[u64]| {
         let model = Model::new(shape, 4, Kind::Random, 1);
-        let array = NDArray::builder().chunks(shape).blocks(blocks).cparams(params);
+        let array = NDArray::builder().chunk_shape(shape).block_shape(blocks).cparams(params);
         let array = array.from_bytes(&model.bytes, shape, "<f4", 4)?;
         array.bytes().read(..)
     };
@@ -359,7 +366,7 @@ fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
     let items: Vec<u16> = (0..5000).map(|item| item as u16).collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2nd");
-    let builder = NDArray::builder().chunks([3]).blocks([2]);
+    let builder = NDArray::builder().chunk_shape([3]).block_shape([2]);
     let file = builder.clone().file(&path).from_slice(&items, [5000]).unwrap();
     let memory = builder.from_slice(&items, [5000]).unwrap();
     assert_eq!(file.schunk().nchunks(), 1667);
@@ -390,8 +397,10 @@ fn copies_keep_the_metalayers_of_files() {
 #[test]
 fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
     let items: Vec<i32> = (0..400 * 300).map(|item| item / 7).collect();
-    let array =
-        NDArray::builder().chunks([100, 300]).blocks([10, 20]).from_slice(&items, [400, 300]);
+    let array = NDArray::builder()
+        .chunk_shape([100, 300])
+        .block_shape([10, 20])
+        .from_slice(&items, [400, 300]);
     let array = array.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.b2nd");

@@ -367,7 +367,8 @@ fn new_schunk(place: Place, path: &Path) -> SChunk {
 }
 
 fn new_array(place: Place, path: &Path) -> NDArray {
-    let builder = NDArray::builder().chunks([10]).blocks([5]).checksums(place == Place::Checksums);
+    let builder =
+        NDArray::builder().chunk_shape([10]).block_shape([5]).checksums(place == Place::Checksums);
     let builder = match place {
         Place::File | Place::Checksums => builder.file(path),
         Place::Directory => builder.directory(path),
@@ -528,7 +529,7 @@ const COPIES: &[(&str, Copying)] = &[
     ("SChunk::try_clone", |a, _| a.schunk().try_clone()),
     ("SChunk::recompress", |a, _| a.schunk().recompress(CParams::new().level(1))),
     ("NDArrayBuilder::copy", |a, path| {
-        Ok(NDArray::builder().chunks([7]).file(path).copy(a)?.into_schunk())
+        Ok(NDArray::builder().chunk_shape([7]).file(path).copy(a)?.into_schunk())
     }),
 ];
 

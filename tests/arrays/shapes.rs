@@ -142,7 +142,7 @@ impl Sequence {
             .filters(filters[rng.below(4) as usize])
             .threads(threads);
         let dparams = DParams::new().threads(threads);
-        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+        let builder = NDArray::builder().chunk_shape(&chunks).block_shape(&blocks);
         let builder = builder.cparams(cparams.clone()).dparams(dparams.clone());
         let path = folder.join("array.b2nd");
         let (place, builder) = match rng.below(4) {
@@ -177,7 +177,7 @@ impl Sequence {
         let ndim = self.model.shape.len();
         let axis = rng.below(ndim as u64) as usize;
         let size = self.model.shape[axis];
-        let side = self.array.chunks()[axis];
+        let side = self.array.chunk_shape()[axis];
         let longer = |count: u64, model: &Model| {
             let mut shape = model.shape.clone();
             shape[axis] = count;
@@ -267,7 +267,9 @@ impl Sequence {
                 let mut builder =
                     NDArray::builder().cparams(CParams::new().codec(*rng.pick(&codecs())));
                 if rng.below(4) > 0 {
-                    builder = builder.chunks(self.array.chunks()).blocks(self.array.blocks());
+                    builder = builder
+                        .chunk_shape(self.array.chunk_shape())
+                        .block_shape(self.array.block_shape());
                 }
                 let other = builder.from_slice(&new.items, &new.shape).unwrap();
                 self.array.append_array(axis, &other).unwrap();
@@ -276,7 +278,7 @@ impl Sequence {
             }
             8 => {
                 let (mut shape, mut start) = (Vec::new(), Vec::new());
-                for (&size, &side) in self.model.shape.iter().zip(self.array.chunks()) {
+                for (&size, &side) in self.model.shape.iter().zip(self.array.chunk_shape()) {
                     // Whole chunks, or any.
                     let unit = if rng.below(2) == 0 { side } else { 1 };
                     let at = rng.below(size / unit + 1) * unit;
@@ -397,7 +399,7 @@ fn any_sequence_of_shapes_holds_what_the_model_does() {
 /// Independently of the size of the other axes.
 #[test]
 fn arrays_without_items_take_no_memory() {
-    let builder = || NDArray::builder().chunks([1, 1]).blocks([1, 1]);
+    let builder = || NDArray::builder().chunk_shape([1, 1]).block_shape([1, 1]);
     let mut array = builder().zeros::<u8>(&[0, 1u64 << 45]).unwrap();
     assert!(array.read_all::<u8>().unwrap().is_empty());
     array.write(.., &[0u8; 0]).unwrap();
@@ -407,7 +409,7 @@ fn arrays_without_items_take_no_memory() {
     let none = builder().from_iter([0u8; 0], [1u64 << 40, 0]).unwrap();
     assert!(none.read_points::<u8>(&[[0u64, 0]; 0]).unwrap().is_empty());
     let wide = NDArray::builder().zeros::<u8>(&[0, (1u64 << 32) + 5]).unwrap();
-    assert_eq!(wide.chunks(), [1, 8 << 20]);
+    assert_eq!(wide.chunk_shape(), [1, 8 << 20]);
 }
 
 /// Items for an older shape are not written as if they fitted.
@@ -415,7 +417,7 @@ fn arrays_without_items_take_no_memory() {
 fn items_for_a_shape_that_others_have_changed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shared.b2nd");
-    let builder = NDArray::builder().chunks([20, 50]).blocks([2, 5]).file(&path);
+    let builder = NDArray::builder().chunk_shape([20, 50]).block_shape([2, 5]).file(&path);
     drop(builder.from_slice(&[1u8; 9], [3, 3]).unwrap());
     let open = || {
         let options = blosc2::OpenOptions::new().write(true).locking(true);
@@ -442,7 +444,7 @@ fn items_for_a_shape_that_others_have_changed_are_refused() {
 fn arrays_are_joined_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("joined.b2nd");
-    let builder = NDArray::builder().chunks([20]).blocks([5]).file(&path);
+    let builder = NDArray::builder().chunk_shape([20]).block_shape([5]).file(&path);
     let mut writer = builder.from_slice(&[5u16; 100], [100]).unwrap();
     let (one, other) = (NDArray::open(&path).unwrap(), NDArray::open(&path).unwrap());
     std::thread::scope(|scope| {
@@ -466,7 +468,7 @@ fn arrays_are_joined_while_others_write() {
 #[test]
 fn items_that_go_are_not_left_in_the_padding() {
     for axis in 0..2 {
-        let builder = NDArray::builder().chunks([6, 6]).blocks([4, 3]);
+        let builder = NDArray::builder().chunk_shape([6, 6]).block_shape([4, 3]);
         let mut array = builder.from_slice(&[0xabu8; 100], [10, 10]).unwrap();
         let mut shape = [10, 10];
         shape[axis] = 7;
@@ -521,7 +523,8 @@ fn the_number_of_chunks_is_that_of_readers() {
     let path = |name: &str| folder.path().join(name);
     let max = Limits::default().chunks;
     let more = Limits { chunks: max + 1, ..Limits::default() };
-    let builder = |name: &str| NDArray::builder().chunks([1]).blocks([1]).file(path(name));
+    let builder =
+        |name: &str| NDArray::builder().chunk_shape([1]).block_shape([1]).file(path(name));
     let error = builder("a").zeros::<u8>([max + 1]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let mut array = builder("a").zeros::<u8>([max]).unwrap();

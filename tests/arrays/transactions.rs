@@ -11,7 +11,7 @@ use crate::common::Rng;
 /// Arrays of zeros in memory, in a file, in a directory and in a locked file, with and without a cache.
 fn each(test: impl Fn(NDArray, &str)) {
     let folder = tempfile::tempdir().unwrap();
-    let builder = || NDArray::builder().chunks([2, 4]).blocks([2, 2]);
+    let builder = || NDArray::builder().chunk_shape([2, 4]).block_shape([2, 2]);
     for cache in [0, 1 << 20] {
         for kind in ["memory", "file", "directory", "locked"] {
             let path = folder.path().join(format!("{kind} {cache}"));
@@ -129,7 +129,7 @@ fn all_reads_in_a_transaction_return_the_new_content() {
         (0..ROWS * 25).map(|_| rng.next() as i32).collect()
     };
     let folder = tempfile::tempdir().unwrap();
-    let builder = || NDArray::builder().chunks([5, 25]).blocks([2, 25]);
+    let builder = || NDArray::builder().chunk_shape([5, 25]).block_shape([2, 25]);
     for kind in ["memory", "frame in memory", "file", "slow file", "directory"] {
         let path = folder.path().join(kind);
         // These chunks are short. The changes replace some of them with longer ones, which are stored elsewhere.

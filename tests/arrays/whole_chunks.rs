@@ -39,12 +39,13 @@ fn bytes_of(array: &NDArray, index: usize) -> Vec<u8> {
 }
 
 fn all_chunks(array: &NDArray) -> Vec<Vec<u8>> {
-    (0..array.chunk_count()).map(|index| bytes_of(array, index)).collect()
+    (0..array.schunk().nchunks()).map(|index| bytes_of(array, index)).collect()
 }
 
 /// An array whose chunks are not special.
 fn made(filter: Filter, shape: &[u64], chunks: &[u64], blocks: &[u64], first: u64) -> NDArray {
-    let builder = NDArray::builder().chunks(chunks).blocks(blocks).cparams(filtered(filter));
+    let builder =
+        NDArray::builder().chunk_shape(chunks).block_shape(blocks).cparams(filtered(filter));
     let side = shape.iter().max().copied().unwrap_or(1);
     let item = |index: &[u64]| first + index.iter().fold(1, |all, at| all * side + at);
     builder.from_fn_dyn::<Item>(shape, |index| [item(index); 24]).unwrap()
@@ -62,7 +63,8 @@ fn expected_source(
     [(left, 0), (right, joint)]
         .iter()
         .position(|&(source, start)| {
-            let is_cut = source.chunks() == joined.chunks() && source.blocks() == joined.blocks();
+            let is_cut = source.chunk_shape() == joined.chunk_shape()
+                && source.block_shape() == joined.block_shape();
             is_cut
                 && source.iter_chunks().any(|chunk| {
                     let mut there = chunk.ranges().to_vec();
@@ -103,7 +105,11 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
         let explicit = filtered(MADE).threads(threads);
         left.set_cparams(&explicit).unwrap();
         let joined = NDArray::builder().concatenate([&left, &right], axis).unwrap();
-        assert_eq!((joined.chunks(), joined.blocks()), (&chunks[..], &blocks[..]), "{what}");
+        assert_eq!(
+            (joined.chunk_shape(), joined.block_shape()),
+            (&chunks[..], &blocks[..]),
+            "{what}"
+        );
         assert_eq!(joined.cparams().filters, [MADE], "{what}");
         let again =
             NDArray::builder().cparams(&explicit).concatenate([&left, &right], axis).unwrap();
@@ -117,7 +123,7 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
         for array in [&joined, &again, &grown] {
             assert_eq!(array.read_all::<Item>().unwrap(), items, "{what}");
         }
-        for index in 0..joined.chunk_count() {
+        for index in 0..joined.schunk().nchunks() {
             let source = expected_source([&left, &right], &joined, axis, index);
             counts[source] += 1;
             // Recompressed chunks have the filter of the array.
@@ -134,11 +140,11 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
 #[test]
 fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
     let array = made(SECOND, &[10, 9], &[4, 3], &[2, 2], 0);
-    let builder = || NDArray::builder().chunks([4, 3]).blocks([2, 2]);
+    let builder = || NDArray::builder().chunk_shape([4, 3]).block_shape([2, 2]);
     let view = |rows, columns| array.view().slice([rows, columns]).unwrap();
     // Parts do not inherit the parameters of the array; unset ones are the defaults.
     let kept = |copy: &NDArray| {
-        (0..copy.chunk_count()).filter(|&index| filter_of(copy, index) == SECOND).count()
+        (0..copy.schunk().nchunks()).filter(|&index| filter_of(copy, index) == SECOND).count()
     };
     for (rows, columns, expected) in [
         (0..10, 0..9, 9),
@@ -154,13 +160,16 @@ fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
         let copy = builder().copy(view.clone()).unwrap();
         assert_eq!(kept(&copy), expected, "{view:?}");
         assert_eq!(copy.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
-        let blocks = NDArray::builder().chunks([4, 3]).blocks([2, 3]).copy(view.clone()).unwrap();
+        let blocks =
+            NDArray::builder().chunk_shape([4, 3]).block_shape([2, 3]).copy(view.clone()).unwrap();
         assert_eq!(blocks.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
-        assert!((0..blocks.chunk_count()).all(|at| bytes_of(&blocks, at) != bytes_of(&array, at)));
+        assert!(
+            (0..blocks.schunk().nchunks()).all(|at| bytes_of(&blocks, at) != bytes_of(&array, at))
+        );
     }
     let turned = made(SECOND, &[4, 4], &[2, 2], &[2, 2], 0);
     let transposed = turned.view().transpose();
-    let builder = || NDArray::builder().chunks([2, 2]).blocks([2, 2]);
+    let builder = || NDArray::builder().chunk_shape([2, 2]).block_shape([2, 2]);
     let copy = builder().copy(transposed.clone()).unwrap();
     assert_eq!(kept(&copy), 0);
     assert_eq!(copy.read_all::<Item>().unwrap(), transposed.read_all::<Item>().unwrap());
@@ -175,7 +184,7 @@ fn nothing_is_lost_twice() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let lossy = CParams::new().codec(Codec::Lz4).filters(&[Filter::TruncPrec(6), Filter::Shuffle]);
-    let builder = NDArray::builder().chunks([10]).blocks([5]).cparams(&lossy);
+    let builder = NDArray::builder().chunk_shape([10]).block_shape([5]).cparams(&lossy);
     let array = builder.from_slice(&items, [40]).unwrap();
     let mut copy = NDArray::builder().copy(&array).unwrap();
     assert_eq!(copy.cparams().filters, lossy.filters);
@@ -198,7 +207,8 @@ fn nothing_is_lost_twice() {
 
 #[test]
 fn what_a_postfilter_returns_is_copied() {
-    let mut array = NDArray::builder().chunks([4]).from_slice(&[1u8, 2, 3, 4, 5], [5]).unwrap();
+    let mut array =
+        NDArray::builder().chunk_shape([4]).from_slice(&[1u8, 2, 3, 4, 5], [5]).unwrap();
     array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input: Vec<u8> = block.input().iter().map(|byte| byte + 10).collect();
         block.output().copy_from_slice(&input);
@@ -208,7 +218,7 @@ fn what_a_postfilter_returns_is_copied() {
     assert_eq!(array.read_all::<u8>().unwrap(), items);
     let copy = NDArray::builder().copy(&array).unwrap();
     assert_eq!(copy.read_all::<u8>().unwrap(), items);
-    let mut other = NDArray::builder().chunks([4]).zeros::<u8>(&[4]).unwrap();
+    let mut other = NDArray::builder().chunk_shape([4]).zeros::<u8>(&[4]).unwrap();
     other.append_array(0, &array).unwrap();
     assert_eq!(other.read::<u8>(4..9).unwrap(), items);
 }
@@ -217,7 +227,7 @@ fn what_a_postfilter_returns_is_copied() {
 #[test]
 fn chunks_of_every_kind_are_copied_as_they_are() {
     let (shape, chunks, blocks) = ([13u64, 10], [5u64, 4], [3u64, 2]);
-    let builder = || NDArray::builder().chunks(chunks).blocks(blocks);
+    let builder = || NDArray::builder().chunk_shape(chunks).block_shape(blocks);
     let items: Vec<u32> = (0..130).map(|at| at * at).collect();
     let mut arrays = vec![
         builder().zeros::<f32>(&shape).unwrap(),
@@ -332,7 +342,7 @@ fn chunks_of_user_defined_codecs_are_recompressed() {
     let codec = Codec::register(211, "low_bytes", LowBytes(Arc::clone(&calls))).unwrap();
     let cparams = CParams::new().codec(codec).filters(&[]).split(SplitMode::Never);
     let items: Vec<u32> = (0..100).collect();
-    let builder = NDArray::builder().chunks([25]).blocks([25]).cparams(cparams);
+    let builder = NDArray::builder().chunk_shape([25]).block_shape([25]).cparams(cparams);
     let array = builder.from_slice(&items, [100]).unwrap();
     let mut copy = NDArray::builder().concatenate([&array, &array], 0).unwrap();
     copy.append_array(0, &array).unwrap();
@@ -342,7 +352,7 @@ fn chunks_of_user_defined_codecs_are_recompressed() {
 
 #[test]
 fn the_metalayers_of_the_first_array_are_copied() {
-    let builder = || NDArray::builder().chunks([4]).meta("fixed", b"first");
+    let builder = || NDArray::builder().chunk_shape([4]).meta("fixed", b"first");
     let mut first = builder().from_slice(&[1u8, 2, 3, 4], [4]).unwrap();
     first.vlmeta_mut().set("variable", b"of the first").unwrap();
     let mut second = NDArray::builder().meta("other", b"x").from_slice(&[5u8], [1]).unwrap();
@@ -375,7 +385,7 @@ fn what_does_not_fit_is_not_appended() {
     of(ErrorKind::InvalidArgument, array.append_array(0, &other(&[])));
     let signed = NDArray::builder().zeros::<[i64; 24]>(&[4, 6]).unwrap();
     of(ErrorKind::TypeMismatch, array.append_array(0, &signed));
-    let wide = NDArray::builder().chunks([2, 2]).zeros::<Item>(&[100, 6]).unwrap();
+    let wide = NDArray::builder().chunk_shape([2, 2]).zeros::<Item>(&[100, 6]).unwrap();
     array.append_array(0, wide.view().slice([0..0, 0..6]).unwrap()).unwrap();
     assert!(array.to_cframe().unwrap() == before);
     let folder = tempfile::tempdir().unwrap();
@@ -484,7 +494,7 @@ impl UserFilter for ByIndex {
 fn chunks_whose_filter_goes_by_their_index_are_not_copied_as_they_are() {
     let filter = Filter::register(238, "by_index", ByIndex).unwrap();
     let items: Vec<u8> = (0..3000u32).map(|item| (item / 7) as u8).collect();
-    let builder = || NDArray::builder().chunks(1000).blocks(500);
+    let builder = || NDArray::builder().chunk_shape(1000).block_shape(500);
     let params = CParams::new().filters(&[filter]);
     let array = builder().cparams(&params).from_slice(&items, items.len()).unwrap();
     let end = array.view().slice(1000..).unwrap();

@@ -209,7 +209,8 @@ static CODEC_TOLD: Mutex<[Vec<Told>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 static FILTER_TOLD: Mutex<[Vec<Told>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 
 fn shapes(array: Option<&blosc2::array::Geometry>) -> Option<[Vec<u64>; 3]> {
-    array.map(|array| [array.shape(), array.chunks(), array.blocks()].map(<[u64]>::to_vec))
+    array
+        .map(|array| [array.shape(), array.chunk_shape(), array.block_shape()].map(<[u64]>::to_vec))
 }
 
 /// A codec that keeps half of each byte, for data whose other halves are zero.
@@ -292,7 +293,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
             let shapes = [shape.to_vec(), vec![5, 9], vec![4, 8]].map(|shape| shape.to_vec());
             chunks.iter().map(|&chunk| (Some(chunk), Some(32), Some(shapes.clone()))).collect()
         };
-        let builder = NDArray::builder().chunks([5, 9]).blocks([4, 8]).cparams(&params);
+        let builder = NDArray::builder().chunk_shape([5, 9]).block_shape([4, 8]).cparams(&params);
         let mut array = builder.clone().from_slice(&items, [10, 14]).unwrap();
         assert_eq!(told(0), of(&[0, 1, 2, 3], [10, 14]));
         assert!(array.read_all::<u8>().unwrap() == items);
@@ -355,7 +356,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
 /// A filter that depends on the block shape only, like an image codec.
 fn transpose(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
     let array = block.array().ok_or("it needs an array")?;
-    let [rows, columns] = *array.blocks() else { return Err("it needs 2 dimensions".into()) };
+    let [rows, columns] = *array.block_shape() else { return Err("it needs 2 dimensions".into()) };
     let (rows, columns) = (rows as usize, columns as usize);
     let input = block.input_as::<u16>()?;
     let output = block.output_as::<u16>()?;
@@ -369,7 +370,7 @@ fn transpose(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
 
 fn transpose_back(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
     let array = block.array().ok_or("it needs an array")?;
-    let [rows, columns] = *array.blocks() else { return Err("it needs 2 dimensions".into()) };
+    let [rows, columns] = *array.block_shape() else { return Err("it needs 2 dimensions".into()) };
     let (rows, columns) = (rows as usize, columns as usize);
     let input = block.input_as::<u16>()?;
     let output = block.output_as::<u16>()?;
@@ -386,7 +387,7 @@ fn a_filter_can_work_by_the_block_shape() {
     let filter = Filter::register(231, "transpose", (transpose, transpose_back)).unwrap();
     let items: Vec<u16> = (0..200 * 300).map(|at| (at % 300 * 7) as u16).collect();
     let params = CParams::new().codec(Codec::Lz4).filters(&[filter]).split(SplitMode::Never);
-    let builder = NDArray::builder().chunks([100, 100]).blocks([50, 20]).cparams(&params);
+    let builder = NDArray::builder().chunk_shape([100, 100]).block_shape([50, 20]).cparams(&params);
     let array = builder.from_slice(&items, [200, 300]).unwrap();
     assert!(array.read_all::<u16>().unwrap() == items);
     assert!(array.read::<u16>(&[7..150, 33..34]).unwrap() == vec![33 * 7; 143]);
@@ -404,7 +405,7 @@ fn coordinates(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     let chunk = block.chunk_index().ok_or("it needs a super-chunk")?;
     assert_eq!(block.schunk_offset(), Some((chunk * array.chunk_len() + block.offset()) as u64));
     let ranges = array.block_items(chunk as u64, block.index() as u64)?;
-    let width = array.blocks()[1] as usize;
+    let width = array.block_shape()[1] as usize;
     let output = block.output_as::<u32>()?;
     for (row, items) in ranges[0].clone().zip(output.chunks_mut(width)) {
         for (column, item) in ranges[1].clone().zip(items) {
@@ -420,7 +421,7 @@ fn expected(rows: u32, columns: u32) -> Vec<u32> {
 
 #[test]
 fn closures_around_arrays_know_the_indices_of_items() {
-    let builder = NDArray::builder().chunks([6, 9]).blocks([4, 4]);
+    let builder = NDArray::builder().chunk_shape([6, 9]).block_shape([4, 4]);
     for threads in [1, 4] {
         let (params, dparams) = (CParams::new().codec(Codec::Lz4), DParams::new());
         let params = params.threads(Threads::new(threads));
@@ -446,7 +447,7 @@ fn closures_around_arrays_know_the_indices_of_items() {
 fn closures_know_the_shape_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array.b2nd");
-    let builder = NDArray::builder().chunks([4, 4]).blocks([2, 4]).locking(true);
+    let builder = NDArray::builder().chunk_shape([4, 4]).block_shape([2, 4]).locking(true);
     drop(builder.file(&path).zeros::<u32>(&[8, 8]).unwrap());
     let options = OpenOptions::new().write(true).locking(true);
     let mut reader = NDArray::open_with(&path, &options).unwrap();

@@ -7,7 +7,7 @@ fn waves() -> Vec<f32> {
 }
 
 fn builder(params: CParams) -> NDArrayBuilder {
-    NDArray::builder().chunks([16, 16]).blocks([8, 8]).cparams(params)
+    NDArray::builder().chunk_shape([16, 16]).block_shape([8, 8]).cparams(params)
 }
 
 fn farthest(left: &[f32], right: &[f32]) -> f32 {

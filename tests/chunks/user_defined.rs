@@ -523,7 +523,8 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             check_moods(0, moods, || schunk.append(&items).map(drop));
             schunk.set_dparams(dparams.clone());
             check_moods(1, 3, || schunk.decompress_chunk::<u32>(0).map(drop));
-            let array = NDArray::builder().chunks([50, 40]).blocks([20, 20]).cparams(params);
+            let array =
+                NDArray::builder().chunk_shape([50, 40]).block_shape([20, 20]).cparams(params);
             let build = || array.clone().from_slice(&items, [100, 100]);
             check_moods(0, moods, || build().map(drop));
             let array = build().unwrap();
@@ -760,7 +761,8 @@ fn tuners_choose_the_parameters_of_each_chunk() {
         }
     }
     assert_eq!(schunk.cparams(), lz4().typesize(4).tuner(tuner));
-    let array = NDArray::builder().chunks([25, 100]).blocks([10, 30]).cparams(lz4().tuner(tuner));
+    let array =
+        NDArray::builder().chunk_shape([25, 100]).block_shape([10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, [100, 100]).unwrap();
     assert!(array.read::<u32>(&[0..100, 0..100]).unwrap() == items);
 

@@ -294,7 +294,7 @@ fn selected_items_are_those_of_the_predicate() {
 fn selected_items_keep_the_limit_of_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zeros.b2nd");
-    let builder = NDArray::builder().chunks([1 << 30]).blocks([1 << 20]).file(&path);
+    let builder = NDArray::builder().chunk_shape([1 << 30]).block_shape([1 << 20]).file(&path);
     builder.zeros::<u8>([1u64 << 36]).unwrap();
     // The default limit, 1 GiB, would take a long time without optimization.
     let zeros = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 22)).unwrap();
@@ -313,7 +313,8 @@ fn selected_items_keep_the_limit_of_memory() {
 
     // Each item is a run, because the chunks are columns. The runs take more memory than the results.
     let path = folder.path().join("columns.b2nd");
-    let builder = NDArray::builder().chunks([1 << 12, 1]).blocks([1 << 12, 1]).file(&path);
+    let builder =
+        NDArray::builder().chunk_shape([1 << 12, 1]).block_shape([1 << 12, 1]).file(&path);
     builder.zeros::<u8>([1 << 12, 64]).unwrap();
     let columns = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 20)).unwrap();
     let error = columns.lazy::<u8>().select(|_| true).items().unwrap_err();
@@ -324,7 +325,7 @@ fn selected_items_keep_the_limit_of_memory() {
     // The limit applies to the results of all pieces together, and not to the items that are read.
     let path = folder.path().join("a.b2nd");
     let items: Vec<u16> = (0..100 * 70).collect();
-    let builder = NDArray::builder().chunks([9, 30]).blocks([3, 10]).file(&path);
+    let builder = NDArray::builder().chunk_shape([9, 30]).block_shape([3, 10]).file(&path);
     builder.from_slice(&items, [100, 70]).unwrap();
     let array = NDArray::open_with(&path, &OpenOptions::new().max_read(2000)).unwrap();
     for threads in [1, 3] {
@@ -350,7 +351,7 @@ fn runs_of_special_chunks_have_the_results_of_their_items() {
             2 => (vec![2, 3000 + rng.below(100)], vec![2, 1]),
             _ => (vec![15, 16, 17 + rng.below(9)], vec![1, 1 + rng.below(2), 1]),
         };
-        let builder = NDArray::builder().chunks(&*chunks).blocks(&*chunks);
+        let builder = NDArray::builder().chunk_shape(&*chunks).block_shape(&*chunks);
         let mut array = match rng.below(3) {
             0 => builder.zeros::<i32>(&*shape),
             1 => builder.uninit::<i32>(&*shape),
@@ -429,7 +430,7 @@ fn runs_of_special_chunks_have_the_results_of_their_items() {
 fn runs_of_special_chunks_are_computed_at_once() {
     const CHUNKS: u64 = 1 << 16;
     let array = |chunks: &[u64], shape: &[u64]| {
-        let builder = NDArray::builder().chunks(chunks).blocks(chunks);
+        let builder = NDArray::builder().chunk_shape(chunks).block_shape(chunks);
         let array = builder.zeros::<i32>(shape).unwrap();
         assert_eq!(array.schunk().nchunks() as u64, CHUNKS);
         array

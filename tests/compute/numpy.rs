@@ -258,7 +258,8 @@ fn check_line(line: &Line, data: &[u8]) -> Option<String> {
     let mut array = NDArray::from_cframe(data[line.frame.0..][..line.frame.1].to_vec()).unwrap();
     array.set_byte_order_conversion(true);
     assert_eq!(array.shape(), line.shape);
-    let builder = NDArray::builder().chunks(&line.other_chunks).blocks(&line.other_blocks);
+    let builder =
+        NDArray::builder().chunk_shape(&line.other_chunks).block_shape(&line.other_blocks);
     let mut copy = builder.copy(&array).unwrap();
     copy.set_byte_order_conversion(true);
     line.cases.iter().find_map(|case| {

@@ -119,7 +119,7 @@ fn reductions_of_many_blocks_are_exact() {
         let range = *rng.pick(&[50, 1 << 32]);
         let count = shape.iter().product::<u64>() as usize;
         let items: Vec<i32> = (0..count).map(|_| rng.below(range) as i32).collect();
-        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+        let builder = NDArray::builder().chunk_shape(&chunks).block_shape(&blocks);
         let array = builder.from_slice(&items, shape).unwrap();
         let model = crate::samples::model(shape, items);
         let what = format!("seed {seed}, {shape:?} in {chunks:?} in {blocks:?}");
@@ -140,13 +140,13 @@ fn reductions_of_many_blocks_are_exact() {
 fn large_results_are_stored() {
     let shape = [700_000, 2];
     let items: Vec<u8> = Rng(1).bytes(1_400_000);
-    let array = NDArray::builder().chunks([90_000, 1]).from_slice(&items, shape).unwrap();
+    let array = NDArray::builder().chunk_shape([90_000, 1]).from_slice(&items, shape).unwrap();
     let expected: Vec<u64> =
         items.as_chunks::<2>().0.iter().map(|[a, b]| u64::from(*a) + u64::from(*b)).collect();
     for keepdims in [false, true] {
         let along = array.lazy::<u8>().threads(3).axes(1).keepdims(keepdims);
         let sums = along
-            .builder(NDArray::builder().chunks(&[110_000, 1][..1 + usize::from(keepdims)]))
+            .builder(NDArray::builder().chunk_shape(&[110_000, 1][..1 + usize::from(keepdims)]))
             .sum()
             .unwrap();
         assert_eq!(sums.read_all::<u64>().unwrap(), expected);
@@ -231,7 +231,7 @@ fn folds_combine_items_in_a_fixed_order() {
 fn the_order_of_a_fold_does_not_depend_on_threads() {
     // Each chunk has several tiles, and is divided among threads.
     let (shape, chunks) = ([512, 512], [256, 256]);
-    let builder = NDArray::builder().chunks(chunks).blocks([64, 64]);
+    let builder = NDArray::builder().chunk_shape(chunks).block_shape([64, 64]);
     let array = builder.from_fn(&shape, |[row, column]| (row * 512 + column) as u32).unwrap();
     let one = fold(array.lazy(), 1).unwrap();
     assert_eq!(fold(array.lazy(), 4).unwrap(), one);
@@ -342,10 +342,10 @@ fn repeated_items_are_summed_like_others() {
     }
     // The product of an item and its count is exact, also near the largest number.
     let item = 1.3e303 + 1.7e287;
-    let repeated = NDArray::builder().chunks(1001).full(item, 1001).unwrap();
+    let repeated = NDArray::builder().chunk_shape(1001).full(item, 1001).unwrap();
     let mut others = vec![-item; 1001];
     (others[0], others[1]) = (0.0, -2.0 * item);
-    let others = NDArray::builder().chunks(1001).from_slice(&others, 1001).unwrap();
+    let others = NDArray::builder().chunk_shape(1001).from_slice(&others, 1001).unwrap();
     let all = NDArray::builder().concatenate([&repeated, &others], 0).unwrap();
     assert_eq!(all.lazy::<f64>().sum().unwrap(), 0.0);
     assert_eq!(

@@ -32,7 +32,7 @@ pub(crate) fn cut(shape: &[u64], rng: &mut Rng) -> NDArrayBuilder {
             chunks[axis] *= 2;
         }
     }
-    NDArray::builder().chunks(&chunks).blocks(&blocks)
+    NDArray::builder().chunk_shape(&chunks).block_shape(&blocks)
 }
 
 /// Returns an array of `ndarray`.

@@ -134,7 +134,7 @@ fn create(object: &Object, path: &Path) -> Result<SChunk> {
 }
 
 fn create_array(array: &Array, object: &Object, path: &Path) -> Result<NDArray> {
-    let mut builder = NDArray::builder().chunks(&array.chunks).blocks(&array.blocks);
+    let mut builder = NDArray::builder().chunk_shape(&array.chunks).block_shape(&array.blocks);
     builder = builder.cparams(cparams(&object.params));
     for (name, value) in &object.meta {
         builder = builder.meta(name, value.to_msgpack()?);
@@ -198,8 +198,8 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
         Kind::Array(_) => {
             let array = NDArray::from_schunk(open(object, path)?)?;
             set("shape", list(array.shape()));
-            set("chunk shape", list(array.chunks()));
-            set("block shape", list(array.blocks()));
+            set("chunk shape", list(array.chunk_shape()));
+            set("block shape", list(array.block_shape()));
             set("dtype", array.dtype_str().context("no dtype")?.to_owned());
             if let Some(ranges) = object.read_box() {
                 set("box", digest(&array.bytes().read(&ranges)?));

@@ -325,7 +325,7 @@ fn readers_of_sparse_frames_in_stores_report_reused_chunk_files() {
     let path = folder.path().join("store.b2d");
     drop(TreeStore::create(&path).unwrap());
     let sparse = path.join("sparse.b2nd");
-    let builder = NDArray::builder().chunks([100]).directory(&sparse);
+    let builder = NDArray::builder().chunk_shape([100]).directory(&sparse);
     builder.arange(0i32, 1000, 1).unwrap();
     let store = TreeStore::open(&path).unwrap();
     let mut reader = store.array("/sparse").unwrap();

@@ -25,7 +25,8 @@ const MAX_READ: u64 = 20_000;
 /// An object of each kind with at least 100 chunks, except that of a tensor, whose chunks are large.
 fn objects() -> Vec<(&'static str, SChunk)> {
     let numbers = vec![7; 1000];
-    let array = NDArray::builder().chunks([400]).blocks([400]).zeros::<u8>([40_000]).unwrap();
+    let array =
+        NDArray::builder().chunk_shape([400]).block_shape([400]).zeros::<u8>([40_000]).unwrap();
     let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
     schunk.fill(Special::Zeros, 40_000, 400).unwrap();
     let mut objects = ObjectArray::in_memory().unwrap();
@@ -209,7 +210,7 @@ fn raised_limits_reach_the_objects_in_a_container() {
 fn copies_of_stores_open_arrays_with_the_limits_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let array = NDArray::builder().chunks([1]).blocks([1]).zeros::<u8>([100]).unwrap();
+    let array = NDArray::builder().chunk_shape([1]).block_shape([1]).zeros::<u8>([100]).unwrap();
     let mut schunk =
         OpenOptions::new().write(true).from_cframe(array.to_cframe().unwrap()).unwrap();
     schunk.vlmeta_mut().set_value("blosc2_indexes", &Value::Map(vec![])).unwrap();

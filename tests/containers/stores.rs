@@ -240,7 +240,7 @@ fn an_array_replaces_what_the_key_held() {
     store.create_array("/a", |make| make.zeros::<u8>(&[2])).unwrap();
     assert_eq!(store.array("/a").unwrap().shape(), [2]);
     // A builder that fails leaves the store unchanged.
-    store.create_array("/a", |make| make.blocks([1, 1]).zeros::<u8>(&[2])).unwrap_err();
+    store.create_array("/a", |make| make.block_shape([1, 1]).zeros::<u8>(&[2])).unwrap_err();
     assert_eq!(TreeStore::open(&path).unwrap().array("/a").unwrap().shape(), [2]);
 }
 

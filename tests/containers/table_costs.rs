@@ -92,7 +92,7 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
         open(what, table(r#"{"columns": []}"#, &[("/_valid_rows", mask.schunk())]))
     };
     let empty = |rows: u64, chunk: u64| {
-        let builder = NDArray::builder().chunks([chunk]).blocks([chunk.min(1 << 20)]);
+        let builder = NDArray::builder().chunk_shape([chunk]).block_shape([chunk.min(1 << 20)]);
         builder.zeros::<bool>([rows]).unwrap()
     };
     assert_eq!(open_mask("many rows", &empty(1 << 40, 1 << 30)).unwrap().nrows(), 0);
@@ -105,8 +105,11 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
 
     // Marks in one large chunk are read in parts.
     let (rows, live) = (100_000_000, 3);
-    let mut mask =
-        NDArray::builder().chunks([rows]).blocks([1 << 20]).zeros::<bool>([rows]).unwrap();
+    let mut mask = NDArray::builder()
+        .chunk_shape([rows])
+        .block_shape([1 << 20])
+        .zeros::<bool>([rows])
+        .unwrap();
     mask.fill(rows - live..rows, true).unwrap();
     let table = open_mask("a large chunk", &mask).unwrap();
     assert_eq!(table.nrows(), live);
@@ -165,7 +168,7 @@ fn rows_after_the_last_valid_one_are_removed_at_once() {
 fn shapes_that_overflow_are_errors() {
     let marks = NDArray::from_slice(&[true], [1]).unwrap();
     for inner in [1u64 << 32, 1 << 31] {
-        let builder = NDArray::builder().chunks([1, 1, 1]).blocks([1, 1, 1]);
+        let builder = NDArray::builder().chunk_shape([1, 1, 1]).block_shape([1, 1, 1]);
         let array = builder.zeros::<u16>([0, inner, inner]).unwrap();
         let schema = format!(
             r#"{{"columns": [{{"name": "a", "kind": "ndarray", "item_shape": [{inner}, {inner}],
@@ -185,7 +188,7 @@ fn shapes_that_overflow_are_errors() {
 /// Opens a table with one live row, and one column `a` of arrays that has no row yet.
 fn arrays_of(shape: [u64; 2], rows: u64, live: bool) -> CTable {
     let marks = NDArray::from_slice(&[live], [1]).unwrap();
-    let builder = NDArray::builder().chunks([1, 1, 1]).blocks([1, 1, 1]);
+    let builder = NDArray::builder().chunk_shape([1, 1, 1]).block_shape([1, 1, 1]);
     let array = builder.zeros::<u16>([rows, shape[0], shape[1]]).unwrap();
     let [one, other] = shape;
     let schema = format!(

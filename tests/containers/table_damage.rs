@@ -153,7 +153,7 @@ fn batches_are_changed_together_or_not_at_all() {
 
 #[test]
 fn new_columns_of_masks_with_very_many_rows_are_refused() {
-    let mask = || NDArray::builder().chunks([1 << 26]).blocks([1 << 20]);
+    let mask = || NDArray::builder().chunk_shape([1 << 26]).block_shape([1 << 20]);
     let rows: u64 = 1 << 36;
 
     let table = Table::new(ItemKind::Utf8);

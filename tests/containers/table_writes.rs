@@ -240,7 +240,7 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
         let codes = NDArray::open(store("word.b2nd")).unwrap().read_all::<i32>().unwrap();
         let offsets = NDArray::open(store("text.b2nd")).unwrap().read_all::<i64>().unwrap();
         let zeros = |name: &str, size: usize, rows: usize| {
-            let builder = NDArray::builder().chunks([1 << 10]).file(store(name)).replace(true);
+            let builder = NDArray::builder().chunk_shape([1 << 10]).file(store(name)).replace(true);
             let dtype = format!("{order}i{size}");
             let mut array = builder.full_bytes(&vec![0; size], rows as u64, &dtype).unwrap();
             array.set_byte_order_conversion(true);

@@ -65,7 +65,7 @@ fn meta(schema: &str) -> SChunk {
 }
 
 fn array<T: Element>(items: &[T], chunk: u64) -> NDArray {
-    let builder = NDArray::builder().chunks([chunk]).blocks([chunk.div_ceil(2)]);
+    let builder = NDArray::builder().chunk_shape([chunk]).block_shape([chunk.div_ceil(2)]);
     builder.from_slice(items, items.len()).unwrap()
 }
 
@@ -259,7 +259,7 @@ fn a_few_rows_take_a_few_reads() {
     let mut parts = Parts::new(&marks, 1 << 17);
     let numbers: Vec<u64> = (0..ROWS).map(|_| rng.next()).collect();
     parts.column(json!({"name": "number", "kind": "uint64"}));
-    let builder = NDArray::builder().chunks([1 << 16]).blocks([1 << 12]);
+    let builder = NDArray::builder().chunk_shape([1 << 16]).block_shape([1 << 12]);
     parts.put("/_cols/number", builder.from_slice(&numbers, [ROWS as u64]).unwrap());
     let texts: Vec<String> = numbers.iter().map(|number| format!("{number:x}")).collect();
     put_texts(&mut parts, "text", &texts, 1 << 16);
@@ -322,7 +322,7 @@ fn dead_rows_are_not_held() {
             parts.column(
                 json!({"name": "a", "kind": "ndarray", "item_shape": [1024], "dtype_str": "<f8"}),
             );
-            let builder = NDArray::builder().chunks([2048, 1024]).blocks([16, 1024]);
+            let builder = NDArray::builder().chunk_shape([2048, 1024]).block_shape([16, 1024]);
             let item = 1.5f64.to_le_bytes();
             let array = builder.full_bytes(&item, [rows as u64, ROW / 8], "<f8").unwrap();
             parts.put("/_cols/a", array);
@@ -337,7 +337,7 @@ fn dead_rows_are_not_held() {
         parts.column(json!({"name": "a", "kind": "utf8"}));
         let ends: Vec<i64> = (0..=10_000).map(|row| row * ROW as i64).collect();
         parts.put("/_cols/a", array(&ends, 1000));
-        let builder = NDArray::builder().chunks([1 << 20]).blocks([1 << 14]);
+        let builder = NDArray::builder().chunk_shape([1 << 20]).block_shape([1 << 14]);
         parts.put("/_cols/a.utf8", builder.full_bytes(b"x", [10_000 * ROW], "|u1").unwrap());
     });
     assert_eq!(values[19], "x".repeat(ROW as usize).as_str().into());
@@ -592,7 +592,7 @@ fn what_is_no_table_is_not_opened() {
 fn rows_that_a_file_only_says_are_not_allocated() {
     const ROWS: u64 = 1 << 40;
     let special = |dtype: &str, item: &[u8]| {
-        let builder = NDArray::builder().chunks([1 << 30]).blocks([1 << 20]);
+        let builder = NDArray::builder().chunk_shape([1 << 30]).block_shape([1 << 20]);
         builder.full_bytes(item, [ROWS], dtype).unwrap()
     };
     let mut parts = Parts::new(&[true], 1);
@@ -607,8 +607,8 @@ fn rows_that_a_file_only_says_are_not_allocated() {
     parts.put(
         "/_cols/w",
         NDArray::builder()
-            .chunks([1 << 28])
-            .blocks([1 << 18])
+            .chunk_shape([1 << 28])
+            .block_shape([1 << 18])
             .full_bytes(&[0; 4], [ROWS], "<i4")
             .unwrap(),
     );

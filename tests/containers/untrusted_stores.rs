@@ -371,7 +371,7 @@ mod unix {
         let path = folder.path().join("a.b2d");
         drop(TreeStore::create(&path).unwrap());
         let items: Vec<i32> = (0..1000).collect();
-        let builder = NDArray::builder().chunks([100]).directory(path.join("sparse.b2nd"));
+        let builder = NDArray::builder().chunk_shape([100]).directory(path.join("sparse.b2nd"));
         builder.from_slice(&items, [1000]).unwrap();
         let mut store = TreeStore::open_rw(&path).unwrap();
         assert_eq!(read(&store, "/sparse"), items);

@@ -217,7 +217,7 @@ fn make_schunk(path: &Path, setting: Setting) {
 
 /// An array of 3 x 3 chunks, with short ones at the end.
 fn make_array(path: &Path, setting: Setting) {
-    let builder = NDArray::builder().chunks([8, 10]).blocks([4, 10]).cparams(params());
+    let builder = NDArray::builder().chunk_shape([8, 10]).block_shape([4, 10]).cparams(params());
     let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
     let mut rng = Rng(5);
     let items: Vec<u32> = (0..20 * 25).map(|_| rng.next() as u32).collect();
@@ -608,13 +608,13 @@ fn files(all: &mut All) {
     })
     .layouts = BOTH;
     all.whole("create an array", Kind::Array, "a.b2nd", nothing, |path, setting| {
-        let builder = NDArray::builder().chunks([8, 10]);
+        let builder = NDArray::builder().chunk_shape([8, 10]);
         let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
         builder.from_slice(&items(60, false)[..300], [10, 30]).map(drop)
     })
     .layouts = BOTH;
     all.whole("create an array of zeros", Kind::Array, "a.b2nd", nothing, |path, setting| {
-        let builder = NDArray::builder().chunks([8, 10]);
+        let builder = NDArray::builder().chunk_shape([8, 10]);
         let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
         builder.open_or_create(|builder| builder.zeros::<u32>([10, 30])).map(drop)
     })
@@ -683,7 +683,7 @@ fn stores(all: &mut All) {
     all.tree("replace by an array", |tree| tree.insert("/list", small_array().schunk()));
     all.tree("create an array", |tree| {
         let make = |builder: blosc2::NDArrayBuilder| {
-            let mut array = builder.chunks([8, 10]).zeros::<u32>([10, 30])?;
+            let mut array = builder.chunk_shape([8, 10]).zeros::<u32>([10, 30])?;
             array.write(.., &items(84, false)[..300])?;
             Ok(array)
         };

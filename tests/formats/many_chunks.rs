@@ -251,7 +251,7 @@ fn a_failed_change_of_a_directory_changes_no_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
     let items: Vec<i32> = (0..4000).collect();
-    let builder = blosc2::NDArray::builder().chunks([1000]).directory(&path);
+    let builder = blosc2::NDArray::builder().chunk_shape([1000]).directory(&path);
     drop(builder.from_slice(&items, [4000]).unwrap());
     let mut array = blosc2::NDArray::open_rw(&path).unwrap();
     // The new index cannot be written.

@@ -65,7 +65,7 @@ fn unusual_files_have_no_suspect_fields() {
     let mut with_codec = SChunk::in_memory::<u8>(CParams::new().codec(codec).filters(&[])).unwrap();
     with_codec.append(&twice).unwrap();
     let with_codec = with_codec.into_cframe().unwrap();
-    let builder = || NDArray::builder().chunks([10]).meta("units", b"kelvin");
+    let builder = || NDArray::builder().chunk_shape([10]).meta("units", b"kelvin");
     let array = builder().from_iter(0..35u16, [35]).unwrap().to_cframe().unwrap();
     let mut name = array.clone();
     let at = name.windows(5).position(|bytes| bytes == b"units").unwrap();

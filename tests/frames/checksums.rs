@@ -209,7 +209,7 @@ fn no_changed_byte_of_three_files_is_read_without_an_error() {
         schunk.vlmeta_mut().set("author", b"me").unwrap();
     }
     let array = folder.path().join("array.b2nd");
-    let builder = NDArray::builder().checksums(true).chunks([3, 4]).cparams(&cparams);
+    let builder = NDArray::builder().checksums(true).chunk_shape([3, 4]).cparams(&cparams);
     let builder = builder.vlmeta_value("author", "me").unwrap().file(&array);
     let items: Vec<i16> = (0..35).map(|_| rng.below(5) as i16).collect();
     builder.from_slice(&items, [5, 7]).unwrap();
@@ -449,7 +449,8 @@ fn copies_keep_checksums() {
         assert_holds(&copy, &model, "a copy");
         assert!(copy.vlmeta().is_empty(), "the checksums are no metalayer of the user");
     }
-    let array = NDArray::builder().checksums(true).chunks([7]).from_iter(0..50u16, [50]).unwrap();
+    let array =
+        NDArray::builder().checksums(true).chunk_shape([7]).from_iter(0..50u16, [50]).unwrap();
     assert!(array.schunk().has_checksums());
     let slice = array.read::<u16>(3..40).unwrap();
     assert_eq!(slice, (3..40).collect::<Vec<u16>>());
@@ -457,7 +458,8 @@ fn copies_keep_checksums() {
 
 #[test]
 fn arrays_of_zeros_have_checksums_of_their_index() {
-    let array = NDArray::builder().checksums(true).chunks([100]).zeros::<f64>([100_000]).unwrap();
+    let array =
+        NDArray::builder().checksums(true).chunk_shape([100]).zeros::<f64>([100_000]).unwrap();
     let bytes = array.to_cframe().unwrap();
     let report = frame::check(&bytes[..], &Options::default()).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);

@@ -468,7 +468,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     drop(schunk);
     assert_holds(&SChunk::open(&path).unwrap(), &model(1), "changed");
 
-    let builder = || NDArray::builder().chunks([100]).blocks([20]);
+    let builder = || NDArray::builder().chunk_shape([100]).block_shape([20]);
     let items: Vec<i32> = (0..1050).collect();
     let mapped = builder().replace(true).storage(create(&path).unwrap());
     let mut array = mapped.from_slice(&items, [1050]).unwrap();

@@ -267,7 +267,8 @@ fn arrays_and_copies_are_made_in_folders() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..600).collect();
     let objects = Objects::default();
-    let builder = NDArray::builder().chunks([7, 10]).blocks([7, 5]).folder(objects.clone());
+    let builder =
+        NDArray::builder().chunk_shape([7, 10]).block_shape([7, 5]).folder(objects.clone());
     let mut array = builder.clone().from_slice(&items, [20, 30]).unwrap();
     let again = builder.from_slice(&items, [20, 30]);
     assert_eq!(kind(again), ErrorKind::AlreadyExists);

@@ -154,7 +154,7 @@ fn of_array(path: &Path, seed: u64) {
     let mut rng = Rng(seed);
     let what = format!("seed {seed}");
     let columns = 1 + rng.below(80);
-    let builder = NDArray::builder().chunks([1 + rng.below(60), 1 + rng.below(60)]);
+    let builder = NDArray::builder().chunk_shape([1 + rng.below(60), 1 + rng.below(60)]);
     let params = CParams::new().codec(Codec::BloscLz);
     let mut array = builder.cparams(params).file(path).zeros::<i64>([100, columns]).unwrap();
     let mut model: Vec<i64> = vec![0; 100 * columns as usize];
@@ -555,7 +555,7 @@ fn readers_without_locking_read_what_stays() {
 #[test]
 fn writes_of_one_item_do_not_make_a_file_grow() {
     let (_folder, path) = folder();
-    let builder = NDArray::builder().chunks([50, 100]).file(&path);
+    let builder = NDArray::builder().chunk_shape([50, 100]).file(&path);
     let mut array = builder.zeros::<i64>([100, 100]).unwrap();
     let mut rng = Rng(1);
     for _ in 0..repeats(10_000) {

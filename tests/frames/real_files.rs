@@ -31,8 +31,8 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 fn upstream_arrays_have_the_shapes_of_their_readme() {
     for (array, file, [shape, chunks, blocks]) in arrays() {
         assert_eq!(array.shape(), shape, "{file}");
-        assert_eq!(array.chunks(), chunks, "{file}");
-        assert_eq!(array.blocks(), blocks, "{file}");
+        assert_eq!(array.chunk_shape(), chunks, "{file}");
+        assert_eq!(array.block_shape(), blocks, "{file}");
         assert_eq!((array.dtype_str(), array.typesize()), (Some("|u1"), 4), "{file}");
         // The codec differs from the README.
         let params = array.cparams();

@@ -68,13 +68,13 @@ mod safe {
     /// 10 x 10 items of 4 bytes in four chunks: item i is i.
     fn hundred() -> NDArray {
         let items: Vec<i32> = (0..100).collect();
-        let builder = NDArray::builder().chunks([5, 5]).blocks([5, 5]);
+        let builder = NDArray::builder().chunk_shape([5, 5]).block_shape([5, 5]);
         builder.from_slice(&items, [10, 10]).unwrap()
     }
 
     /// An array without items along its first axis.
     fn empty() -> NDArray {
-        NDArray::builder().chunks([2, 2]).blocks([2, 2]).zeros::<i32>(&[0, 4]).unwrap()
+        NDArray::builder().chunk_shape([2, 2]).block_shape([2, 2]).zeros::<i32>(&[0, 4]).unwrap()
     }
 
     /// A frame of these chunks with the metalayer of a one-dimensional array of bytes.
@@ -135,8 +135,8 @@ mod safe {
         let items: Vec<u8> =
             (0..65536u32).map(|i| (i.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
         NDArray::builder()
-            .chunks([256, 256])
-            .blocks([256, 256])
+            .chunk_shape([256, 256])
+            .block_shape([256, 256])
             .cparams(CParams::new().codec(Codec::Lz4))
             .file(&path)
             .from_slice(&items, [256, 256])
@@ -176,8 +176,8 @@ mod safe {
         }
         let sides = [4, WIDTH as u64];
         let array = NDArray::builder()
-            .chunks(sides)
-            .blocks(sides)
+            .chunk_shape(sides)
+            .block_shape(sides)
             .cparams(CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]))
             .from_slice(&items, sides)
             .unwrap();
@@ -188,8 +188,8 @@ mod safe {
     fn ndmean_misplaces_cells() {
         let items: Vec<f32> = (0..200).map(|i| (i % 100 / 4) as f32).collect();
         let array = NDArray::builder()
-            .chunks([2, 100])
-            .blocks([2, 100])
+            .chunk_shape([2, 100])
+            .block_shape([2, 100])
             .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::NdMean(4)]))
             .from_slice(&items, [2, 100])
             .unwrap();
@@ -199,7 +199,8 @@ mod safe {
     #[test]
     fn slice_of_a_chunk_forgets_the_buffers_shape() {
         let items: Vec<i32> = (0..100).collect();
-        let array = NDArray::builder().chunks([5, 5]).blocks([5, 5]).from_slice(&items, [10, 10]);
+        let array =
+            NDArray::builder().chunk_shape([5, 5]).block_shape([5, 5]).from_slice(&items, [10, 10]);
         let found = array.unwrap().read::<i32>(&[5..10, 0..10]).unwrap();
         assert_eq!(found, items[50..]);
     }
@@ -216,8 +217,8 @@ mod safe {
     fn slice_of_delta_is_wrong() {
         let items: Vec<i32> = (0..20_000).map(|i| i * 3).collect();
         let array = NDArray::builder()
-            .chunks([20_000])
-            .blocks([500])
+            .chunk_shape([20_000])
+            .block_shape([500])
             .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]))
             .from_slice(&items, [20_000])
             .unwrap();
@@ -229,8 +230,8 @@ mod safe {
         let items: Vec<i32> = (0..200_000).map(|i| i * 7919 % 1000).collect();
         for codec in [Codec::Lz4, Codec::Zstd] {
             let array = NDArray::builder()
-                .chunks([200_000])
-                .blocks([2000])
+                .chunk_shape([200_000])
+                .block_shape([2000])
                 .cparams(CParams::new().codec(codec).dictionary(true))
                 .from_slice(&items, [200_000]);
             match array {
@@ -246,8 +247,8 @@ mod safe {
     fn slices_of_one_array_at_once() {
         let items: Vec<i32> = (0..65536).map(|i| i / 5).collect();
         let array = NDArray::builder()
-            .chunks([8192])
-            .blocks([1024])
+            .chunk_shape([8192])
+            .block_shape([1024])
             .cparams(CParams::new().codec(Codec::Lz4))
             .from_slice(&items, [65536])
             .unwrap();
@@ -310,7 +311,7 @@ mod safe {
         let error = claimed(1 << 62, 1, 1, &[]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let size = 1u64 << 33;
-        let array = NDArray::builder().chunks([1 << 10]).uninit::<u8>(&[size]).unwrap();
+        let array = NDArray::builder().chunk_shape([1 << 10]).uninit::<u8>(&[size]).unwrap();
         assert_eq!(array.read::<u8>(&[size - 1..size]).unwrap(), [0]);
     }
 
@@ -337,7 +338,7 @@ mod safe {
     fn slice_without_values_discloses_memory() {
         let params = CParams::new().blocksize(512);
         array_of_chunk(Chunk::uninit::<u8>(4096, &params).unwrap().as_bytes(), false);
-        let array = NDArray::builder().chunks([4096]).uninit::<u8>(&[4096]).unwrap();
+        let array = NDArray::builder().chunk_shape([4096]).uninit::<u8>(&[4096]).unwrap();
         assert_eq!(array.read::<u8>(&[1..4095]).unwrap(), [0; 4094]);
     }
 
@@ -409,7 +410,7 @@ mod safe {
 
     /// An array without items along its first axis, and with chunks without items.
     fn no_chunks() -> NDArray {
-        let builder = NDArray::builder().chunks([0, 2]).blocks([0, 2]);
+        let builder = NDArray::builder().chunk_shape([0, 2]).block_shape([0, 2]);
         builder.zeros::<i32>(&[0, 4]).unwrap()
     }
 
@@ -428,7 +429,7 @@ mod safe {
     #[test]
     fn new_array_divides_by_no_items() {
         for (chunks, blocks) in [([0], [0]), ([5], [0]), ([0], [5])] {
-            let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+            let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
             let error = builder.special(Special::Zeros, [5], "<i4", 4).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
@@ -436,7 +437,7 @@ mod safe {
 
     #[test]
     fn append_misplaces_items() {
-        let builder = NDArray::builder().chunks([4]).blocks([2]);
+        let builder = NDArray::builder().chunk_shape([4]).block_shape([2]);
         let mut array = builder.from_slice(&[0i32, 1, 2, 3, 4], [5]).unwrap();
         array.append(0, &[5i32, 6, 7, 8]).unwrap();
         assert_eq!(array.read_all::<i32>().unwrap(), (0..9).collect::<Vec<_>>());
@@ -445,7 +446,7 @@ mod safe {
     #[test]
     fn append_misplaces_narrow_chunks() {
         let items: Vec<i32> = (0..48).collect();
-        let builder = NDArray::builder().chunks([4, 4]).blocks([4, 4]);
+        let builder = NDArray::builder().chunk_shape([4, 4]).block_shape([4, 4]);
         let mut array = builder.from_slice(&items[..32], [4, 8]).unwrap();
         array.append(0, &items[32..]).unwrap();
         assert_eq!(array.shape(), [6, 8]);
@@ -454,7 +455,7 @@ mod safe {
 
     #[test]
     fn concatenate_divides_by_no_items() {
-        let builder = || NDArray::builder().chunks([3, 0]).blocks([3, 0]);
+        let builder = || NDArray::builder().chunk_shape([3, 0]).block_shape([3, 0]);
         let (left, right) = (builder().zeros::<i32>(&[3, 0]), builder().zeros::<i32>(&[3, 0]));
         let (left, right) = (left.unwrap(), right.unwrap());
         let both = builder().concatenate([&left, &right], 1).unwrap();
@@ -472,7 +473,7 @@ mod safe {
 
     #[test]
     fn view_frees_metalayers_twice() {
-        let builder = NDArray::builder().chunks([1, 4]).blocks([1, 4]);
+        let builder = NDArray::builder().chunk_shape([1, 4]).block_shape([1, 4]);
         let mut array = builder.zeros::<i32>(&[1, 4]).unwrap();
         array.vlmeta_mut().set("name", b"content").unwrap();
         let view = array.view().squeeze();
@@ -496,7 +497,7 @@ mod safe {
     fn context_overflows_with_metalayers() {
         let names: Vec<String> = (0..4096).map(|number| number.to_string()).collect();
         for (count, fits) in [(15, true), (16, false), (4096, false)] {
-            let builder = NDArray::builder().chunks([1]).blocks([1]);
+            let builder = NDArray::builder().chunk_shape([1]).block_shape([1]);
             let builder = names[..count].iter().fold(builder, |all, name| all.meta(name, b"text"));
             match builder.zeros::<i32>(&[1]) {
                 Ok(array) => assert!(fits && array.meta().len() == 16, "{count}"),

@@ -305,8 +305,8 @@ mod safe {
             let params =
                 CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]);
             let mut array = NDArray::builder()
-                .chunks([100_000])
-                .blocks([2048])
+                .chunk_shape([100_000])
+                .block_shape([2048])
                 .cparams(params)
                 .from_slice(&source, [100_000])
                 .unwrap();
@@ -320,7 +320,7 @@ mod safe {
     fn masked_first_block_of_delta_hangs_threads() {
         let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
         let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta]);
-        let array = NDArray::builder().chunks([100_000]).blocks([2048]).cparams(params);
+        let array = NDArray::builder().chunk_shape([100_000]).block_shape([2048]).cparams(params);
         let mut array = array.from_slice(&source, [100_000]).unwrap();
         array.set_dparams(DParams::new().threads(Threads::new(4)));
         for at in [10_000, 50_000, 99_990] {
@@ -374,8 +374,8 @@ mod safe {
     fn masked_blocks_leave_the_destination() {
         let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
         let array = NDArray::builder()
-            .chunks([100_000])
-            .blocks([2048])
+            .chunk_shape([100_000])
+            .block_shape([2048])
             .cparams(CParams::new().codec(Codec::Lz4))
             .from_slice(&source, [100_000])
             .unwrap();

@@ -81,8 +81,8 @@ fn small(folder: &Path) -> (PathBuf, Vec<i32>) {
     let path = folder.join("small.b2nd");
     let items: Vec<i32> = (0..240).map(|item| item * item).collect();
     NDArray::builder()
-        .chunks([7, 10])
-        .blocks([3, 10])
+        .chunk_shape([7, 10])
+        .block_shape([3, 10])
         .cparams(CParams::new().codec(Codec::Lz4))
         .file(&path)
         .from_slice(&items, [24, 10])
@@ -291,15 +291,19 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     refused(make().from_slice(&items, [1u64 << 40, 1u64 << 40]), TooLarge, "chunks");
     refused(make().from_slice(&items, [u64::MAX]), TooLarge, "2^63");
     refused(make().from_slice(&items, [1; 17]), InvalidArgument, "17");
-    refused(make().chunks([12]).from_slice(&items, [3, 4]), InvalidArgument, "[12]");
-    refused(make().chunks(()).from_slice(&items, [3, 4]), InvalidArgument, "chunk shape");
-    refused(make().chunks([0, 4]).from_slice(&items, [3, 4]), InvalidArgument, "[0, 4]");
-    refused(make().blocks([3, 0]).from_slice(&items, [3, 4]), InvalidArgument, "[3, 0]");
-    refused(make().blocks([2, 2, 2]).from_slice(&items, [3, 4]), InvalidArgument, "block shape");
-    let builder = make().chunks([2, 4]).blocks([3, 4]);
+    refused(make().chunk_shape([12]).from_slice(&items, [3, 4]), InvalidArgument, "[12]");
+    refused(make().chunk_shape(()).from_slice(&items, [3, 4]), InvalidArgument, "chunk shape");
+    refused(make().chunk_shape([0, 4]).from_slice(&items, [3, 4]), InvalidArgument, "[0, 4]");
+    refused(make().block_shape([3, 0]).from_slice(&items, [3, 4]), InvalidArgument, "[3, 0]");
+    refused(
+        make().block_shape([2, 2, 2]).from_slice(&items, [3, 4]),
+        InvalidArgument,
+        "block shape",
+    );
+    let builder = make().chunk_shape([2, 4]).block_shape([3, 4]);
     refused(builder.from_slice(&items, [3, 4]), InvalidArgument, "axis 0");
-    refused(make().chunks([u64::MAX, 4]).from_slice(&items, [3, 4]), TooLarge, "2^31");
-    refused(make().chunks([1 << 20, 1 << 20]).from_slice(&items, [3, 4]), TooLarge, "bytes");
+    refused(make().chunk_shape([u64::MAX, 4]).from_slice(&items, [3, 4]), TooLarge, "2^31");
+    refused(make().chunk_shape([1 << 20, 1 << 20]).from_slice(&items, [3, 4]), TooLarge, "bytes");
     refused(make().from_bytes(&[0; 12], [4], "|V0", 0), InvalidArgument, "typesize");
     refused(make().from_bytes(&[0; 12], [4], "|V4", 4), InvalidArgument, "12");
     refused(make().from_bytes(&[0; 12], [4], "|V4", usize::MAX), InvalidArgument, "typesize");
@@ -334,13 +338,14 @@ fn given_shapes_of_any_size_are_refused_or_taken_but_never_too_much() {
                 let items = vec![7u8; (shape[0] * shape[1]) as usize];
                 let builder = NDArray::builder;
                 run(format!("chunks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().chunks(given).from_slice(&items, shape);
+                    let _ = builder().chunk_shape(given).from_slice(&items, shape);
                 });
                 run(format!("blocks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().blocks(given).from_slice(&items, shape);
+                    let _ = builder().block_shape(given).from_slice(&items, shape);
                 });
                 run(format!("chunks and blocks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().chunks(given).blocks(given).from_slice(&items, shape);
+                    let _ =
+                        builder().chunk_shape(given).block_shape(given).from_slice(&items, shape);
                 });
             }
         }
@@ -480,7 +485,8 @@ fn more_than_a_chunk_holds_is_refused_at_once() {
     let mut file = SChunk::create::<u8>(folder.path().join("file"), &params).unwrap();
     refused(file.append(&zeros).unwrap_err());
     assert_eq!(file.nchunks(), 0);
-    let one_chunk = NDArray::builder().chunks([(1u64 << 31) - 1]).file(folder.path().join("array"));
+    let one_chunk =
+        NDArray::builder().chunk_shape([(1u64 << 31) - 1]).file(folder.path().join("array"));
     refused(one_chunk.from_slice(&zeros, [1u64 << 31]).unwrap_err());
     assert_eq!(listing(folder.path()).len(), 1);
 }
@@ -493,7 +499,12 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     let path = folder.path().join("large.b2nd");
     let (items, chunk) = (10_000_000_000_000u64, 1u32 << 27);
     let count = items.div_ceil(chunk.into());
-    NDArray::builder().chunks([16]).blocks([16]).file(&path).from_slice(&[0f64; 16], [16]).unwrap();
+    NDArray::builder()
+        .chunk_shape([16])
+        .block_shape([16])
+        .file(&path)
+        .from_slice(&[0f64; 16], [16])
+        .unwrap();
     let mut frame = fs::read(&path).unwrap();
     let header_len = Header::parse(&frame).unwrap().header_len as usize;
     // Sizes in the header: of the data, of the blocks, of the chunks.
@@ -680,9 +691,9 @@ fn an_array_keeps_the_size_of_its_items_in_a_copy() {
 #[test]
 fn parts_larger_than_any_chunk_are_refused_at_once() {
     for size in [1 << 31, 1 << 33, u64::MAX] {
-        let refused = NDArray::builder().blocks([size]).from_slice(&[0u8; 10], [10]);
+        let refused = NDArray::builder().block_shape([size]).from_slice(&[0u8; 10], [10]);
         assert_eq!(kind(refused), ErrorKind::TooLarge);
-        let refused = NDArray::builder().chunks([size]).from_slice(&[0u8; 10], [10]);
+        let refused = NDArray::builder().chunk_shape([size]).from_slice(&[0u8; 10], [10]);
         assert_eq!(kind(refused), ErrorKind::TooLarge);
     }
 }

@@ -354,7 +354,12 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
 
 fn array(path: &Path) -> NDArray {
     let items: Vec<u32> = (0..1000).collect();
-    NDArray::builder().file(path).chunks([100]).blocks([50]).from_slice(&items, [1000]).unwrap()
+    NDArray::builder()
+        .file(path)
+        .chunk_shape([100])
+        .block_shape([50])
+        .from_slice(&items, [1000])
+        .unwrap()
 }
 
 fn masked(block: &mut ChunkBlock<'_>) {

@@ -43,8 +43,8 @@ fn boxes_of_one_array_are_read_on_many_threads() {
     {
         let model = Model::new(&[60, 50, 7], 4, Kind::Mixed, 1);
         let builder = NDArray::builder()
-            .chunks([20, 30, 5])
-            .blocks([7, 10, 5])
+            .chunk_shape([20, 30, 5])
+            .block_shape([7, 10, 5])
             .cparams(CParams::new().codec(Codec::Lz4).filters(filters));
         let memory =
             builder.clone().from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
@@ -65,8 +65,8 @@ fn one_read_or_write_works_on_several_threads() {
     let model = Model::new(&[400, 500], 4, Kind::Mixed, 3);
     let threads = Threads::new(4);
     let builder = NDArray::builder()
-        .chunks([90, 500])
-        .blocks([20, 250])
+        .chunk_shape([90, 500])
+        .block_shape([20, 250])
         .cparams(CParams::new().codec(Codec::Lz4).threads(threads))
         .dparams(DParams::new().threads(threads));
     let file = builder.clone().file(folder.path().join("threads.b2nd"));
@@ -172,8 +172,8 @@ impl Shelf {
         let params = CParams::new().codec(*rng.pick(&codecs())).level(3).filters(filters);
         let model = Model::new(&[40, 33, 5], typesize, *rng.pick(&KINDS), seed);
         let builder = NDArray::builder()
-            .chunks([16, 20, 5])
-            .blocks([block, 2 * block, 3])
+            .chunk_shape([16, 20, 5])
+            .block_shape([block, 2 * block, 3])
             .cparams(params.clone());
         let dtype = format!("|V{typesize}");
         let path = folder.join(format!("{seed}.b2nd"));

@@ -507,7 +507,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2nd");
     let items: Vec<u16> = (0..600).map(|item| item * 7).collect();
-    let builder = NDArray::builder().chunks([5, 10]).blocks([5, 5]);
+    let builder = NDArray::builder().chunk_shape([5, 10]).block_shape([5, 5]);
     drop(builder.file(&path).from_slice(&items, [20, 30]).unwrap());
     let good = fs::read(&path).unwrap();
     let schunk = SChunk::open(&path).unwrap();

@@ -21,7 +21,7 @@ use crate::common::{Rng, VARIABLES, own_process, run_alone};
 /// Writes what depends on parameters: an array, and a super-chunk appended to twice.
 fn write_files(folder: &Path) {
     let items: Vec<i32> = (0..50_000).map(|i| i / 7).collect();
-    let array = NDArray::builder().chunks([60, 100]).blocks([20, 50]);
+    let array = NDArray::builder().chunk_shape([60, 100]).block_shape([20, 50]);
     array.file(folder.join("array.b2nd")).from_slice(&items, [250, 200]).unwrap();
     let path = folder.join("chunks.b2frame");
     SChunk::create::<i32>(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
@@ -318,7 +318,7 @@ fn check_plugin_params(codec: Codec, params: &CParams, data: &[u8]) {
     }
     let mut compressor = blosc2::Compressor::new(&with).unwrap();
     let mut schunk = SChunk::in_memory::<u8>(&with).unwrap();
-    let builder = NDArray::builder().chunks(&[2, 8000]).blocks(&[1, 8000]).cparams(&with);
+    let builder = NDArray::builder().chunk_shape(&[2, 8000]).block_shape(&[1, 8000]).cparams(&with);
     let array = builder.from_slice(&[data, data].concat(), &[2, 8000]).unwrap();
     drop(with);
     for _ in 0..2 {
@@ -350,7 +350,8 @@ fn after_a_fork_arrays_use_new_threads() {
     let items: Vec<u32> = (0..1 << 20).collect();
     let threads = Threads::new(3);
     let write = || {
-        let builder = NDArray::builder().chunks([1 << 16]).cparams(CParams::new().threads(threads));
+        let builder =
+            NDArray::builder().chunk_shape([1 << 16]).cparams(CParams::new().threads(threads));
         builder.dparams(DParams::new().threads(threads)).from_slice(&items, 1 << 20).unwrap()
     };
     let array = write();

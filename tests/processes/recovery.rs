@@ -179,7 +179,7 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
     for (name, directory) in [("log.b2nd", false), ("log.directory", true)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        let builder = NDArray::builder().chunks(&[100]).locking(true);
+        let builder = NDArray::builder().chunk_shape(&[100]).locking(true);
         let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
         drop(builder.zeros::<u64>(&[0]).unwrap());
         let (mut rng, mut unfinished, mut rows) = (Rng(11), 0, 0);

@@ -91,7 +91,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         // As it is, by its name, and in other words.
         NDArray::builder().file(at(format!("{number}.copied"))).copy(&array).unwrap();
         for (name, dtype) in [("named", text.to_owned()), ("parsed", dtype.to_string())] {
-            let builder = NDArray::builder().chunks(SHAPE).blocks(SHAPE);
+            let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
             let builder = builder.file(at(format!("{number}.{name}")));
             builder.from_bytes(&bytes, SHAPE, &dtype, array.typesize()).unwrap();
         }
@@ -123,7 +123,7 @@ fn arrays_of_every_dtype_go_from_rust_to_python_and_back() {
     };
     for (number, text) in list(&found) {
         let dtype = Dtype::parse(text).unwrap();
-        let builder = NDArray::builder().chunks(SHAPE).blocks(SHAPE);
+        let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
         let builder = builder.file(at(format!("{number}.b2nd")));
         let text = dtype.to_string();
         builder.from_bytes(&bytes_of(&dtype), SHAPE, &text, dtype.size()).unwrap();

@@ -36,7 +36,7 @@ fn python_reads_frames_with_checksums_and_changes_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let items: Vec<i32> = (0..600).collect();
-    let builder = NDArray::builder().checksums(true).chunks([7, 11]);
+    let builder = NDArray::builder().checksums(true).chunk_shape([7, 11]);
     let builder = builder.vlmeta_value("author", "me").unwrap();
     builder.file(path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
     let names = ["appended", "updated", "inserted", "deleted", "metadata"];

@@ -190,16 +190,19 @@ fn defaults_are_those_of_python() {
     for ((caches, shape, dtype, typesize, chunks), cut) in cases.iter().zip(cut) {
         let mut builder = NDArray::builder().cache_sizes(*caches);
         if let Some(chunks) = chunks {
-            builder = builder.chunks(chunks);
+            builder = builder.chunk_shape(chunks);
         }
         let array = builder.special(Special::Zeros, shape, dtype, *typesize).unwrap();
         let what = format!("{dtype} {shape:?} {chunks:?} {caches:?}");
         if shape.contains(&0) && chunks.is_none() {
             // Python's have no items; ours have, so that the array can grow.
             assert_eq!(json!([shape, shape]), *cut, "{what}");
-            assert!(!array.chunks().contains(&0) && !array.blocks().contains(&0), "{what}");
+            assert!(
+                !array.chunk_shape().contains(&0) && !array.block_shape().contains(&0),
+                "{what}"
+            );
         } else {
-            assert_eq!(json!([array.chunks(), array.blocks()]), *cut, "{what}");
+            assert_eq!(json!([array.chunk_shape(), array.block_shape()]), *cut, "{what}");
         }
     }
 

@@ -443,7 +443,7 @@ fn structures_come_back_from_python_however_it_writes_their_padding() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let rows: Vec<Row> = (0..40).map(Row::of).collect();
-    NDArray::builder().file(at("rows.b2nd")).chunks([16]).from_slice(&rows, [40]).unwrap();
+    NDArray::builder().file(at("rows.b2nd")).chunk_shape([16]).from_slice(&rows, [40]).unwrap();
     let script = r#"
 import blosc2
 import numpy as np

@@ -66,16 +66,16 @@ json.dump(cases, open("cases.json", "w"), default=int)
         let len = shape.iter().product::<u64>() as usize * typesize;
         let mut builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4).level(1));
         if !case["given"].is_null() {
-            builder = builder.chunks(numbers(&case["given"]));
+            builder = builder.chunk_shape(numbers(&case["given"]));
         }
         let array = builder.from_bytes(&zeros[..len], &shape, "|V1", typesize);
         let array = array.unwrap_or_else(|error| panic!("{case}: {error}"));
         // Without items Python's chunks have none; ours have, so that the array can grow.
         let is_empty = shape.contains(&0) && case["given"].is_null();
-        let same = array.chunks() == numbers(&case["chunks"])
-            && array.blocks() == numbers(&case["blocks"]);
+        let same = array.chunk_shape() == numbers(&case["chunks"])
+            && array.block_shape() == numbers(&case["blocks"]);
         if same == is_empty {
-            wrong.push(format!("{case}: {:?} {:?}", array.chunks(), array.blocks()));
+            wrong.push(format!("{case}: {:?} {:?}", array.chunk_shape(), array.block_shape()));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));

@@ -80,8 +80,10 @@ fn both_change_files_with_gaps() {
     let path = |name: &str| folder.path().join(name);
     let mut rng = Rng(1);
     let (side, chunk) = (SIDE as u64, CHUNK as u64);
-    let made =
-        NDArray::builder().chunks([chunk, chunk]).blocks([chunk, chunk]).file(path("a.b2nd"));
+    let made = NDArray::builder()
+        .chunk_shape([chunk, chunk])
+        .block_shape([chunk, chunk])
+        .file(path("a.b2nd"));
     drop(made.zeros::<i64>([side, side]).unwrap());
     let mut items = vec![0i64; SIDE * SIDE];
     let mut chunks: Vec<Vec<u8>> = (0..40).map(|_| noise(&mut rng, LEN)).collect();

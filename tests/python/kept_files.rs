@@ -88,8 +88,8 @@ fn check(object: Object, what: &Json, name: &str) {
 
 fn check_array(array: &NDArray, what: &Json, name: &str) {
     assert_eq!(numbers(array.shape()), what["shape"], "{name}");
-    assert_eq!(numbers(array.chunks()), what["chunks"], "{name}");
-    assert_eq!(numbers(array.blocks()), what["blocks"], "{name}");
+    assert_eq!(numbers(array.chunk_shape()), what["chunks"], "{name}");
+    assert_eq!(numbers(array.block_shape()), what["blocks"], "{name}");
     // Python writes structures into arrays of less than 16 MiB with fields of void for the gaps.
     assert_eq!(array.dtype_str().unwrap(), what["dtype"], "{name}");
     assert_eq!(u64::from(array.cparams().codec.code()), what["codec"], "{name}");

@@ -200,7 +200,8 @@ impl Object {
         let Making { chunks, blocks, params } = making;
         match &self.content {
             Content::Array(model) => {
-                let builder = NDArray::builder().chunks(&chunks).blocks(&blocks).cparams(params);
+                let builder =
+                    NDArray::builder().chunk_shape(&chunks).block_shape(&blocks).cparams(params);
                 let builder = builder.meta(FIXED, &self.fixed.bytes());
                 let builder = match self.is_directory {
                     true => builder.directory(&self.path),

@@ -211,7 +211,7 @@ fn chunks_of_other_lengths_in_the_same_places_are_found() {
 fn chunks_of_an_array_keep_the_size_of_its_blocks() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..3000).map(|item| item * item).collect();
-    let builder = NDArray::builder().chunks([1000]).blocks([100]).file(&path);
+    let builder = NDArray::builder().chunk_shape([1000]).block_shape([100]).file(&path);
     drop(builder.from_slice(&items, [3000]).unwrap());
     let mut schunk = SChunk::open_rw(&path).unwrap();
     schunk.set_cparams(CParams::new().level(9)).unwrap();

@@ -348,7 +348,7 @@ fn unusual_names_are_names() {
 #[test]
 fn an_array_can_be_taken_for_its_super_chunk_and_back() {
     let items: Vec<f32> = (0..1000).map(|item| item as f32).collect();
-    let array = NDArray::builder().chunks([300]).blocks([100]).from_slice(&items, [1000]);
+    let array = NDArray::builder().chunk_shape([300]).block_shape([100]).from_slice(&items, [1000]);
     let schunk = array.unwrap().into_schunk();
     assert_eq!((schunk.nchunks(), schunk.chunksize()), (4, 1200));
     assert_eq!(schunk.meta().names(), ["b2nd"]);

@@ -674,7 +674,7 @@ fn frames_of_super_chunks_and_arrays() {
         let path = folder.path().join(format!("{}.b2nd", filter.code()));
         let params = CParams::new().codec(Codec::Lz4).filters(&[filter]);
         let shape = [100, 100];
-        let builder = NDArray::builder().chunks(shape).blocks(shape).cparams(params);
+        let builder = NDArray::builder().chunk_shape(shape).block_shape(shape).cparams(params);
         builder.file(&path).from_slice(&items, shape).unwrap();
         let mut found = Vec::new();
         let read = FrameReader::new(File::open(&path).unwrap()).unwrap().read_to_end(&mut found);

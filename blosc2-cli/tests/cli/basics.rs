@@ -262,7 +262,7 @@ fn copies_keep_what_is_not_asked_for() {
     let folder = Folder::new();
     let params = CParams::new().codec(Codec::Lz4Hc).level(3).filters(&[Filter::Bitshuffle]);
     let items: Vec<i64> = (0..600).collect();
-    let builder = NDArray::builder().chunks([8, 30]).blocks([4, 10]).cparams(params);
+    let builder = NDArray::builder().chunk_shape([8, 30]).block_shape([4, 10]).cparams(params);
     builder.file(folder.path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
     folder.good(&["copy", "a.b2nd", "same.b2nd"]);
     folder.good(&["copy", "a.b2nd", "level.b2nd", "--level", "8", "--threads", "2"]);

@@ -29,7 +29,7 @@ fn store(path: &Path) {
     let mut store = TreeStore::create(path).unwrap();
     let items: Vec<u32> = (0..1000).collect();
     let params = CParams::new().codec(Codec::Lz4);
-    let builder = NDArray::builder().chunks([100]).blocks([50]).cparams(params);
+    let builder = NDArray::builder().chunk_shape([100]).block_shape([50]).cparams(params);
     let array = builder.from_slice(&items, [1000]).unwrap();
     store.insert("/a", array.schunk()).unwrap();
     store.insert("/group/b", array.schunk()).unwrap();
@@ -364,7 +364,7 @@ fn sparse_frames_in_a_folder_store_are_checked() {
     let folder = Folder::new();
     store(&folder.path("a.b2d"));
     let items: Vec<u32> = (0..1000).collect();
-    let builder = NDArray::builder().chunks([100]).blocks([50]);
+    let builder = NDArray::builder().chunk_shape([100]).block_shape([50]);
     builder.directory(folder.path("a.b2d/group/sparse.b2nd")).from_slice(&items, [1000]).unwrap();
     let (status, report) = check(&folder, &["a.b2d"]);
     assert_eq!(status, 0, "{report:#}");

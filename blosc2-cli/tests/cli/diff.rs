@@ -126,7 +126,7 @@ fn items_are_compared_by_their_bytes() {
 fn zeros_are_not_decompressed() {
     let folder = Folder::new();
     let zeros = |name: &str, shape: &[u64], chunks: &[u64]| {
-        let builder = NDArray::builder().chunks(chunks).file(folder.path(name));
+        let builder = NDArray::builder().chunk_shape(chunks).file(folder.path(name));
         builder.special(Special::Zeros, shape, "<f8", 8).unwrap()
     };
     // 1 TiB, in chunks of different shapes.
@@ -156,7 +156,7 @@ fn the_first_of_many_pieces_is_found() {
     let len = 10 << 20;
     let shape = [2, len];
     for (name, chunks) in [("a", [1, 1 << 20]), ("b", [2, 1 << 18])] {
-        NDArray::builder().file(folder.path(name)).chunks(chunks).zeros::<u32>(shape).unwrap();
+        NDArray::builder().file(folder.path(name)).chunk_shape(chunks).zeros::<u32>(shape).unwrap();
     }
     equal(&folder, &["a", "b"]);
     let mut array = NDArray::open_rw(folder.path("b")).unwrap();

@@ -194,7 +194,7 @@ const REPLACED: [&str; 14] = [
 const NOT_CALLED: [(&str, &str); 8] = [
     ("NDArray::open_storage and NDArray::open_folder open", "a builder opens an array"),
     ("NDArray::builder creates arrays", "options that create a super-chunk open an array"),
-    ("copy it with a chunk shape (NDArrayBuilder::chunks)", "an array is extended"),
+    ("copy it with a chunk shape (NDArrayBuilder::chunk_shape)", "an array is extended"),
     ("NDArray::set_byte_order_conversion converts them", "a view of items"),
     ("append chunks created by Chunk::nans", "a super-chunk is filled with NaN"),
     ("use blosc2::elements::{", "a part of generated code, not a message"),

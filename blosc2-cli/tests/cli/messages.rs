@@ -225,7 +225,7 @@ fn errors_of_decoding_name_the_chunk() {
     let folder = Folder::new();
     let params = CParams::new().codec(Codec::Lz4);
     let items: Vec<u32> = (0..1000).collect();
-    let builder = NDArray::builder().chunks([200]).blocks([50]).cparams(params.clone());
+    let builder = NDArray::builder().chunk_shape([200]).block_shape([50]).cparams(params.clone());
     builder.file(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
     folder.schunk("a.b2frame", &params);
     for file in ["a.b2nd", "a.b2frame"] {

@@ -50,7 +50,7 @@ fn lines_of_csv_files() {
     assert_eq!(csv(&folder, "date"), "2022-01-08\n");
     // An array with as many items as several pieces of the stream, in chunks that are not rows.
     let items: Vec<u16> = (0..300_000u32).map(|item| item as u16).collect();
-    builder("large").chunks([7u64, 900]).from_slice(&items, &[300, 1000]).unwrap();
+    builder("large").chunk_shape([7u64, 900]).from_slice(&items, &[300, 1000]).unwrap();
     let lines = items
         .chunks(1000)
         .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(",") + "\n");

@@ -351,7 +351,7 @@ fn a_file_that_only_contains_a_frame_is_not_repaired() {
 fn the_first_items_need_only_the_first_chunks() {
     let folder = Folder::new();
     let items: Vec<u32> = (0..1 << 20).map(|at: u32| at.wrapping_mul(2_654_435_761)).collect();
-    let builder = NDArray::builder().chunks(&[1 << 16]).blocks(&[1 << 12]);
+    let builder = NDArray::builder().chunk_shape(&[1 << 16]).block_shape(&[1 << 12]);
     let array = builder.file(folder.path("a.b2nd")).from_slice(&items, &[1 << 20]).unwrap();
     let last = array.schunk().offsets().unwrap().last().unwrap().unwrap();
     drop(array);

@@ -64,7 +64,7 @@ fn colours_are_for_terminals() {
 fn long_work_shows_its_progress_on_a_terminal() {
     let folder = Folder::new();
     let params = CParams::new().level(1).codec(blosc2::Codec::Lz4);
-    let builder = NDArray::builder().chunks(&[1 << 22]).cparams(&params);
+    let builder = NDArray::builder().chunk_shape(&[1 << 22]).cparams(&params);
     let array = builder.file(folder.path("a.b2nd")).arange(0u64, 10 << 20, 1).unwrap();
     array.schunk().save(folder.path("s.b2frame")).unwrap();
     drop(array);

@@ -257,7 +257,7 @@ fn empty_arrays_and_single_items() {
 #[test]
 fn only_the_printed_items_are_read() {
     let folder = Folder::new();
-    let builder = NDArray::builder().chunks(100).blocks(100);
+    let builder = NDArray::builder().chunk_shape(100).block_shape(100);
     let items: Vec<i64> = (0..1100).collect();
     builder.directory(folder.path("a.b2nd")).from_slice(&items, 1100).unwrap();
     let chunks: Vec<_> = fs::read_dir(folder.path("a.b2nd")).unwrap().collect();
@@ -364,7 +364,8 @@ fn refused_amounts_and_arguments() {
     // 6 of 7 items on each of 16 axes.
     let chunks = [[1; 5].as_slice(), &[7; 11]].concat();
     let blocks = [[1; 10].as_slice(), &[7; 6]].concat();
-    let builder = NDArray::builder().file(folder.path("b.b2nd")).chunks(chunks).blocks(blocks);
+    let builder =
+        NDArray::builder().file(folder.path("b.b2nd")).chunk_shape(chunks).block_shape(blocks);
     builder.zeros::<u8>([7; 16]).unwrap();
     let line = folder.bad(1, &["cat", "b.b2nd", "--text"]);
     assert!(line.contains("has 2821109907456 values"), "{line}");

@@ -235,7 +235,7 @@ fn fields_with_sub_arrays_have_more_axes() {
     };
     let rows: Vec<u8> = (0..20).zip(values.chunks(6)).flat_map(row).collect();
     let dtype = format!("[('id', 'u1'), ('values', '{}', (2, 3))]", native("<f8"));
-    let builder = NDArray::builder().file(folder.path("rows")).chunks([7]);
+    let builder = NDArray::builder().file(folder.path("rows")).chunk_shape([7]);
     builder.from_bytes(&rows, [20], &dtype, 49).unwrap();
     NDArray::builder().file(folder.path("values")).from_slice(&values, [20, 2, 3]).unwrap();
     folder.good(&["export", "rows", "rows.npy"]);

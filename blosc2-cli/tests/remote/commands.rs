@@ -13,7 +13,7 @@ use crate::server::{Faults, Server};
 pub(crate) fn write(folder: &Path) {
     let path = |name: &str| folder.join(name);
     let text = |name: &str| path(name).to_str().unwrap().to_owned();
-    let builder = NDArray::builder().chunks([50, 100]).blocks([10, 50]);
+    let builder = NDArray::builder().chunk_shape([50, 100]).block_shape([10, 50]);
     let array = builder.from_fn([200, 300], |[row, column]| (row * 1009 + column * 31 % 17) as i32);
     array.unwrap().save(path("a.b2nd")).unwrap();
     bytes(&["checksums", &text("a.b2nd")]);

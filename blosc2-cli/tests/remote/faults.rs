@@ -12,7 +12,7 @@ use crate::server::{Faults, Server};
 
 /// Writes an array, a store and an npy file, and puts them on a server.
 fn start(folder: &Path) -> Server {
-    let array = NDArray::builder().chunks([50, 100]).blocks([10, 50]);
+    let array = NDArray::builder().chunk_shape([50, 100]).block_shape([10, 50]);
     let array = array.from_fn([200, 300], |[row, column]| (row * 1009 + column * 31 % 17) as i32);
     array.unwrap().save(folder.join("a.b2nd")).unwrap();
     let mut store = TreeStore::create(folder.join("s.b2z")).unwrap();

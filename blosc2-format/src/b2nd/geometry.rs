@@ -126,12 +126,12 @@ impl Geometry {
     }
 
     /// Returns the shape of a chunk.
-    pub fn chunks(&self) -> &[u64] {
+    pub fn chunk_shape(&self) -> &[u64] {
         &self.chunks
     }
 
     /// Returns the shape of a block.
-    pub fn blocks(&self) -> &[u64] {
+    pub fn block_shape(&self) -> &[u64] {
         &self.blocks
     }
 

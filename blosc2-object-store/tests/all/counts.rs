@@ -95,7 +95,7 @@ fn a_small_file_takes_one_request() {
 fn a_large_index_takes_one_request_more() {
     let server = Server::start();
     let params = CParams::new().codec(Codec::Lz4);
-    let builder = NDArray::builder().chunks(8).blocks(8).cparams(params);
+    let builder = NDArray::builder().chunk_shape(8).block_shape(8).cparams(params);
     let array =
         builder.from_iter((0..1_600_000u32).map(|at| at.wrapping_mul(2_654_435_761)), 1_600_000);
     server.put("a.b2nd", array.unwrap().to_cframe().unwrap());
@@ -180,7 +180,8 @@ fn ranges_of_any_kind_are_read() {
 fn neighbours_share_requests() {
     let server = Server::start();
     let items: Vec<u64> = (0..400_000).map(|at| at * at % 1_000_003).collect();
-    let array = NDArray::builder().chunks(1000).blocks(1000).from_slice(&items, 400_000).unwrap();
+    let array =
+        NDArray::builder().chunk_shape(1000).block_shape(1000).from_slice(&items, 400_000).unwrap();
     server.put("a.b2nd", array.to_cframe().unwrap());
     let options = OpenOptions::new();
     let object = remote(&server).object("a.b2nd").unwrap();

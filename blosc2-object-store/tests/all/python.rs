@@ -53,7 +53,7 @@ fn files_on_the_server_of_python_are_read() {
 
         // A directory. The server knows no ETags, so the content of the index is compared.
         let path = server.files().join("dir.b2nd");
-        let builder = NDArray::builder().directory(&path).chunks([10, 100]);
+        let builder = NDArray::builder().directory(&path).chunk_shape([10, 100]);
         let mut writer = builder.from_fn([100, 100], |[row, _]| row as u16).unwrap();
         let mut reader = remote.array("dir.b2nd").unwrap();
         assert_eq!(reader.read::<u16>((9..11, 5)).unwrap(), [9, 10]);
@@ -75,7 +75,7 @@ fn files_on_the_server_of_python_are_read() {
 fn presigned_urls_are_read() {
     within_a_minute(|| {
         let s3 = S3::start();
-        let array = NDArray::builder().chunks(1000).arange(0i64, 100_000, 1).unwrap();
+        let array = NDArray::builder().chunk_shape(1000).arange(0i64, 100_000, 1).unwrap();
         s3.remote().save("a/b c.b2nd", array.schunk(), false).unwrap();
         let program = "
 import sys
@@ -122,7 +122,7 @@ fn s3_objects_are_saved_and_read() {
 
         // A directory.
         let builder =
-            NDArray::builder().folder(remote.folder("dir.b2nd").unwrap()).chunks([10, 100]);
+            NDArray::builder().folder(remote.folder("dir.b2nd").unwrap()).chunk_shape([10, 100]);
         let mut array = builder.zeros::<u16>([100, 100]).unwrap();
         array.fill((50.., ..), 7u16).unwrap();
         let found = remote.array("dir.b2nd").unwrap();
@@ -137,7 +137,8 @@ fn python_reads_what_was_saved() {
         let s3 = S3::start();
         let items: Vec<f64> = (0..200_000).map(|at| f64::from(at).sqrt()).collect();
         let params = CParams::new().codec(Codec::Zstd);
-        let builder = NDArray::builder().cparams(params).chunks([50, 1000]).blocks([10, 1000]);
+        let builder =
+            NDArray::builder().cparams(params).chunk_shape([50, 1000]).block_shape([10, 1000]);
         let array = builder.from_slice(&items, [200, 1000]).unwrap();
         s3.remote().save("dir/a.b2nd", array.schunk(), false).unwrap();
         let nginx = Nginx::start();

@@ -73,7 +73,7 @@ fn directories_are_read_and_changed() {
     for remote in remotes {
         let items: Vec<u16> = (0..10_000).collect();
         let builder =
-            NDArray::builder().folder(remote.folder("x/dir.b2nd").unwrap()).chunks([10, 100]);
+            NDArray::builder().folder(remote.folder("x/dir.b2nd").unwrap()).chunk_shape([10, 100]);
         let mut array = builder.from_slice(&items, [100, 100]).unwrap();
         array.set([55, 5], 7u16).unwrap();
         let found = remote.array("x/dir.b2nd").unwrap();
@@ -93,7 +93,8 @@ fn reused_objects_are_not_taken_for_the_chunks_of_an_old_index() {
     let (_folder, [memory, local]) = remotes();
     for remote in [memory, local, Remote::new(Arc::new(NoTags(InMemory::new())))] {
         let items: Vec<u32> = (0..40_000).collect();
-        let builder = NDArray::builder().folder(remote.folder("dir").unwrap()).chunks([10, 100]);
+        let builder =
+            NDArray::builder().folder(remote.folder("dir").unwrap()).chunk_shape([10, 100]);
         let mut writer = builder.from_slice(&items, [400, 100]).unwrap();
         let mut reader = remote.array("dir").unwrap();
         assert_eq!(reader.item::<u32>([0, 0]).unwrap(), 0);
@@ -171,7 +172,7 @@ fn members_of_stores_are_read_in_place() {
     let path = folder.path().join("runs.b2z");
     let mut store = TreeStore::create(&path).unwrap();
     let items: Vec<f64> = (0..300_000).map(f64::from).collect();
-    let array = NDArray::builder().chunks(50_000).from_slice(&items, 300_000).unwrap();
+    let array = NDArray::builder().chunk_shape(50_000).from_slice(&items, 300_000).unwrap();
     store.insert("/first/speed", array.schunk()).unwrap();
     store.insert("/second", NDArray::builder().arange(0u8, 9, 1).unwrap().schunk()).unwrap();
     store.finish().unwrap();

@@ -192,7 +192,7 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         if before == 0 {
             self.room = self.table().rows_to_full_chunk(MIN_ROWS)?;
         }
-        let chunk = self.table().live.marks().chunks()[0].max(1);
+        let chunk = self.table().live.marks().chunk_shape()[0].max(1);
         let nbytes = new.iter().map(Encoded::nbytes).sum::<u64>();
         // The rows that are written now.
         let whole = match all.checked_sub(self.room) {

@@ -383,7 +383,7 @@ impl CTable {
     /// The number of rows after the last one that fill the chunk in which the row `min` rows later is.
     pub(super) fn rows_to_full_chunk(&self, min: u64) -> Result<u64> {
         let end = self.live.end()?;
-        let chunk = self.live.marks().chunks()[0].max(1);
+        let chunk = self.live.marks().chunk_shape()[0].max(1);
         let goal = end.saturating_add(min).checked_next_multiple_of(chunk);
         Ok(goal.unwrap_or(u64::MAX) - end)
     }
@@ -842,7 +842,7 @@ impl CTable {
         while capacity < rows {
             capacity += capacity.clamp(1, MAX_GROWTH);
         }
-        check_rows(capacity, self.live.marks().chunks()[0])
+        check_rows(capacity, self.live.marks().chunk_shape()[0])
             .map_err(|detail| Error::new(ErrorKind::TooLarge, WRITE, detail))?;
         Ok(capacity)
     }

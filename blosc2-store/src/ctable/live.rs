@@ -46,7 +46,7 @@ pub(super) struct Span {
 impl LiveRows {
     pub(super) fn new(marks: NDArray) -> Result<Self> {
         check_array(&marks, "|b1", |dtype| dtype.kind() == Some(Kind::Bool))?;
-        let (rows, chunk) = (marks.shape()[0], marks.chunks()[0]);
+        let (rows, chunk) = (marks.shape()[0], marks.chunk_shape()[0]);
         let unit = unit_of(rows, chunk, marks.schunk().cbytes());
         let unit = unit.map_err(|what| {
             let detail = format!("its mask of valid rows has {what}");
@@ -175,7 +175,7 @@ impl LiveRows {
     ) -> Spans<'a> {
         let row = array.map_or(size_of::<u64>(), row_bytes).max(1);
         // Other rows in the blocks of two wanted rows are decompressed in any case.
-        let block = array.map_or(0, |array| usize::try_from(array.blocks()[0]).unwrap_or(0));
+        let block = array.map_or(0, |array| usize::try_from(array.block_shape()[0]).unwrap_or(0));
         let gap = block.max(1 + GAP / row);
         Spans {
             live: self,
@@ -227,7 +227,8 @@ pub(super) fn unit_of(rows: u64, chunk: u64, stored: u64) -> Result<u64, String>
 /// Counts the live rows of a range in one chunk, or in two if chunks are larger than units.
 fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> {
     let len = rows.end - rows.start;
-    let (first, last) = (rows.start / marks.chunks()[0], (rows.end - 1) / marks.chunks()[0]);
+    let (first, last) =
+        (rows.start / marks.chunk_shape()[0], (rows.end - 1) / marks.chunk_shape()[0]);
     let chunk = if first == last { marks.chunk(first as usize) } else { None };
     let special = chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special);
     match special {

@@ -122,7 +122,7 @@ pub(super) fn with_rows(
 /// Replaces rows of an array at ascending places.
 pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Result<()> {
     let row = row_bytes(array);
-    let chunk = array.chunks()[0].max(1);
+    let chunk = array.chunk_shape()[0].max(1);
     let at_once = (AT_ONCE / row.max(1) as u64).max(1);
     let mut rest = places;
     let mut rows = rows;

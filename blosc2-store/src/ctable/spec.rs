@@ -156,17 +156,17 @@ impl Grid {
             ..=12.0 => builder.zeros::<u64>([rows]),
             _ => builder.zeros::<[u64; 2]>([rows]),
         }?;
-        Ok(Self { chunk: array.chunks()[0], block: array.blocks()[0] })
+        Ok(Self { chunk: array.chunk_shape()[0], block: array.block_shape()[0] })
     }
 
     /// The grid of an existing mask.
     pub(super) fn like(marks: &NDArray) -> Self {
-        Self { chunk: marks.chunks()[0], block: marks.blocks()[0] }
+        Self { chunk: marks.chunk_shape()[0], block: marks.block_shape()[0] }
     }
 
     /// A mask of rows, all with the same mark.
     pub(super) fn marks(self, rows: u64, mark: bool) -> Result<SChunk> {
-        let builder = NDArray::builder().chunks([self.chunk]).blocks([self.block]);
+        let builder = NDArray::builder().chunk_shape([self.chunk]).block_shape([self.block]);
         let marks = match mark {
             true => builder.full(true, [rows]),
             false => builder.zeros::<bool>([rows]),
@@ -184,11 +184,11 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
     let cparams = column.spec.cparams.as_deref();
     let builder =
         || cparams.map_or_else(NDArray::builder, |params| NDArray::builder().cparams(params));
-    let shared = || builder().chunks([grid.chunk]).blocks([grid.block]);
+    let shared = || builder().chunk_shape([grid.chunk]).block_shape([grid.block]);
     Ok(match column.kind() {
         ItemKind::Utf8 => {
-            let offsets = builder().chunks([1 << 17]).zeros::<i64>([1])?;
-            let bytes = builder().chunks([1 << 21]).zeros::<u8>([1])?;
+            let offsets = builder().chunk_shape([1 << 17]).zeros::<i64>([1])?;
+            let bytes = builder().chunk_shape([1 << 21]).zeros::<u8>([1])?;
             vec![
                 (format!("{key}.utf8"), "b2nd", bytes.into_schunk()),
                 (key, "b2nd", offsets.into_schunk()),
@@ -215,7 +215,7 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
             let shares = shape.len() == 1
                 && match is_text {
                     true => dtype.size() <= MAX_SHARED_TEXT,
-                    false => grid.chunk <= own.chunks()[0].saturating_mul(4),
+                    false => grid.chunk <= own.chunk_shape()[0].saturating_mul(4),
                 };
             let array = if shares { make(shared())? } else { own };
             vec![(key, "b2nd", array.into_schunk())]

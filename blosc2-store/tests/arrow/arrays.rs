@@ -92,8 +92,9 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
         for shape in [&[0][..], &[1], &[7], &[5, 3], &[0, 4], &[4, 2, 3]] {
             let len = shape.iter().product::<u64>() as usize;
             let bytes: Vec<u8> = (0..len).flat_map(|_| random(&dtype, &mut rng)).collect();
-            let builder =
-                NDArray::builder().chunks(vec![3; shape.len()]).blocks(vec![2; shape.len()]);
+            let builder = NDArray::builder()
+                .chunk_shape(vec![3; shape.len()])
+                .block_shape(vec![2; shape.len()]);
             let array = builder.from_bytes(&bytes, shape, text, dtype.size()).unwrap();
             let field = field("name", &array).unwrap();
             let items = to_arrow(&array, ..).unwrap();
@@ -134,7 +135,7 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
 #[test]
 fn items_are_those_of_typed_reads() {
     let numbers: Vec<f64> = (0..1000).map(|number| f64::from(number) / 7.0).collect();
-    let array = NDArray::builder().chunks([64]).from_slice(&numbers, [1000]).unwrap();
+    let array = NDArray::builder().chunk_shape([64]).from_slice(&numbers, [1000]).unwrap();
     let rows = 10..990;
     let items = to_arrow(&array, rows.clone()).unwrap();
     assert_eq!(

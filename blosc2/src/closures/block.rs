@@ -207,7 +207,7 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 ///     let chunk = block.chunk_index().ok_or("not of a super-chunk")?;
 ///     let items = array.block_items(chunk as u64, block.index() as u64)?;
 ///     let (rows, columns) = (items[0].clone(), items[1].clone());
-///     let width = array.blocks()[1] as usize; // Rows of a block include its padding.
+///     let width = array.block_shape()[1] as usize; // Rows of a block include its padding.
 ///     let output = block.output_as::<u64>()?;
 ///     for (row, items) in rows.zip(output.chunks_mut(width)) {
 ///         for (column, item) in columns.clone().zip(items) {
@@ -217,7 +217,7 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 ///     Ok(())
 /// }
 ///
-/// let mut array = NDArray::builder().chunks(&[6, 6]).blocks(&[3, 4]).zeros::<u64>(&[10, 10])?;
+/// let mut array = NDArray::builder().chunk_shape(&[6, 6]).block_shape(&[3, 4]).zeros::<u64>(&[10, 10])?;
 /// array.set_postfilter(sums);
 /// assert_eq!(array.item::<u64>(&[9, 7])?, 16);
 /// # Ok::<(), blosc2::Error>(())

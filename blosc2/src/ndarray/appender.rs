@@ -20,7 +20,7 @@ const DOING: &str = "append to an array";
 /// rows, one appender for all rows can be several hundred times as fast.
 ///
 /// When you create an array that will grow, set its chunk shape; see
-/// [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks).
+/// [`NDArrayBuilder::chunk_shape`](crate::NDArrayBuilder::chunk_shape).
 ///
 /// Each flush recompresses the last chunk if the chunk is not full. If items are appended on axis 0 of an array in a
 /// contiguous file, the recompressed chunk overwrites the old chunk, even if the new chunk is longer. Therefore
@@ -46,7 +46,7 @@ const DOING: &str = "append to an array";
 ///     rows: Appender,
 /// }
 ///
-/// let array = NDArray::builder().chunks(&[1000, 3]).zeros::<f64>(&[0, 3])?;
+/// let array = NDArray::builder().chunk_shape(&[1000, 3]).zeros::<f64>(&[0, 3])?;
 /// let mut log = Log { rows: array.into_appender(0)? };
 /// for time in 0..2500 {
 ///     log.rows.append(&[f64::from(time), 20.5, 1013.25])?; // one row
@@ -165,7 +165,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         if count == 0 {
             return Ok(());
         }
-        let side = self.array().chunks()[axis].max(1);
+        let side = self.array().chunk_shape()[axis].max(1);
         let filled = self.filled + count as u64;
         // One call writes all items that fill chunks, so that an error changes nothing.
         // If another handle has appended since then, more items can be collected than fit into the last chunk. In that
@@ -193,7 +193,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     fn look_at_shape(&mut self) {
         if self.filled == 0 {
             self.shape = self.array().shape().to_vec();
-            let side = self.array().chunks()[self.axis].max(1);
+            let side = self.array().chunk_shape()[self.axis].max(1);
             self.room = side - self.shape[self.axis] % side;
         }
     }

@@ -187,8 +187,10 @@ impl NDArrayView<'_> {
         other: &Geometry,
     ) -> Result<Option<Vec<u8>>> {
         let array = self.array;
-        let (chunks, blocks) = (array.chunks(), array.blocks());
-        if array.schunk.is_filtered() || (chunks, blocks) != (other.chunks(), other.blocks()) {
+        let (chunks, blocks) = (array.chunk_shape(), array.block_shape());
+        if array.schunk.is_filtered()
+            || (chunks, blocks) != (other.chunk_shape(), other.block_shape())
+        {
             return Ok(None);
         }
         if self.field.is_some() || !self.region.is_box() {

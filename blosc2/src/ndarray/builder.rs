@@ -53,8 +53,8 @@ pub(super) const MAKE: &str = "create an array";
 /// use blosc2::{CParams, Codec, NDArray};
 ///
 /// let array = NDArray::builder()
-///     .chunks(&[5, 10])
-///     .blocks(&[5, 5])
+///     .chunk_shape(&[5, 10])
+///     .block_shape(&[5, 5])
 ///     .cparams(CParams::new().codec(Codec::Lz4))
 ///     .from_slice(&[1.0f64; 100], &[10, 10])?;
 /// assert_eq!(array.schunk().nchunks(), 2);
@@ -100,8 +100,8 @@ pub(super) const MAKE: &str = "create an array";
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until it creates an array"]
 pub struct NDArrayBuilder {
-    chunks: Option<Vec<u64>>,
-    blocks: Option<Vec<u64>>,
+    chunk_shape: Option<Vec<u64>>,
+    block_shape: Option<Vec<u64>>,
     caches: CacheSizes,
     cparams: Option<CParams>,
     dparams: DParams,
@@ -149,15 +149,15 @@ impl NDArrayBuilder {
     /// If the array will grow, set the chunk shape, because the default depends on the shape at creation: an array that
     /// is created with one row gets chunks of one row. If an axis has size 0 at creation, the default chunks have up to
     /// 512 KiB; if one row is larger than 512 KiB, a default chunk contains one row or a part of a row.
-    pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
-        self.chunks = Some(side(&chunks));
+    pub fn chunk_shape(mut self, shape: impl PerAxis) -> Self {
+        self.chunk_shape = Some(side(&shape));
         self
     }
 
     /// Sets the block shape in items. By default, the block shape is computed from the typesize, the [cache
     /// sizes](Self::cache_sizes) and the chunk shape. If no chunk shape is set, the shape of the array is used instead.
-    pub fn blocks(mut self, blocks: impl PerAxis) -> Self {
-        self.blocks = Some(side(&blocks));
+    pub fn block_shape(mut self, shape: impl PerAxis) -> Self {
+        self.block_shape = Some(side(&shape));
         self
     }
 
@@ -232,7 +232,7 @@ impl NDArrayBuilder {
     /// ```
     /// use blosc2::{ErrorKind, NDArray};
     ///
-    /// let builder = NDArray::builder().chunks(10).progress(|done, total| match done {
+    /// let builder = NDArray::builder().chunk_shape(10).progress(|done, total| match done {
     ///     0..3 => Ok(println!("{done} of {total} chunks")),
     ///     _ => Err("stopped by the user"),
     /// });
@@ -420,7 +420,7 @@ impl NDArrayBuilder {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("log.b2nd");
     /// for run in 1..=3 {
-    ///     let builder = NDArray::builder().file(&path).locking(true).chunks([1000, 2]);
+    ///     let builder = NDArray::builder().file(&path).locking(true).chunk_shape([1000, 2]);
     ///     let mut log = builder.open_or_create(|new| new.zeros::<f64>([0, 2]))?;
     ///     log.append(0, &[20.5, 21.0])?;
     ///     assert_eq!(log.shape(), [run, 2]);
@@ -534,7 +534,7 @@ impl NDArrayBuilder {
                 Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
             };
             let rows = shape.first().copied().unwrap_or(1);
-            let step = geometry.chunks().first().copied().unwrap_or(1).max(1);
+            let step = geometry.chunk_shape().first().copied().unwrap_or(1).max(1);
             // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
             let row = len_of(shape.get(1..).unwrap_or_default(), 1);
@@ -678,7 +678,7 @@ impl NDArrayBuilder {
     ///
     /// // Any source that returns a box of items, such as a detector or another format.
     /// let source = NDArray::builder().from_fn(&[30, 20], |[row, column]| (100 * row + column) as u16)?;
-    /// let copy = NDArray::builder().chunks((8, 8)).from_chunk_fn((30, 20), "<u2", 2, |ranges, bytes| {
+    /// let copy = NDArray::builder().chunk_shape((8, 8)).from_chunk_fn((30, 20), "<u2", 2, |ranges, bytes| {
     ///     source.bytes().read_into(ranges, bytes)
     /// })?;
     /// assert_eq!(copy.item::<u16>((29, 19))?, 2919);
@@ -774,9 +774,9 @@ impl NDArrayBuilder {
 
     /// Uses the chunk and block shapes of an array, if the builder sets none of them.
     pub(super) fn cut_as(mut self, source: &NDArray) -> Self {
-        if self.chunks.is_none() && self.blocks.is_none() {
-            self.chunks = Some(source.chunks().to_vec());
-            self.blocks = Some(source.blocks().to_vec());
+        if self.chunk_shape.is_none() && self.block_shape.is_none() {
+            self.chunk_shape = Some(source.chunk_shape().to_vec());
+            self.block_shape = Some(source.block_shape().to_vec());
         }
         self
     }
@@ -816,7 +816,7 @@ impl NDArrayBuilder {
         if ndim > MAX_NDIM {
             return invalid(format!("an array has at most {MAX_NDIM} dimensions, got {ndim}"));
         }
-        for (name, given) in [("chunk", &self.chunks), ("block", &self.blocks)] {
+        for (name, given) in [("chunk", &self.chunk_shape), ("block", &self.block_shape)] {
             let Some(given) = given else { continue };
             if given.iter().any(|&part| i32::try_from(part).is_err()) {
                 return too_large(format!(
@@ -833,7 +833,7 @@ impl NDArrayBuilder {
         let (chunks, blocks) = partition(
             shape,
             typesize as u64,
-            (self.chunks.as_deref(), self.blocks.as_deref()),
+            (self.chunk_shape.as_deref(), self.block_shape.as_deref()),
             &self.caches,
         );
         if chunks.iter().chain(&blocks).any(|&side| i32::try_from(side).is_err()) {
@@ -1034,8 +1034,8 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
 impl fmt::Debug for NDArrayBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NDArrayBuilder")
-            .field("chunks", &self.chunks)
-            .field("blocks", &self.blocks)
+            .field("chunk_shape", &self.chunk_shape)
+            .field("block_shape", &self.block_shape)
             .field("cparams", &self.cparams)
             .finish_non_exhaustive()
     }

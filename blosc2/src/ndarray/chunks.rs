@@ -19,7 +19,7 @@ impl NDArray {
     pub fn iter_chunks(
         &self,
     ) -> impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator + '_ {
-        (0..self.chunk_count()).map(|index| self.array_chunk(index))
+        (0..self.nchunks()).map(|index| self.array_chunk(index))
     }
 
     /// Returns a parallel iterator over all chunks, which runs on the threads of rayon. Needs the feature `rayon`.
@@ -29,18 +29,17 @@ impl NDArray {
     ) -> impl rayon::iter::IndexedParallelIterator<Item = ArrayChunk<'_>> + '_ {
         use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-        (0..self.chunk_count()).into_par_iter().map(|index| self.array_chunk(index))
+        (0..self.nchunks()).into_par_iter().map(|index| self.array_chunk(index))
     }
 
-    /// Returns the number of chunks.
-    pub fn chunk_count(&self) -> usize {
+    fn nchunks(&self) -> usize {
         // The index, of at most 2 GiB, limits the number of chunks.
         self.geometry.nchunks() as usize
     }
 
     /// Returns the chunk with this index in C order; `None` if there is no such chunk.
     pub fn chunk(&self, index: usize) -> Option<ArrayChunk<'_>> {
-        (index < self.chunk_count()).then(|| self.array_chunk(index))
+        (index < self.nchunks()).then(|| self.array_chunk(index))
     }
 
     /// Returns the indices of the chunks that contain selected items, in ascending order. C:
@@ -49,7 +48,7 @@ impl NDArray {
     /// ```
     /// use blosc2::NDArray;
     ///
-    /// let array = NDArray::builder().chunks(&[4, 4]).zeros::<u8>(&[8, 8])?;
+    /// let array = NDArray::builder().chunk_shape(&[4, 4]).zeros::<u8>(&[8, 8])?;
     /// assert_eq!(array.selected_chunks((5, ..))?, [2, 3]);
     /// assert_eq!(array.selected_chunks((.., [7, 0]))?, [0, 1, 2, 3]);
     /// # Ok::<(), blosc2::Error>(())
@@ -75,8 +74,8 @@ impl NDArray {
 /// use blosc2::NDArray;
 ///
 /// let array = NDArray::builder()
-///     .chunks(&[4, 4])
-///     .blocks(&[2, 4])
+///     .chunk_shape(&[4, 4])
+///     .block_shape(&[2, 4])
 ///     .from_slice(&(0..40i32).collect::<Vec<_>>(), &[8, 5])?;
 /// let last = array.iter_chunks().next_back().unwrap();
 /// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
@@ -101,7 +100,7 @@ impl<'a> ArrayChunk<'a> {
     /// Returns the coordinates of the chunk: its index on each axis of the grid of chunks. Python: `coords` in
     /// `iterchunks_info`.
     pub fn coords(&self) -> Vec<u64> {
-        let chunks = self.array.chunks().iter();
+        let chunks = self.array.chunk_shape().iter();
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
@@ -141,7 +140,7 @@ impl<'a> ArrayChunk<'a> {
 /// ```
 /// use blosc2::NDArray;
 ///
-/// let array = NDArray::builder().chunks(4).blocks(2).from_slice(&[1u8, 2, 3, 4, 5, 6], 6)?;
+/// let array = NDArray::builder().chunk_shape(4).block_shape(2).from_slice(&[1u8, 2, 3, 4, 5, 6], 6)?;
 /// let chunk = array.chunk(0).unwrap();
 /// let block = chunk.blocks().nth(1).unwrap();
 /// assert_eq!((block.chunk_index(), block.index()), (0, 1));

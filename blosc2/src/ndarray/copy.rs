@@ -247,7 +247,7 @@ impl NDArrayBuilder {
     /// - the metalayers;
     /// - the compression parameters, if the builder sets none;
     /// - the chunk and block shapes, if the builder sets none of them; see [`copy`](Self::copy). If the first array has
-    ///   small chunks, set [`chunks`](Self::chunks), so that the result has larger chunks.
+    ///   small chunks, set [`chunk_shape`](Self::chunk_shape), so that the result has larger chunks.
     ///
     /// Compressed chunks are copied unchanged if the conditions of [`copy`](Self::copy) are true. For the second and
     /// later sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a
@@ -259,7 +259,7 @@ impl NDArrayBuilder {
     /// use blosc2::{CParams, Codec, Filter, NDArray};
     ///
     /// let lossy = CParams::new().codec(Codec::Lz4).filters(&[Filter::TruncPrec(10), Filter::Shuffle]);
-    /// let day = NDArray::builder().chunks(&[24]).cparams(lossy).linspace(10.0f32, 20.0, 24)?;
+    /// let day = NDArray::builder().chunk_shape(&[24]).cparams(lossy).linspace(10.0f32, 20.0, 24)?;
     /// let two = NDArray::builder().concatenate([&day, &day], 0)?;
     /// assert_eq!(two.shape(), [48]);
     /// let chunk = |array: &NDArray, index| array.schunk().chunk(index).map(|chunk| chunk.into_bytes());
@@ -318,7 +318,7 @@ impl NDArrayBuilder {
         if first.is_array() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
             // The chunks of an array without items may have size 0 on the axis.
-            if first.array.chunks()[axis] > 0 {
+            if first.array.chunk_shape()[axis] > 0 {
                 self = self.cut_as(first.array);
             }
         }

@@ -12,7 +12,7 @@ use crate::schunk::write_storage;
 /// ```
 /// use blosc2::NDArray;
 ///
-/// let info = NDArray::builder().chunks((4, 4)).blocks((2, 4)).zeros::<f32>((6, 4))?.info();
+/// let info = NDArray::builder().chunk_shape((4, 4)).block_shape((2, 4)).zeros::<f32>((6, 4))?.info();
 /// assert_eq!((info.nchunks, info.nbytes), (2, 96));
 /// assert_eq!(info.ext_shape, [8, 4]);
 /// assert!(info.to_string().starts_with("shape   [6, 4]\n"));
@@ -24,9 +24,9 @@ pub struct ArrayInfo {
     /// The number of items on each axis.
     pub shape: Vec<u64>,
     /// The number of items of a chunk on each axis.
-    pub chunks: Vec<u64>,
+    pub chunk_shape: Vec<u64>,
     /// The number of items of a block on each axis.
-    pub blocks: Vec<u64>,
+    pub block_shape: Vec<u64>,
     /// The shape after padding to complete chunks. C: `extshape`. Python: `ext_shape`.
     pub ext_shape: Vec<u64>,
     /// The chunk shape after padding to complete blocks. C: `extchunkshape`. Python: `ext_chunks`.
@@ -57,10 +57,10 @@ impl NDArray {
         };
         ArrayInfo {
             shape: self.shape().to_vec(),
-            chunks: self.chunks().to_vec(),
-            blocks: self.blocks().to_vec(),
-            ext_shape: padded(geometry.chunk_grid(), self.chunks()),
-            ext_chunks: padded(geometry.block_grid(), self.blocks()),
+            chunk_shape: self.chunk_shape().to_vec(),
+            block_shape: self.block_shape().to_vec(),
+            ext_shape: padded(geometry.chunk_grid(), self.chunk_shape()),
+            ext_chunks: padded(geometry.block_grid(), self.block_shape()),
             dtype: self.dtype_str().map(str::to_owned),
             typesize: self.typesize(),
             nbytes: self.nbytes(),
@@ -75,8 +75,8 @@ impl NDArray {
 impl fmt::Display for ArrayInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "shape   {:?}", self.shape)?;
-        writeln!(f, "chunks  {:?}", self.chunks)?;
-        writeln!(f, "blocks  {:?}", self.blocks)?;
+        writeln!(f, "chunks  {:?}", self.chunk_shape)?;
+        writeln!(f, "blocks  {:?}", self.block_shape)?;
         writeln!(f, "dtype   {}", self.dtype.as_deref().unwrap_or("none"))?;
         write_storage(f, (self.nbytes, self.cbytes, self.cratio), self.nchunks, &self.cparams)
     }

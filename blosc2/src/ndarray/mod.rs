@@ -329,15 +329,15 @@ impl NDArray {
     }
 
     /// Returns the chunk shape: the number of items of a chunk on each axis.
-    #[doc(alias("chunk_shape", "chunkshape"))]
-    pub fn chunks(&self) -> &[u64] {
-        self.geometry.chunks()
+    #[doc(alias("chunks", "chunkshape"))]
+    pub fn chunk_shape(&self) -> &[u64] {
+        self.geometry.chunk_shape()
     }
 
     /// Returns the block shape: the number of items of a block on each axis.
-    #[doc(alias("block_shape", "blockshape"))]
-    pub fn blocks(&self) -> &[u64] {
-        self.geometry.blocks()
+    #[doc(alias("blocks", "blockshape"))]
+    pub fn block_shape(&self) -> &[u64] {
+        self.geometry.block_shape()
     }
 
     /// Returns the dtype of the items. Python: `dtype`.
@@ -777,7 +777,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
 /// Checks that the chunk shape, the block shape and the typesize have not changed.
 fn check_cut(known: &Geometry, now: &Geometry, doing: &str) -> Result<()> {
     let cut = |geometry: &Geometry| {
-        (geometry.chunks().to_vec(), geometry.blocks().to_vec(), geometry.typesize())
+        (geometry.chunk_shape().to_vec(), geometry.block_shape().to_vec(), geometry.typesize())
     };
     if cut(now) == cut(known) {
         return Ok(());

@@ -17,7 +17,7 @@
 ///
 /// let caches = CacheSizes { l1: 48 << 10, l2: 1 << 20, l3: 8 << 20 };
 /// let array = NDArray::builder().cache_sizes(caches).zeros::<f64>((1000, 1000))?;
-/// assert!(array.chunks().iter().zip(array.shape()).all(|(chunk, size)| chunk <= size));
+/// assert!(array.chunk_shape().iter().zip(array.shape()).all(|(chunk, size)| chunk <= size));
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

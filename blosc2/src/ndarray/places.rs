@@ -74,12 +74,12 @@ impl<'p> Places<'p> {
         // A block is in memory, so the products do not overflow.
         let mut block = part.typesize as isize;
         let Some(region) = plan.region() else {
-            let side = geometry.blocks().iter().product::<u64>() as usize;
+            let side = geometry.block_shape().iter().product::<u64>() as usize;
             let axes = smallvec![Strides { block, memory: strides[0], side, by: 1 }];
             return Self { plan, part, axes, memory };
         };
         let mut axes: AxisVec<Strides> = AxisVec::new();
-        for (number, &side) in geometry.blocks().iter().enumerate().rev() {
+        for (number, &side) in geometry.block_shape().iter().enumerate().rev() {
             let dim = region.dims.iter().position(|dim| *dim == Some(number));
             let by = region.positions[number].step() as isize;
             let (memory, side) = (dim.map_or(0, |dim| strides[dim]), side as usize);
@@ -531,7 +531,7 @@ mod tests {
         let items: Vec<u16> = (0..20).collect();
         // Every build has LZ4, but not every build has the default codec.
         let builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4));
-        builder.chunks(&[4, 5]).blocks(&[4, 5]).from_slice(&items, &[4, 5]).unwrap()
+        builder.chunk_shape(&[4, 5]).block_shape(&[4, 5]).from_slice(&items, &[4, 5]).unwrap()
     }
 
     fn panics(work: impl FnOnce()) -> bool {

@@ -52,7 +52,7 @@ impl<T: Element> Rows<'_, T> {
         let items = match self.array.shape().first() {
             None => self.array.read_all()?,
             Some(&size) => {
-                let side = self.array.chunks()[0].max(1);
+                let side = self.array.chunk_shape()[0].max(1);
                 // Up to the end of a row of chunks.
                 let end = size.min((self.next / side + 1) * side);
                 let items = self.array.read(self.next..end)?;

@@ -261,7 +261,7 @@ impl Team<'_> {
                 if ranges.iter().any(Range::is_empty) {
                     return Ok(());
                 }
-                let whole = ranges.iter().zip(geometry.blocks());
+                let whole = ranges.iter().zip(geometry.block_shape());
                 if whole.into_iter().all(|(range, side)| range.end - range.start == *side) {
                     return fill(&ranges, &mut block);
                 }

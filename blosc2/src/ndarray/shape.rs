@@ -122,8 +122,8 @@ impl NDArray {
     /// ```
     /// use blosc2::NDArray;
     ///
-    /// let mut log = NDArray::builder().chunks(&[100, 2]).zeros::<f64>(&[100, 2])?;
-    /// let today = NDArray::builder().chunks(&[100, 2]).full(20.5, &[30, 2])?;
+    /// let mut log = NDArray::builder().chunk_shape(&[100, 2]).zeros::<f64>(&[100, 2])?;
+    /// let today = NDArray::builder().chunk_shape(&[100, 2]).full(20.5, &[30, 2])?;
     /// log.append_array(0, &today)?;
     /// assert_eq!(log.shape(), [130, 2]);
     /// log.append_array(0, today.view().slice(&[0..5, 0..2])?)?;
@@ -464,10 +464,10 @@ fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u6
 /// Returns the geometry of the array with a new shape and the same chunk and block shapes.
 fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
-        if size > 0 && old.chunks()[axis] == 0 {
+        if size > 0 && old.chunk_shape()[axis] == 0 {
             let detail = format!(
                 "along axis {axis} its chunks have size 0, as in empty arrays of Python: \
-                 copy it with a chunk shape (NDArrayBuilder::chunks)"
+                 copy it with a chunk shape (NDArrayBuilder::chunk_shape)"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
@@ -480,7 +480,7 @@ fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<
 /// Returns the index of the first chunk that a change can affect. The chunks before it are full, and keep their items and
 /// their indices: only axis 0 changes, behind these chunks.
 fn first_changed(old: &Geometry, new: &Geometry, start: &[u64]) -> usize {
-    let (Some(&start), Some(&side)) = (start.first(), old.chunks().first()) else { return 0 };
+    let (Some(&start), Some(&side)) = (start.first(), old.chunk_shape().first()) else { return 0 };
     if old.shape()[1..] != new.shape()[1..] || old.is_empty() || new.is_empty() {
         return 0;
     }
@@ -509,8 +509,8 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     Meta {
         // Checked to fit when the geometry was created.
         shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
-        chunks: stored_sizes(geometry.chunks()),
-        blocks: stored_sizes(geometry.blocks()),
+        chunks: stored_sizes(geometry.chunk_shape()),
+        blocks: stored_sizes(geometry.block_shape()),
         dtype: None,
         dtype_format: NUMPY_FORMAT,
     }
@@ -666,7 +666,8 @@ impl Moved {
 
     /// Returns the chunks at each of the chunk coordinates `places` on an axis.
     fn along(&self, old: &Geometry, new: &Geometry, axis: usize, places: Range<u64>) -> Vec<Along> {
-        let (side, old_size, size) = (old.chunks()[axis], old.shape()[axis], new.shape()[axis]);
+        let (side, old_size, size) =
+            (old.chunk_shape()[axis], old.shape()[axis], new.shape()[axis]);
         let each = |place: u64| {
             let range = place * side..size.min((place + 1) * side);
             let mut along = Along { same: None, any: false };

@@ -122,10 +122,10 @@ fn chunks_with_a_shape_are_arrays() -> Result<()> {
     let params = FilterParams::new(4, &[60, 50])?.codec(Codec::Lz4);
     let items = data(Kind::Ramp, 12_000, 1);
     let array = NDArray::from_cframe(encode(&items, &params)?)?;
-    assert_eq!((array.shape(), array.chunks()), (&[60, 50][..], &[60, 50][..]));
+    assert_eq!((array.shape(), array.chunk_shape()), (&[60, 50][..], &[60, 50][..]));
     assert_eq!((array.dtype_str(), array.cparams().codec), (Some("|V4"), Codec::Lz4));
     let array = NDArray::from_cframe(encode(&items, &params.clone().blocksize(1000))?)?;
-    assert_eq!(array.blocks(), [8, 16]);
+    assert_eq!(array.block_shape(), [8, 16]);
     // Other lengths, as those of chunks with a checksum, have no shape.
     for len in [12_004, 11_000, 7] {
         let items = data(Kind::Ramp, len, 1);
@@ -237,7 +237,7 @@ fn wrong_payloads() -> Result<()> {
 
     // An array of 10,000 bytes in a block of 128 MiB, which reading would have to decompress.
     let block = [1 << 13, 1 << 14];
-    let array = NDArray::builder().chunks(block).blocks(block);
+    let array = NDArray::builder().chunk_shape(block).block_shape(block);
     let array = array.from_slice(&data(Kind::Random, 10_000, 1), [100, 100])?.to_cframe()?;
     let bytes = FilterParams::new(1, &[100, 100])?;
     let error = decode(&array, &bytes, 10_000).map(drop).unwrap_err();
@@ -245,7 +245,8 @@ fn wrong_payloads() -> Result<()> {
     assert_eq!(decode(&array, &bytes, 1 << 30)?.len(), 10_000);
 
     // A few bytes that stand for 1 GiB of zeros.
-    let huge = NDArray::builder().chunks([1 << 15, 1 << 15]).zeros::<u8>([1 << 15, 1 << 15])?;
+    let huge =
+        NDArray::builder().chunk_shape([1 << 15, 1 << 15]).zeros::<u8>([1 << 15, 1 << 15])?;
     let huge = huge.to_cframe()?;
     let same = FilterParams::new(1, &[1 << 15, 1 << 15])?;
     let error = decode(&huge, &same, 1 << 20).map(drop).unwrap_err();

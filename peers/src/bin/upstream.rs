@@ -227,7 +227,7 @@ fn schunk(schunk: SChunk) -> Result<Json> {
     if schunk.is_array() {
         let array = NDArray::from_python_object(schunk)?;
         content["shape"] = json!(array.shape());
-        content["blocks"] = json!([array.chunks(), array.blocks()]);
+        content["blocks"] = json!([array.chunk_shape(), array.block_shape()]);
         content["itemsize"] = json!(array.dtype().map_or(array.typesize(), |dtype| dtype.size()));
         content["items"] = json!(hash(&array.bytes().read(..)?));
     }
@@ -268,7 +268,7 @@ fn in_rust(path: &Path) -> Result<Json> {
     if let Some(geometry) = file.geometry() {
         let whole: Vec<_> = geometry.shape().iter().map(|&size| 0..size).collect();
         content["shape"] = json!(geometry.shape());
-        content["blocks"] = json!([geometry.chunks(), geometry.blocks()]);
+        content["blocks"] = json!([geometry.chunk_shape(), geometry.block_shape()]);
         content["itemsize"] = json!(geometry.typesize());
         content["items"] = json!(hash(&file.read_box(&whole)?));
     }

@@ -204,7 +204,7 @@ fn chunks_that_keep_their_items_stay_as_they_are() {
     let lz4 = cut.holding(&numbers(cut.shape, 2, 1), Place::Memory, Path::new(""));
     let codecs = |array: &NDArray| -> Vec<Codec> {
         let chunk = |index| array.schunk().chunk(index).unwrap();
-        (0..array.chunk_count())
+        (0..array.schunk().nchunks())
             .map(chunk)
             .filter(|c| c.special().is_none())
             .map(|c| c.codec())
@@ -284,7 +284,7 @@ fn arrays_get_other_shapes() {
 fn a_file_that_grows_step_by_step_has_no_gaps() {
     const ITEMS: i64 = 100_000;
     const STEP: i64 = 1000;
-    let builder = || NDArray::builder().chunks([16384]).blocks([256]);
+    let builder = || NDArray::builder().chunk_shape([16384]).block_shape([256]);
     let items: Vec<i64> = (0..ITEMS).collect();
     let (folder, path) = folder();
     let mut array = builder().file(&path).zeros::<i64>(&[0]).unwrap();
@@ -347,7 +347,7 @@ fn arrays_are_joined_along_each_dimension() {
                 let right = other.holding(&second, place, &path.with_extension("right"));
                 let builder = place.of(one.builder(), &path);
                 let both = builder.concatenate([&left, &right], axis).unwrap();
-                assert_eq!(both.chunks(), one.chunks, "{what}");
+                assert_eq!(both.chunk_shape(), one.chunks, "{what}");
                 assert_keeps(place, both, &path, &expected, &what);
                 // Without a copy of the first one.
                 left.append_array(axis, &right).unwrap();
@@ -417,7 +417,7 @@ fn boxes_of_chunks_make_up_an_array() {
     let array = |items: [u8; 9]| NDArray::from_slice(&items, [3, 3, 1]).unwrap();
     let first = array([0, 0, 0, 0, 0, 2, 0, 4, 6]);
     let second = array([1, 3, 0, 5, 7, 0, 0, 0, 0]);
-    let mut both = NDArray::builder().chunks([2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
+    let mut both = NDArray::builder().chunk_shape([2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
     let part = first.read::<u8>(&[1..3, 1..3, 0..1]).unwrap();
     both.write(&[0..2, 0..2, 0..1], &part).unwrap();
     let part = second.read::<u8>(&[0..2, 0..2, 0..1]).unwrap();
@@ -445,7 +445,7 @@ fn what_does_not_fit_changes_nothing() {
     });
     let (_folder, path) = folder();
     let model = numbers(&[2, 0], 1, 1);
-    let builder = NDArray::builder().chunks([2, 0]).blocks([2, 0]);
+    let builder = NDArray::builder().chunk_shape([2, 0]).block_shape([2, 0]);
     let mut array = filled(Place::File.of(builder, &path), &model);
     // Chunks without items, as Python creates them for an empty array, cannot hold any item.
     assert_eq!(kind(array.resize([2, 1])), InvalidArgument);

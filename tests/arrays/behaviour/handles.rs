@@ -31,7 +31,7 @@ fn items(rows: std::ops::Range<u64>, columns: std::ops::Range<u64>) -> Vec<i32> 
 
 /// Ten rows of ten.
 fn square(place: Place, path: &Path) {
-    let builder = NDArray::builder().chunks([5, 5]).blocks([5, 5]);
+    let builder = NDArray::builder().chunk_shape([5, 5]).block_shape([5, 5]);
     let items = items(0..10, 0..10);
     drop(place.of(builder, path).from_slice(&items, [10, 10]).unwrap());
 }
@@ -143,7 +143,7 @@ fn a_replaced_array_has_to_be_reopened() {
     square(Place::File, &path);
     let mut reader = reading(&path, false);
     // Another file replaces it: this handle keeps the old file.
-    let other = NDArray::builder().chunks([3]).from_slice(&[1u8; 9], [9]).unwrap();
+    let other = NDArray::builder().chunk_shape([3]).from_slice(&[1u8; 9], [9]).unwrap();
     let aside = folder.path().join("other.b2nd");
     other.save(&aside).unwrap();
     std::fs::rename(&aside, &path).unwrap();
@@ -243,7 +243,7 @@ fn locked_writers_insert_side_by_side() {
         // Inserted at the start: C supports this only if the items fill whole chunks.
         for chunk in [ITEMS as u64, 7] {
             let (_folder, path) = folder();
-            let builder = NDArray::builder().chunks([chunk]).blocks([5]);
+            let builder = NDArray::builder().chunk_shape([chunk]).block_shape([5]);
             drop(place.of(builder, &path).from_slice(&[-1i64; 16], [16]).unwrap());
             let insert = |writer: i64| {
                 let mut array = locking(&path);
@@ -286,7 +286,7 @@ fn locked_writers_append_beside_one_who_cuts() {
     const ITEMS: usize = 10;
     for place in IN_FILES {
         let (_folder, path) = folder();
-        let builder = NDArray::builder().chunks([80]).blocks([10]);
+        let builder = NDArray::builder().chunk_shape([80]).block_shape([10]);
         drop(place.of(builder, &path).from_slice(&[-1i64; 200], [200]).unwrap());
         let append = |writer: i64| {
             let mut array = locking(&path);
@@ -320,7 +320,7 @@ fn locked_writers_append_beside_one_who_cuts() {
 fn writes_across_chunks_are_seen_whole() {
     for place in IN_FILES {
         let (_folder, path) = folder();
-        let builder = NDArray::builder().chunks([50, 50]).blocks([50, 50]);
+        let builder = NDArray::builder().chunk_shape([50, 50]).block_shape([50, 50]);
         drop(place.of(builder, &path).zeros::<i32>(&[200, 50]).unwrap());
         let write = |tag: i32| {
             let mut array = locking(&path);
@@ -367,7 +367,7 @@ fn writers_who_do_not_lock_come_one_after_the_other() {
 #[test]
 fn after_refresh_cached_blocks_are_those_of_the_file() {
     let (_folder, path) = folder();
-    let builder = || NDArray::builder().chunks([50]).blocks([25]);
+    let builder = || NDArray::builder().chunk_shape([50]).block_shape([25]);
     let ramp: Vec<i32> = (0..100).collect();
     drop(builder().file(&path).from_slice(&[1i32; 100], [100]).unwrap());
     let mut array = NDArray::open(&path).unwrap();
@@ -394,7 +394,7 @@ fn appenders_and_appends_of_another_handle() {
                     let (_folder, path) = folder();
                     let (shape, chunks) =
                         if axis == 0 { ([0, 2], [8, 2]) } else { ([2, 0], [2, 8]) };
-                    let builder = NDArray::builder().chunks(chunks);
+                    let builder = NDArray::builder().chunk_shape(chunks);
                     drop(place.of(builder, &path).zeros::<i32>(shape).unwrap());
                     let what = format!("{place:?}, axis {axis}, {theirs}, {parts:?}");
                     let mut other = locking(&path);

@@ -43,7 +43,11 @@ fn zeros_and_nothing_yet_take_no_room() {
                 let builder = place.of(cut.builder(), path);
                 let array = builder.special(special, cut.shape, &dtype, typesize).unwrap();
                 assert_eq!(array.ndim(), cut.shape.len(), "{what}");
-                assert_eq!((array.chunks(), array.blocks()), (cut.chunks, cut.blocks), "{what}");
+                assert_eq!(
+                    (array.chunk_shape(), array.block_shape()),
+                    (cut.chunks, cut.blocks),
+                    "{what}"
+                );
                 assert_eq!(stored(&array), 0, "{what}");
                 let zeros = constant(cut.shape, typesize, 0);
                 // C leaves memory as it is where the array is uninitialized.
@@ -334,7 +338,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
         assert_eq!(kind(made), expected, "{cut:?}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{cut:?}: something is left");
     }
-    let builder = || NDArray::builder().chunks([1]).blocks([1]);
+    let builder = || NDArray::builder().chunk_shape([1]).block_shape([1]);
     assert_eq!(kind(builder().uninit::<u8>(&[most << 31])), ErrorKind::TooLarge);
     assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
     // Valid shapes are accepted, also without items.
@@ -347,7 +351,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
 #[test]
 fn the_format_of_a_dtype_is_kept() {
     let (_folder, path) = folder();
-    let builder = || NDArray::builder().chunks([2]).dtype_format(127);
+    let builder = || NDArray::builder().chunk_shape([2]).dtype_format(127);
     let array = builder().file(&path).from_bytes(&[7; 12], [4], "rgb24", 3).unwrap();
     drop(array);
     assert!(CArray::open(&path).is_none_or(|c| c.dtype_format() == 127));
@@ -473,7 +477,11 @@ fn shapes_that_cannot_be_read_make_no_array() {
 fn arrays_without_items_grow_in_automatic_chunks() {
     for (shape, axis, row) in [(vec![0], 0, 1), (vec![0, 3], 0, 3), (vec![4, 0], 1, 4)] {
         let mut array = NDArray::builder().zeros::<i32>(&shape).unwrap();
-        assert!(array.chunks().iter().all(|&side| side > 0), "{shape:?}: {:?}", array.chunks());
+        assert!(
+            array.chunk_shape().iter().all(|&side| side > 0),
+            "{shape:?}: {:?}",
+            array.chunk_shape()
+        );
         for run in 0..5 {
             array.append(axis, &vec![run; row]).unwrap();
         }
@@ -554,7 +562,7 @@ fn a_directory_appears_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("directory");
         let append = || {
-            let builder = NDArray::builder().directory(&path).locking(true).chunks([10]);
+            let builder = NDArray::builder().directory(&path).locking(true).chunk_shape([10]);
             let mut array = builder.open_or_create(|new| new.zeros::<u8>([0])).unwrap();
             array.append(0, &[1u8]).unwrap();
         };
@@ -570,10 +578,10 @@ fn a_directory_appears_whole() {
 #[test]
 fn blocks_of_an_axis_without_items_divide_its_chunks() {
     for block in [1000, 300_000] {
-        let array = NDArray::builder().blocks([block]).zeros::<u8>([0]).unwrap();
-        assert_eq!(array.chunks()[0] % block, 0, "{:?}", array.chunks());
+        let array = NDArray::builder().block_shape([block]).zeros::<u8>([0]).unwrap();
+        assert_eq!(array.chunk_shape()[0] % block, 0, "{:?}", array.chunk_shape());
     }
-    let wide = NDArray::builder().blocks([20]).zeros::<u8>([10]);
+    let wide = NDArray::builder().block_shape([20]).zeros::<u8>([10]);
     assert_eq!(wide.unwrap_err().kind(), ErrorKind::InvalidArgument);
     let caches = blosc2::array::CacheSizes { l1: 1 << 40, l2: u64::MAX, l3: 0 };
     let array = NDArray::builder().cache_sizes(caches).zeros::<u8>([0, 3]);

@@ -113,7 +113,7 @@ const fn cut(shape: &'static [u64], chunks: &'static [u64], blocks: &'static [u6
 impl Cut {
     fn builder(&self) -> NDArrayBuilder {
         let params = CParams::new().codec(Codec::Lz4).threads(Threads::new(2));
-        NDArray::builder().chunks(self.chunks).blocks(self.blocks).cparams(params)
+        NDArray::builder().chunk_shape(self.chunks).block_shape(self.blocks).cparams(params)
     }
 
     /// Creates an array with the items of the model, without a particular dtype.

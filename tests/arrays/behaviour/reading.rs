@@ -60,7 +60,7 @@ impl Part {
 
     /// A copy of the box with its own chunks.
     fn copied(&self, array: &NDArray, place: Place, path: &std::path::Path) -> NDArray {
-        let builder = NDArray::builder().chunks(self.chunks).blocks(self.blocks);
+        let builder = NDArray::builder().chunk_shape(self.chunks).block_shape(self.blocks);
         place.of(builder, path).copy(array.view().slice(self.ranges()).unwrap()).unwrap()
     }
 }
@@ -99,7 +99,11 @@ fn parts_are_copied_with_other_chunks() {
                 let path = path.with_extension("part");
                 let copy = part.copied(&array, to, &path);
                 let what = format!("{place:?} to {to:?}, {:?}, {:?}", part.of, part.ranges());
-                assert_eq!((copy.chunks(), copy.blocks()), (part.chunks, part.blocks), "{what}");
+                assert_eq!(
+                    (copy.chunk_shape(), copy.block_shape()),
+                    (part.chunks, part.blocks),
+                    "{what}"
+                );
                 let copy = assert_keeps(to, copy, &path, &expected, &what);
                 assert_eq!(copy.meta().names(), ["b2nd"], "{what}");
                 // A part that is the whole array is a copy of the array.

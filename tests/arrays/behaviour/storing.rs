@@ -92,7 +92,7 @@ fn two_arrays_are_in_one_file() {
     let (_folder, path) = folder();
     let array = |factor: i32| {
         let params = CParams::new().codec(Codec::Lz4).level(9).threads(Threads::new(4));
-        let builder = NDArray::builder().chunks([CHUNK]).blocks([CHUNK]).cparams(params);
+        let builder = NDArray::builder().chunk_shape([CHUNK]).block_shape([CHUNK]).cparams(params);
         let item = |[index]: [u64; 1]| {
             let (chunk, at) = (index / CHUNK, index % CHUNK);
             factor * (chunk * at) as i32
@@ -166,15 +166,23 @@ fn copies_go_from_every_storage_to_every_other() {
                 for to in PLACES {
                     let what = format!("{place:?} to {to:?}, {cut:?}, {typesize} bytes");
                     let path = path.with_extension(format!("{to:?}"));
-                    let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+                    let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
                     let copy = to.of(builder, &path).copy(&array).unwrap();
-                    assert_eq!((copy.chunks(), copy.blocks()), (chunks, blocks), "{what}");
+                    assert_eq!(
+                        (copy.chunk_shape(), copy.block_shape()),
+                        (chunks, blocks),
+                        "{what}"
+                    );
                     let copy = assert_keeps(to, copy, &path, &model, &what);
                     assert_eq!(copy.meta().get("random").unwrap().unwrap(), content, "{what}");
                     assert_eq!(copy.vlmeta().get("random").unwrap().unwrap(), content, "{what}");
                     // Without parameters a copy keeps the chunk and block shapes.
                     let same = NDArray::builder().copy(&copy).unwrap();
-                    assert_eq!((same.chunks(), same.blocks()), (chunks, blocks), "{what}");
+                    assert_eq!(
+                        (same.chunk_shape(), same.block_shape()),
+                        (chunks, blocks),
+                        "{what}"
+                    );
                 }
             }
         }
@@ -232,7 +240,7 @@ fn recompressed_copies_go_to_every_storage() {
 fn assert_recompressed(copy: &NDArray, model: &crate::common::Model, what: &str) {
     assert_holds(copy, model, what);
     assert_eq!((copy.cparams().codec, copy.cparams().level), (Codec::BloscLz, 7), "{what}");
-    for index in 0..copy.chunk_count() {
+    for index in 0..copy.schunk().nchunks() {
         assert_eq!(copy.schunk().chunk(index).unwrap().codec(), Codec::BloscLz, "{what}, {index}");
     }
 }

@@ -297,10 +297,10 @@ impl<'l, T: Item> Case<'l, T> {
         // An automatic chunk is not larger than the array.
         let fits = blocks.iter().zip(&shape).all(|(block, size)| block <= size);
         if rng.below(15) != 0 || !fits {
-            builder = builder.chunks(&chunks);
+            builder = builder.chunk_shape(&chunks);
         }
         if rng.below(15) != 0 {
-            builder = builder.blocks(&blocks);
+            builder = builder.block_shape(&blocks);
         }
         let sizes: Vec<usize> = shape.iter().map(|&size| size as usize).collect();
         let len = sizes.iter().product();

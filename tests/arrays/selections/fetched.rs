@@ -21,8 +21,8 @@ fn array(storage: &Shared, threads: usize) -> (NDArray, Vec<u32>) {
     let items: Vec<u32> = (0..1024 * 256).map(|_| rng.next() as u32).collect();
     let array = NDArray::builder()
         .storage(storage.clone())
-        .chunks([1024, 256])
-        .blocks([64, 64])
+        .chunk_shape([1024, 256])
+        .block_shape([64, 64])
         .cparams(CParams::new().codec(Codec::Lz4))
         .dparams(blosc2::DParams::new().threads(Threads::new(threads)))
         .from_slice(&items, [1024, 256]);
@@ -110,7 +110,7 @@ const NCHUNKS: u64 = 100;
 fn remote(codec: Codec, request_cost: u64, threads: usize) -> (NDArray, Vec<u64>, Calls) {
     let mut rng = Rng(3);
     let items: Vec<u64> = (0..NCHUNKS * CHUNK / 8).map(|_| rng.next() >> 32).collect();
-    let builder = NDArray::builder().chunks(CHUNK / 8).blocks(2048);
+    let builder = NDArray::builder().chunk_shape(CHUNK / 8).block_shape(2048);
     let builder = builder.cparams(CParams::new().codec(codec).level(1));
     let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
     let calls = Calls::default();
@@ -164,7 +164,8 @@ fn reductions_fetch_chunks_with_checksums_once() {
     let mut rng = Rng(5);
     let items: Vec<u64> = (0..3 << 20).map(|_| rng.next()).collect();
     for nchunks in [1, 3] {
-        let builder = NDArray::builder().chunks(items.len() as u64 / nchunks).blocks(8192);
+        let builder =
+            NDArray::builder().chunk_shape(items.len() as u64 / nchunks).block_shape(8192);
         let array = builder.checksums(true).from_slice(&items, items.len()).unwrap();
         let bytes = array.to_cframe().unwrap();
         let calls = Calls::default();
@@ -183,7 +184,7 @@ fn reductions_fetch_chunks_with_checksums_once() {
 /// Special chunks are processed without requests for their headers.
 #[test]
 fn reductions_of_special_chunks_send_few_requests() {
-    let mut array = NDArray::builder().chunks(1000).zeros::<u64>(300_000).unwrap();
+    let mut array = NDArray::builder().chunk_shape(1000).zeros::<u64>(300_000).unwrap();
     array.write(150_500..150_502, &[7u64, 9]).unwrap();
     let calls = Calls::default();
     let source =
@@ -281,7 +282,7 @@ fn a_window_is_limited_with_its_gaps() {
     let mut rng = Rng(5);
     let items: Vec<u64> = (0..CHUNK).map(|_| rng.next()).collect();
     let params = CParams::new().codec(Codec::Lz4).level(1);
-    let builder = NDArray::builder().chunks([CHUNK / 8]).blocks([8192]).cparams(params);
+    let builder = NDArray::builder().chunk_shape([CHUNK / 8]).block_shape([8192]).cparams(params);
     // The same random bytes in each of 8 chunks.
     let array = builder.from_iter(items.iter().cycle().copied().take(CHUNK as usize), CHUNK);
     let calls = Calls::default();
@@ -361,7 +362,7 @@ fn files_of_a_folder_with_high_latency_are_opened_together() {
     let items: Vec<u32> = (0..40_000).collect();
     let folder = RemoteFolder::default();
     let open = Arc::clone(&folder.open);
-    let builder = NDArray::builder().folder(folder).chunks(1000).blocks(100);
+    let builder = NDArray::builder().folder(folder).chunk_shape(1000).block_shape(100);
     let array = builder.from_slice(&items, items.len()).unwrap();
     *open.lock().unwrap() = (0, 0);
     assert_eq!(array.read_all::<u32>().unwrap(), items);
@@ -430,7 +431,7 @@ fn what_a_cache_keeps_is_not_fetched_again() {
 #[test]
 fn small_reads_allocate_nothing() {
     let items: Vec<u32> = (0..256 * 256).collect();
-    let builder = NDArray::builder().chunks([64, 128]).blocks([32, 64]);
+    let builder = NDArray::builder().chunk_shape([64, 128]).block_shape([32, 64]);
     let mut array = builder.from_slice(&items, [256, 256]).unwrap();
     let (mut box_of_four, mut row) = ([0u32; 4], [0u32; 128]);
     let mut read = |array: &NDArray| {
@@ -452,7 +453,7 @@ fn small_reads_allocate_nothing() {
 fn what_others_write_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
-    let builder = NDArray::builder().file(&path).chunks([4, 4]).blocks([2, 2]);
+    let builder = NDArray::builder().file(&path).chunk_shape([4, 4]).block_shape([2, 2]);
     let mut writer = builder.from_slice(&[1u16; 64], [8, 8]).unwrap();
     let mut reader = NDArray::open(&path).unwrap();
     reader.set_cache(1 << 20);
@@ -471,7 +472,7 @@ fn parts_of_chunks_with_other_blocks_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2nd");
     let items: Vec<u32> = (0..LEN).map(|at| at.wrapping_mul(2_654_435_761) >> 12).collect();
-    let builder = NDArray::builder().chunks(65_536).blocks(4096);
+    let builder = NDArray::builder().chunk_shape(65_536).block_shape(4096);
     let builder = builder.cparams(CParams::new().codec(Codec::Lz4)).file(&path);
     drop(builder.from_slice(&items, LEN).unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
@@ -481,7 +482,7 @@ fn parts_of_chunks_with_other_blocks_are_read() {
         bytes[at..at + 4].copy_from_slice(&block.to_be_bytes());
         std::fs::write(&path, &bytes).unwrap();
         let array = NDArray::open(&path).unwrap();
-        assert_eq!(array.blocks(), [u64::from(block)]);
+        assert_eq!(array.block_shape(), [u64::from(block)]);
         for range in [100..200, 60_000..61_000, 65_000..66_000, 0..LEN as usize] {
             assert_eq!(array.read::<u32>(range.clone()).unwrap(), items[range]);
         }

@@ -16,7 +16,11 @@ fn model() -> Array3<i32> {
 
 fn array() -> NDArray {
     let items: Vec<i32> = (0..210).collect();
-    NDArray::builder().chunks([2, 3, 4]).blocks([2, 2, 2]).from_slice(&items, SHAPE).unwrap()
+    NDArray::builder()
+        .chunk_shape([2, 3, 4])
+        .block_shape([2, 2, 2])
+        .from_slice(&items, SHAPE)
+        .unwrap()
 }
 
 /// Checks that a selection has the items and the shape that `ndarray` selects.
@@ -318,7 +322,7 @@ fn clamped_slices_are_those_of_python() {
     };
     for size in [0i64, 1, 5] {
         let items: Vec<u8> = (0..size as u8).collect();
-        let array = NDArray::builder().chunks([2]).from_slice(&items, [size as u64]).unwrap();
+        let array = NDArray::builder().chunk_shape([2]).from_slice(&items, [size as u64]).unwrap();
         let bounds = || (-7..8).map(Some).chain([None]);
         for (start, stop) in bounds().flat_map(|start| bounds().map(move |stop| (start, stop))) {
             for step in [1, 2, 3, 9, -1, -2, -3, -9] {
@@ -340,7 +344,7 @@ fn clamped_slices_are_those_of_python() {
 
 #[test]
 fn a_plan_of_points_that_memory_does_not_hold_is_an_error() {
-    let wide = NDArray::builder().chunks((1, 1 << 20)).zeros::<u8>((4, 1 << 28)).unwrap();
+    let wide = NDArray::builder().chunk_shape((1, 1 << 20)).zeros::<u8>((4, 1 << 28)).unwrap();
     let bytes = wide.to_cframe().unwrap();
     let array = NDArray::from_cframe(bytes).unwrap();
     let error = array.read_points::<u8>(&[0, 1, 2, 3]).unwrap_err();

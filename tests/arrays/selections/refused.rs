@@ -15,7 +15,7 @@ const ITEMS: [i32; 35] = {
 };
 
 fn array() -> NDArray {
-    NDArray::builder().chunks([2, 3]).blocks([2, 2]).from_slice(&ITEMS, SHAPE).unwrap()
+    NDArray::builder().chunk_shape([2, 3]).block_shape([2, 2]).from_slice(&ITEMS, SHAPE).unwrap()
 }
 
 #[track_caller]
@@ -251,7 +251,7 @@ fn changes_of_what_may_only_be_read() {
     let folder = tempfile::tempdir().unwrap();
     for directory in [false, true] {
         let path = folder.path().join(format!("{directory}"));
-        let builder = NDArray::builder().chunks([2, 3]).blocks([2, 2]);
+        let builder = NDArray::builder().chunk_shape([2, 3]).block_shape([2, 2]);
         let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
         drop(builder.from_slice(&ITEMS, SHAPE).unwrap());
         let mut array = NDArray::open(&path).unwrap();

@@ -53,7 +53,7 @@ impl<'a> Input<'a> {
     fn grid(&self, axis: usize) -> Grid {
         let (array, region) = (self.view.array, &self.view.region);
         let Some(axis) = region.dims[axis] else { return Grid { offset: 0, chunk: 1, block: 1 } };
-        let (chunk, block) = (array.chunks()[axis].max(1), array.blocks()[axis].max(1));
+        let (chunk, block) = (array.chunk_shape()[axis].max(1), array.block_shape()[axis].max(1));
         match &region.positions[axis] {
             Positions::Slice { start, step: 1, .. } => Grid { offset: start % chunk, chunk, block },
             Positions::Slice { start, step: -1, .. } => {

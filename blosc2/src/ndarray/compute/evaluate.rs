@@ -165,7 +165,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that the block
             // is decompressed once.
             let fits = layouts.iter().all(|layout| {
-                let grids = layout.axes.iter().zip(geometry.blocks());
+                let grids = layout.axes.iter().zip(geometry.block_shape());
                 grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
             });
             match fits {
