@@ -113,8 +113,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Types that methods of [`NDArray`] and [`NDArrayBuilder`] accept or return: chunks, blocks, rows, fields, items as
-/// bytes, shapes, indices, number types and cache sizes.
+/// Types that methods of [`NDArray`] and [`NDArrayBuilder`] accept or return: what reads return and
+/// writes copy from, chunks, blocks, rows, shapes, indices, number types and cache sizes.
 ///
 /// A [`Geometry`](array::Geometry) contains the shape, chunk shape and block shape of an array. User-defined codecs and
 /// filters, prefilters and postfilters receive the geometry of the array that contains the chunk.
@@ -122,8 +122,8 @@ pub mod array {
     pub use blosc2_format::b2nd::{Axis, Geometry};
 
     pub use crate::ndarray::{
-        Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, NDArrayBytes,
-        NDArrayBytesMut, NDArrayFieldMut, Number, PerAxis, Rows,
+        Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
+        ItemBuffer, ItemSource, Number, PerAxis, Rows,
     };
 }
 
@@ -193,7 +193,9 @@ pub use derive::Element;
 pub use element::Element;
 pub use error::{Advice, Error, ErrorKind, Exceeded, Limit, Result};
 pub use filter::Filter;
-pub use ndarray::{Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, Selection};
+pub use ndarray::{
+    Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, RawItems, Selection,
+};
 pub use schunk::{OpenOptions, SChunk, SaveOptions};
 pub use settings::{CParams, DParams, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};

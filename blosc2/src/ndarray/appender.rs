@@ -1,12 +1,12 @@
 //! The appender: many small appends, compressed chunk by chunk.
 
-use std::borrow::BorrowMut;
+use std::borrow::{BorrowMut, Cow};
 use std::ops::Range;
 use std::{fmt, mem};
 
 use super::NDArray;
 use super::shape::check_others;
-use crate::element::Element;
+use super::transfer::{Given, ItemSource};
 use crate::memory::reserve;
 use crate::{ErrorKind, Result};
 
@@ -137,19 +137,21 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.filled
     }
 
-    /// Appends items in C order. The length of `items` must be a multiple of the number of items at one index of the
-    /// axis (for axis 0, the number of items in a row).
+    /// Appends items; see [`NDArray::append`]. The length of a slice, in C order, must be a multiple of the number of
+    /// items at one index of the axis (for axis 0, the number of items in a row). The items of another array are read.
     ///
     /// After an error, no item of `items` is appended or collected, and the call can be repeated.
     #[doc(alias("push", "extend"))]
-    pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
-        let bytes = self.array().stored_bytes(items, DOING)?;
+    pub fn append<'s>(&mut self, items: impl ItemSource<'s>) -> Result<()> {
+        let items = items.into_items();
+        let view = self.array().view();
+        items.check_shape((&view, view.array.shape()), Some(self.axis), DOING)?;
+        let bytes = items.into_stored(&view, DOING)?;
         self.append_bytes(&bytes)
     }
 
-    /// Appends the bytes of items of any dtype, in the byte order of the array. The length of `bytes` must be a
-    /// multiple of the size in bytes of the items at one index of the axis.
-    pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Appends the stored bytes of items.
+    fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
         self.look_at_shape();
         let (outer, inner) = self.run();
@@ -238,7 +240,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         let (array, axis) = (self.array(), self.axis);
         check_others(&self.shape, array.shape(), axis, DOING)
             .map_err(|error| array.schunk.at(error))?;
-        self.array_mut().bytes_mut().append(axis, items)
+        self.array_mut().put_in(DOING, axis, None, Given::Raw(Cow::Borrowed(items)))
     }
 
     /// Returns the number of contiguous runs of bytes at one index of the axis, and the length of each run.

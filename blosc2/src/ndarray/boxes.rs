@@ -35,18 +35,19 @@ impl NDArrayView<'_> {
         }
     }
 
-    /// Checks that this view can be joined on an axis to another view, or to a part of it, with this shape.
+    /// Checks that this view has the dtype of another view, and this shape, except on one axis.
     pub(super) fn check_joins(
         &self,
         (other, shape): (&NDArrayView<'_>, &[u64]),
-        axis: usize,
+        axis: Option<usize>,
         doing: &str,
     ) -> Result<()> {
         let found = self.shape();
-        let differs = |other: usize| other != axis && found[other] != shape[other];
+        let differs = |other: usize| Some(other) != axis && found[other] != shape[other];
         if found.len() != shape.len() || (0..shape.len()).any(differs) {
-            let detail =
-                format!("the shapes {shape:?} and {found:?} do not match along axis {axis}");
+            let except =
+                axis.map_or(String::new(), |axis| format!(" on an axis other than {axis}"));
+            let detail = format!("the shapes {shape:?} and {found:?} differ{except}");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         let (texts, dtypes) =

@@ -674,12 +674,12 @@ impl NDArrayBuilder {
     /// [`from_bytes`](Self::from_bytes).
     ///
     /// ```
-    /// use blosc2::{NDArray, Selection};
+    /// use blosc2::{NDArray, RawItems};
     ///
     /// // Any source that returns a box of items, such as a detector or another format.
     /// let source = NDArray::builder().from_fn(&[30, 20], |[row, column]| (100 * row + column) as u16)?;
     /// let copy = NDArray::builder().chunk_shape((8, 8)).from_chunk_fn((30, 20), "<u2", 2, |ranges, bytes| {
-    ///     source.bytes().read_into(ranges, bytes)
+    ///     source.read_into(ranges, RawItems(bytes))
     /// })?;
     /// assert_eq!(copy.item::<u16>((29, 19))?, 2919);
     /// # Ok::<(), blosc2::Error>(())

@@ -6,8 +6,8 @@ use super::NDArray;
 use super::gather::READ;
 use super::plan::Plan;
 use super::selection::Selection;
+use super::transfer::FromItems;
 use crate::Result;
-use crate::element::Element;
 use crate::schunk::ChunkInfo;
 
 impl NDArray {
@@ -58,7 +58,7 @@ impl NDArray {
     /// Fails with the [errors of selections](NDArray#errors-of-selections).
     #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
-        let region = self.select(&selection.into(), READ)?.region;
+        let region = self.view().select(&selection.into(), READ)?.region;
         Ok(Plan::of_region(&self.geometry, &region).chunk_numbers().collect())
     }
 
@@ -80,7 +80,7 @@ impl NDArray {
 /// let last = array.iter_chunks().next_back().unwrap();
 /// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
 /// assert_eq!(last.coords(), [1, 1]);
-/// assert_eq!(last.read::<i32>()?, [24, 29, 34, 39]);
+/// assert_eq!(last.read::<Vec<i32>>()?, [24, 29, 34, 39]);
 /// assert_eq!(last.blocks().map(|block| block.ranges()[0].clone()).collect::<Vec<_>>(), [4..6, 6..8]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -105,7 +105,7 @@ impl<'a> ArrayChunk<'a> {
     }
 
     /// Returns the range of array indices of the items on each axis, without padding. The ranges can be a selection, as
-    /// in `array.bytes().read(chunk.ranges())`.
+    /// in `array.read::<RawItems>(chunk.ranges())`.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -116,7 +116,7 @@ impl<'a> ArrayChunk<'a> {
     }
 
     /// Reads the items of the chunk, in C order.
-    pub fn read<T: Element>(&self) -> Result<Vec<T>> {
+    pub fn read<O: FromItems>(&self) -> Result<O> {
         self.array.read(&self.ranges)
     }
 
@@ -145,7 +145,7 @@ impl<'a> ArrayChunk<'a> {
 /// let block = chunk.blocks().nth(1).unwrap();
 /// assert_eq!((block.chunk_index(), block.index()), (0, 1));
 /// assert_eq!(block.ranges(), [2..4]);
-/// assert_eq!(block.read::<u8>()?, [3, 4]);
+/// assert_eq!(block.read::<Vec<u8>>()?, [3, 4]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -168,13 +168,13 @@ impl ArrayBlock<'_> {
     }
 
     /// Returns the range of array indices of the items on each axis, without padding. The ranges can be a selection, as
-    /// in `array.bytes().read(chunk.ranges())`.
+    /// in `array.read::<RawItems>(chunk.ranges())`.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
     /// Reads the items of the block, in C order. Other blocks of the chunk are not decompressed.
-    pub fn read<T: Element>(&self) -> Result<Vec<T>> {
+    pub fn read<O: FromItems>(&self) -> Result<O> {
         self.array.read(&self.ranges)
     }
 }

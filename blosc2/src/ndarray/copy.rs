@@ -253,7 +253,7 @@ impl NDArrayBuilder {
     /// later sources, one more condition applies: the sizes of the preceding sources on the axis must add up to a
     /// multiple of the chunk size.
     ///
-    /// To append to an existing array, use [`NDArray::append_array`].
+    /// To append to an existing array, use [`NDArray::append`].
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Filter, NDArray};
@@ -309,7 +309,7 @@ impl NDArrayBuilder {
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
-            view.check_joins((first, &first.shape()), axis, MAKE)?;
+            view.check_joins((first, &first.shape()), Some(axis), MAKE)?;
             starts.push(end);
             end = end.saturating_add(view.shape()[axis]);
         }

@@ -1,16 +1,16 @@
 //! Integration of the crate `ndarray`: selections by `s![...]`, and reads and writes of arrays and views of that crate.
 
-use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
+use std::borrow::Cow;
+
+use ::ndarray::{Array, ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
 use super::gather::READ;
-use super::places::{ItemPart, Sink, Source};
-use super::plan::Items;
-use super::region::Region;
-use super::scatter::WRITE;
+use super::places::{ItemPart, Sink, Strided};
 use super::selection::{AxisSelection, Selection};
-use super::view::NDArrayView;
+use super::transfer::{FillItems, FromItems, Given, IntoItems, ItemBuffer, ItemSource, ReadItems};
+use super::view::{ItemType, Selected};
 use super::{NDArray, NDArrayBuilder};
-use crate::element::Element;
+use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
 impl From<SliceInfoElem> for AxisSelection {
@@ -40,105 +40,80 @@ where
     }
 }
 
-impl NDArray {
-    /// Reads the selected items to a new array of the crate `ndarray`. Needs the feature `ndarray`.
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    /// use ndarray::s;
-    ///
-    /// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
-    /// let part = array.read_array::<i32>(s![1..3, ..;-2])?;
-    /// assert_eq!(part, ndarray::array![[9, 7, 5], [14, 12, 10]].into_dyn());
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
-        self.view().read_array(selection)
-    }
-
-    /// Reads the selected items into a view of the crate `ndarray`. The view must have the shape of the selection, and
-    /// can have any memory layout. Needs the feature `ndarray`.
-    ///
-    /// After an error, the view may be partly written.
-    pub fn read_to_view<T: Element, D: Dimension>(
-        &self,
-        selection: impl Into<Selection>,
-        items: ArrayViewMut<'_, T, D>,
-    ) -> Result<()> {
-        self.view().read_to_view(selection, items)
-    }
-
-    /// Replaces the selected items by the items of a view of the crate `ndarray`. The view must have the shape of the
-    /// selection, and can have any memory layout. Needs the feature `ndarray`.
-    pub fn write_view<T: Element, D: Dimension>(
-        &mut self,
-        selection: impl Into<Selection>,
-        items: ArrayView<'_, T, D>,
-    ) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?.region;
-        let swapped = self.check_dtype::<T>(WRITE)?;
-        self.check_shape(&region, items.shape(), WRITE)?;
-        if T::LAYOUT.is_plain() && swapped.is_none() {
-            let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
-            let part = self.whole_items();
-            // SAFETY: the view is borrowed and has the shape of the region. Its pointer and strides locate its items.
-            // All bytes of the items are initialized, because plain items have no padding.
-            return self.scatter(Items::Region(&region), |plan| unsafe {
-                Source::strided(plan, part, start, &strides)
-            });
+impl<T: Element, D: Dimension> FromItems for Array<T, D> {}
+impl<T: Element, D: Dimension> ReadItems for Array<T, D> {
+    fn read_items(selected: &Selected<'_>) -> Result<Self> {
+        // The items fit in memory, so each size fits in a `usize`.
+        let shape: Vec<usize> = selected.shape().iter().map(|&size| size as usize).collect();
+        let invalid = |detail| selected.view.error(ErrorKind::InvalidArgument, READ, detail);
+        if D::NDIM.is_some_and(|ndim| ndim != shape.len()) {
+            let (ndim, asked) = (shape.len(), D::NDIM.unwrap_or(0));
+            let detail = format!("the selection has {ndim} dimensions, the array type {asked}");
+            return Err(invalid(detail));
         }
-        let items: Vec<T> = items.iter().copied().collect();
-        let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_items(Items::Region(&region), self.whole_items(), &bytes)
-    }
-
-    fn check_shape(&self, region: &Region, found: &[usize], doing: &str) -> Result<()> {
-        let expected = region.shape();
-        if expected.len() == found.len()
-            && expected.iter().zip(found).all(|(&size, &found)| size == found as u64)
-        {
-            return Ok(());
-        }
-        let detail = format!("the selected items have the shape {expected:?}, the view {found:?}");
-        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+        let items = Vec::<T>::read_items(selected)?;
+        let array = ArrayD::from_shape_vec(shape, items).and_then(ArrayD::into_dimensionality);
+        array.map_err(|error| invalid(error.to_string()))
     }
 }
 
-impl NDArrayView<'_> {
-    /// Reads the selected items to a new array of the crate `ndarray`; see [`NDArray::read_array`].
-    pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
-        let selected = self.slice(selection)?;
-        let items = selected.read_all::<T>()?;
-        // The items fit in memory, so each size fits in a `usize`.
-        let shape: Vec<usize> = selected.shape().iter().map(|&size| size as usize).collect();
-        ArrayD::from_shape_vec(shape, items)
-            .map_err(|error| self.error(ErrorKind::TooLarge, READ, error.to_string()))
-    }
-
-    /// Reads the selected items into a view of the crate `ndarray`; see [`NDArray::read_to_view`].
-    pub fn read_to_view<T: Element, D: Dimension>(
-        &self,
-        selection: impl Into<Selection>,
-        mut items: ArrayViewMut<'_, T, D>,
-    ) -> Result<()> {
-        let (array, selected) = (self.array, self.slice(selection)?);
-        let (region, part) = (&selected.region, self.part());
-        let swapped = self.check_dtype::<T>(READ)?;
-        array.check_shape(region, items.shape(), READ)?;
+impl<T: Element, D: Dimension> ItemBuffer for ArrayViewMut<'_, T, D> {}
+impl<T: Element, D: Dimension> FillItems for ArrayViewMut<'_, T, D> {
+    fn fill_from(mut self, selected: &Selected<'_>) -> Result<()> {
+        let (view, part) = (&selected.view, selected.view.part());
+        let swap = view.check_type(ItemType::of::<T>(), READ)?;
+        let (expected, found) = (selected.shape(), self.shape());
+        if !expected.iter().copied().eq(found.iter().map(|&size| size as u64)) {
+            let detail =
+                format!("the selected items have the shape {expected:?}, the view {found:?}");
+            return Err(view.error(ErrorKind::InvalidArgument, READ, detail));
+        }
         if part.len == 0 {
             return Ok(());
         }
-        if T::LAYOUT.is_plain() && swapped.is_none() {
-            let (start, strides) = (items.as_mut_ptr().cast(), in_bytes::<T>(items.strides()));
+        if T::LAYOUT.is_plain() && swap.is_none() && selected.points.is_none() {
+            let (start, strides) = (self.as_mut_ptr().cast(), in_bytes::<T>(self.strides()));
             // SAFETY: the view is mutably borrowed and has the shape of the region. Its pointer and strides locate its
             // items, and different items have different places. Any bytes are a valid plain item.
-            return array.gather(Items::Region(region), |plan| unsafe {
+            return view.array.gather(selected.items(), |plan| unsafe {
                 Sink::strided(plan, part, start, &strides)
             });
         }
-        let read = selected.read_all::<T>()?;
-        items.iter_mut().zip(read).for_each(|(to, from)| *to = from);
+        let read = Vec::<T>::read_items(selected)?;
+        self.iter_mut().zip(read).for_each(|(to, from)| *to = from);
         Ok(())
+    }
+}
+
+impl<T: Element, D: Dimension> ItemBuffer for &mut Array<T, D> {}
+impl<T: Element, D: Dimension> FillItems for &mut Array<T, D> {
+    fn fill_from(self, selected: &Selected<'_>) -> Result<()> {
+        self.view_mut().fill_from(selected)
+    }
+}
+
+impl<'a, T: Element, D: Dimension> ItemSource<'a> for ArrayView<'a, T, D> {}
+impl<'a, T: Element, D: Dimension> IntoItems<'a> for ArrayView<'a, T, D> {
+    fn into_items(self) -> Given<'a> {
+        let shape = self.shape().iter().map(|&size| size as u64).collect();
+        let item = ItemType::of::<T>();
+        if !T::LAYOUT.is_plain() {
+            let items: Vec<T> = self.iter().copied().collect();
+            let bytes = Cow::Owned(bytes_of(&items).into_owned());
+            return Given::Typed { bytes, item, shape: Some(shape) };
+        }
+        let (start, strides) = (self.as_ptr().cast(), in_bytes::<T>(self.strides()));
+        // SAFETY: the items are borrowed during `'a`. The pointer and the strides locate items of this shape. All bytes
+        // of the items are initialized, because plain items have no padding.
+        let strided = unsafe { Strided::new(start, size_of::<T>(), shape, strides) };
+        Given::Strided(strided, item)
+    }
+}
+
+impl<'a, T: Element, D: Dimension> ItemSource<'a> for &'a Array<T, D> {}
+impl<'a, T: Element, D: Dimension> IntoItems<'a> for &'a Array<T, D> {
+    fn into_items(self) -> Given<'a> {
+        self.view().into_items()
     }
 }
 
@@ -151,25 +126,23 @@ impl NDArrayBuilder {
     ///
     /// let matrix = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
     /// let transposed = NDArray::builder().from_view(matrix.t())?;
-    /// assert_eq!(transposed.read_all::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// assert_eq!(transposed.read::<Vec<f32>>(..)?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn from_view<'a, T: Element, D: Dimension>(
         self,
         items: impl Into<ArrayView<'a, T, D>>,
     ) -> Result<NDArray> {
-        let items = items.into();
-        let shape: Vec<u64> = items.shape().iter().map(|&size| size as u64).collect();
-        if !T::LAYOUT.is_plain() {
-            let items: Vec<T> = items.iter().copied().collect();
-            return self.from_slice(&items, &shape);
-        }
-        let order = self.order(&shape, &T::dtype().to_string(), size_of::<T>())?;
-        let (start, strides) = (items.as_ptr().cast(), in_bytes::<T>(items.strides()));
-        let part = ItemPart::whole(size_of::<T>());
-        // SAFETY: the view is borrowed and has the shape of the array. Its pointer and strides locate its items. All
-        // bytes of the items are initialized, because plain items have no padding.
-        order.make_of(|plan| unsafe { Source::strided(plan, part, start, &strides) })
+        let given = items.into().into_items();
+        let Given::Strided(strided, item) = &given else {
+            let Given::Typed { shape: Some(shape), bytes, item } = given else {
+                unreachable!("the items of a view of the crate `ndarray`")
+            };
+            let dtype = (item.dtype)().to_string();
+            return self.from_bytes(&bytes, &shape, &dtype, item.size);
+        };
+        let order = self.order(strided.shape(), &(item.dtype)().to_string(), item.size)?;
+        order.make_of(|plan| strided.source(plan, ItemPart::whole(item.size)))
     }
 }
 

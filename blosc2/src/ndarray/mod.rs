@@ -3,7 +3,6 @@
 mod appender;
 mod boxes;
 mod builder;
-mod bytes;
 mod cache;
 mod chunks;
 pub(super) mod compute;
@@ -19,12 +18,13 @@ mod partition;
 mod places;
 mod plan;
 mod points;
+mod read;
 mod region;
 mod rows;
 mod scatter;
 mod selection;
 mod shape;
-
+mod transfer;
 mod view;
 mod write;
 
@@ -48,15 +48,14 @@ use crate::{
 
 pub use appender::Appender;
 pub use builder::NDArrayBuilder;
-pub use bytes::{NDArrayBytes, NDArrayBytesMut};
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
-pub use field::NDArrayFieldMut;
 pub use index::PerAxis;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub use rows::Rows;
 pub use selection::{AxisIndex, AxisSelection, Selection};
+pub use transfer::{FromItems, ItemBuffer, ItemSource, RawItems};
 pub use view::NDArrayView;
 
 use cache::Cache;

@@ -457,20 +457,6 @@ impl<'m, 'p> Source<'m, 'p> {
         Self { places, start: item.as_ptr(), memory: PhantomData }
     }
 
-    /// Creates a source of items with any strides, in bytes. The first item is at `start`.
-    ///
-    /// # Safety
-    /// During `'m`, the memory at the places of items with these strides is initialized, and nothing writes to it.
-    #[cfg(feature = "ndarray")]
-    pub(super) unsafe fn strided(
-        plan: Plan<'p>,
-        part: ItemPart,
-        start: *const u8,
-        strides: &[isize],
-    ) -> Self {
-        Self { places: Places::strided(plan, part, strides), start, memory: PhantomData }
-    }
-
     pub(super) fn plan(&self) -> &Plan<'p> {
         &self.places.plan
     }
@@ -503,6 +489,69 @@ impl<'m, 'p> Source<'m, 'p> {
         // SAFETY: all pieces are inside the block and the memory; the field `start`. The bytes are mutably borrowed, so
         // that they do not overlap the memory.
         pieces.each(|at, place, len| unsafe { copy(from.offset(place), to.offset(at), len) });
+    }
+}
+
+/// Items with any strides, such as those of a transposed matrix.
+#[cfg(feature = "ndarray")]
+#[derive(Debug)]
+pub struct Strided<'m> {
+    /// The first item. The memory at the places of all items is initialized, and nothing writes to it during `'m`.
+    start: *const u8,
+    /// The size of an item in bytes.
+    size: usize,
+    shape: Vec<u64>,
+    /// The distances between items on each axis, in bytes.
+    strides: Vec<isize>,
+    memory: PhantomData<&'m [u8]>,
+}
+
+#[cfg(feature = "ndarray")]
+impl<'m> Strided<'m> {
+    /// # Safety
+    /// The items start at `start`, have `size` bytes, this shape, and these strides in bytes. During `'m`, all bytes of
+    /// the items are initialized, and nothing writes to them.
+    pub(super) unsafe fn new(
+        start: *const u8,
+        size: usize,
+        shape: Vec<u64>,
+        strides: Vec<isize>,
+    ) -> Self {
+        Self { start, size, shape, strides, memory: PhantomData }
+    }
+
+    pub(super) fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Returns a source of the items. Panics if the plan has another shape.
+    pub(super) fn source<'p>(&self, plan: Plan<'p>, part: ItemPart) -> Source<'m, 'p> {
+        assert!(plan.shape()[..] == self.shape[..] && part.len == self.size, "{self:?}");
+        let places = Places::strided(plan, part, &self.strides);
+        Source { places, start: self.start, memory: PhantomData }
+    }
+
+    /// Returns the bytes of the items, in C order.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let len = len_in_memory(&self.shape, self.size).expect("the items are in memory");
+        let mut bytes = Vec::with_capacity(len);
+        let mut index = vec![0; self.shape.len()];
+        while bytes.len() < len {
+            let distances = index.iter().zip(&self.strides);
+            let at = distances.map(|(&index, stride): (&u64, _)| index as isize * stride).sum();
+            // SAFETY: the field `start`: this is the place of the item at an index inside the shape.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.start.offset(at), self.size)
+            });
+            for (index, &size) in index.iter_mut().zip(&self.shape).rev() {
+                *index += 1;
+                if *index < size {
+                    break;
+                }
+                *index = 0;
+            }
+        }
+        bytes
     }
 }
 
@@ -566,10 +615,10 @@ mod tests {
             assert_eq!(write, change != 0, "axis {axis}, {change}");
         }
         for (change, number) in [(0, 19), (38, 19), (38, 0), (isize::MAX - 2, 3)] {
-            let points = Points { region: &whole, numbers: vec![0, number], each: 1, count: 2 };
+            let points = Points { numbers: vec![0, number], ndim: 2, each: 1, count: 2 };
             let mut bytes = [7; 40];
             let read = panics(|| {
-                let read = array.gather(Items::Points(&points), |plan| {
+                let read = array.gather(Items::Points(&whole, &points), |plan| {
                     let mut sink = Sink::new(plan, item, &mut bytes[..4], false);
                     sink.places.axes[0].memory += change;
                     sink
@@ -587,7 +636,7 @@ mod tests {
             });
             assert!(read, "{len} bytes");
         }
-        let read: Vec<u16> = array.read_all().unwrap();
+        let read: Vec<u16> = array.read(..).unwrap();
         assert!(read.into_iter().eq(0..20));
     }
 

@@ -15,8 +15,8 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub(super) enum Items<'a> {
     Region(&'a Region),
-    /// Single items. In memory they have one axis.
-    Points(&'a Points<'a>),
+    /// Single items of a region. In memory they have one axis.
+    Points(&'a Region, &'a Points),
 }
 
 impl Items<'_> {
@@ -24,16 +24,18 @@ impl Items<'_> {
     pub(super) fn shape(&self) -> AxisVec<u64> {
         match self {
             Self::Region(region) => region.shape(),
-            Self::Points(points) => smallvec![points.count as u64],
+            Self::Points(_, points) => smallvec![points.count as u64],
         }
     }
 }
 
 /// Single items of a region.
-pub(super) struct Points<'a> {
-    pub(super) region: &'a Region,
+#[derive(Debug)]
+pub(super) struct Points {
     /// The positions of points in C order of the first axes of the region.
     pub(super) numbers: Vec<u64>,
+    /// The number of the first axes on which the points have an index.
+    pub(super) ndim: usize,
     /// The number of items of each point: the items on the other axes.
     pub(super) each: usize,
     /// The number of all items.
@@ -91,7 +93,7 @@ impl<'a> Plan<'a> {
                 region.check_inside(geometry.shape(), doing)?;
                 Ok(Self::of_region(geometry, region))
             }
-            Items::Points(points) => Self::of_points(geometry, points, doing),
+            Items::Points(region, points) => Self::of_points(geometry, region, points, doing),
         }
     }
 
@@ -106,8 +108,13 @@ impl<'a> Plan<'a> {
     }
 
     /// Creates a plan for single items.
-    fn of_points(geometry: &'a Geometry, points: &Points<'_>, doing: &str) -> Result<Self> {
-        let Points { region, numbers, each, count } = points;
+    fn of_points(
+        geometry: &'a Geometry,
+        region: &Region,
+        points: &Points,
+        doing: &str,
+    ) -> Result<Self> {
+        let Points { numbers, each, count, .. } = points;
         let mut points: Vec<Point> = Vec::new();
         reserve(&mut points, *count, doing)?;
         let (shape, sizes) = (region.shape(), geometry.shape());

@@ -1,114 +1,105 @@
 //! Selections of single items: points (lists of indices) and boolean masks.
 
-use super::NDArray;
-use super::gather::READ;
 use super::index::{Integers, PerAxis, place};
 use super::places::len_of;
-use super::plan::{Items, Points};
+use super::plan::Points;
 use super::region::Region;
-use super::scatter::WRITE;
-use super::view::NDArrayView;
-use crate::element::Element;
-use crate::{ErrorKind, Result};
+use super::selection::{PointList, SelectedItems, Selection};
+use crate::{Error, ErrorKind, Result};
 
-impl NDArray {
-    /// Reads the items at a list of points (coordinates), in any order and with possible repetitions. C:
-    /// `b2nd_get_sparse_cbuffer`, with flat indices. NumPy: `array[rows, columns]`.
+impl Selection {
+    /// Returns the selection of the items at a list of points (coordinates), in any order and with possible
+    /// repetitions. C: `b2nd_get_sparse_cbuffer`, with flat indices. NumPy: `array[rows, columns]`.
     ///
     /// Each point is the index of one item: one integer for each axis. Negative integers count from the end of the
-    /// axis.
+    /// axis. If a write selects the same item several times, the last value is stored.
     ///
     /// If a point has fewer integers than the array has axes, the point selects all items on the remaining axes. For
-    /// example, `n` points of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points
-    /// with slices of other axes, see [`NDArrayView::read_points`].
+    /// example, `n` points of two integers in an array of the shape `[a, b, c]` select items of the shape `[n, c]`. To
+    /// combine points with slices of other axes, slice a view, and move the axes of the points to the front with
+    /// [`permute`](crate::NDArrayView::permute).
     ///
-    /// Each block is decompressed once, regardless of the order of the points. The call needs 32 bytes of temporary
-    /// memory for each item. To read entire rows, a list of indices needs less memory: `array.read(([3, 0, 7],))`; see
-    /// [`Selection`](crate::Selection).
+    /// Each block is decompressed once, regardless of the order of the points. A read needs 32 bytes of temporary
+    /// memory for each item. To read entire rows, a list of indices needs less memory: `array.read(([3, 0, 7],))`.
     ///
     /// ```
-    /// use blosc2::NDArray;
+    /// use blosc2::{NDArray, Selection};
     ///
-    /// let array = NDArray::from_slice(&(0..100i32).collect::<Vec<_>>(), &[10, 10])?;
-    /// assert_eq!(array.read_points::<i32>(&[[9, 9], [0, 3], [-1, -1]])?, [99, 3, 99]);
+    /// let mut array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), [3, 4, 5])?;
+    /// let points = Selection::points(&[[2, 3, 4], [0, 0, 3], [-1, -1, -1]]);
+    /// assert_eq!(array.read::<Vec<i32>>(&points)?, [59, 3, 59]);
+    /// array.write(&points, &[-1, -2, -3])?;
+    /// assert_eq!(array.item::<i32>([2, 3, 4])?, -3);
+    ///
+    /// // The items of NumPy's `array[rows, 1:3, columns]`: row 0 and column 4, row 2 and column 1.
+    /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
+    /// assert_eq!(view.read::<Vec<i32>>(Selection::points(&[(0, 4), (2, 1)]))?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
-    pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
-        self.view().read_points(points)
+    #[doc(alias("b2nd_get_sparse_cbuffer", "take", "read_points"))]
+    pub fn points<P: PerAxis>(points: &[P]) -> Self {
+        let ndim = points.first().map_or(0, Integers::ndim);
+        let mut list = PointList { integers: Vec::new(), len: points.len(), ndim, different: None };
+        list.integers.reserve_exact(points.len().saturating_mul(ndim));
+        for (number, point) in points.iter().enumerate() {
+            if point.ndim() != ndim {
+                list.different = Some((number, point.ndim()));
+                break;
+            }
+            // Values outside `i64` are outside of every axis.
+            let integer = |axis| point.along(axis).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            list.integers.extend((0..ndim).map(integer));
+        }
+        Self { items: SelectedItems::Points(list), fields: Vec::new() }
     }
 
-    /// Reads the items at a list of points into a buffer of the caller; see [`read_points`](Self::read_points). The
-    /// length of the buffer must be the number of items that the points select. After an error, the buffer may be
-    /// partly written.
-    pub fn read_points_into<T: Element>(
-        &self,
-        points: &[impl PerAxis],
-        items: &mut [T],
-    ) -> Result<()> {
-        let region = Region::whole(self.shape());
-        let points = self.points(points, &region, READ)?;
-        self.view().read_items_into(Items::Points(&points), items)
-    }
-
-    /// Reads the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
-    /// array, in C order. NumPy: `array[mask]`.
-    pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        self.view().read_mask(mask)
-    }
-
-    /// Writes items to a list of points (coordinates). If several points select the same item, the last value is
-    /// stored. NumPy: `array[rows, columns] = items`.
+    /// Returns the selection of the items for which a boolean mask is `true`, in C order. The mask has one value for
+    /// each item of the array or view, in C order. NumPy: `array[mask]`.
     ///
-    /// If a point has fewer integers than the array has axes, the point selects all items on the remaining axes; see
-    /// [`read_points`](Self::read_points).
-    pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
-        let bytes = self.stored_bytes(items, WRITE)?;
-        self.bytes_mut().write_points(points, &bytes)
+    /// ```
+    /// use blosc2::{NDArray, Selection};
+    ///
+    /// let array = NDArray::from_slice(&[1u8, 2, 3, 4], [2, 2])?;
+    /// let mask = Selection::mask(&[true, false, false, true]);
+    /// assert_eq!(array.read::<Vec<u8>>(mask)?, [1, 4]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[doc(alias = "read_mask")]
+    pub fn mask(mask: impl AsRef<[bool]>) -> Self {
+        Self { items: SelectedItems::Mask(mask.as_ref().to_vec()), fields: Vec::new() }
     }
+}
 
-    /// Replaces the items for which a boolean mask is `true`, in C order. The mask has one value for each item of the
-    /// array, in C order. NumPy: `array[mask] = items`.
-    pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
-        let bytes = self.stored_bytes(items, WRITE)?;
-        self.bytes_mut().write_mask(mask, &bytes)
-    }
-
-    /// Returns the items of a region that points select.
-    pub(super) fn points<'a>(
-        &self,
-        points: &[impl PerAxis],
-        region: &'a Region,
-        doing: &str,
-    ) -> Result<Points<'a>> {
-        let error = |kind, detail| Err(self.schunk.error(kind, doing, detail));
+impl Points {
+    /// Returns the items of a region that a list of points selects.
+    pub(super) fn of_list(list: &PointList, region: &Region, doing: &str) -> Result<Self> {
+        let error = |kind, detail| Err(Error::new(kind, doing, detail));
         let shape = region.shape();
-        let ndim = points.first().map_or(shape.len(), Integers::ndim);
+        let (len, ndim) = (list.len, if list.len == 0 { shape.len() } else { list.ndim });
         if ndim > shape.len() {
             let detail =
                 format!("the shape has {} axes, got points of {ndim} integers", shape.len());
             return error(ErrorKind::InvalidArgument, detail);
         }
+        if let Some((number, found)) = list.different {
+            let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
+            return error(ErrorKind::InvalidArgument, detail);
+        }
         let items =
             |shape: &[u64]| shape.iter().try_fold(1, |all: u64, &size| all.checked_mul(size));
         let each = items(&shape[ndim..]).and_then(|each| usize::try_from(each).ok());
-        let count = each.and_then(|each| each.checked_mul(points.len()));
+        let count = each.and_then(|each| each.checked_mul(len));
         // A view that repeats positions may have more items than can be numbered.
         let (Some(each), Some(count), Some(_)) = (each, count, items(&shape)) else {
-            let detail = format!("{} points of {:?} items each", points.len(), &shape[ndim..]);
+            let detail = format!("{len} points of {:?} items each", &shape[ndim..]);
             return error(ErrorKind::TooLarge, detail);
         };
-        let mut numbers = Vec::with_capacity(points.len());
-        for (number, point) in points.iter().enumerate() {
-            if point.ndim() != ndim {
-                let found = point.ndim();
-                let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
-                return error(ErrorKind::InvalidArgument, detail);
-            }
+        let mut numbers = Vec::with_capacity(len);
+        for number in 0..len {
             let mut all = 0;
-            for (axis, &size) in shape.iter().enumerate().take(ndim) {
-                let at = point.along(axis);
-                let place = place(at, size);
+            let point = &list.integers[number * ndim..][..ndim];
+            for (axis, (&at, &size)) in point.iter().zip(&shape).enumerate() {
+                let place = place(at.into(), size);
                 if place >= size {
                     let detail = format!(
                         "axis {axis} has {size} items, asked for index {at} (point {number})"
@@ -119,51 +110,20 @@ impl NDArray {
             }
             numbers.push(all);
         }
-        Ok(Points { region, numbers, each, count })
+        Ok(Self { numbers, ndim, each, count })
     }
 
     /// Returns the items of a region for which a mask is `true`.
-    pub(super) fn chosen<'a>(
-        &self,
-        mask: &[bool],
-        region: &'a Region,
-        doing: &str,
-    ) -> Result<Points<'a>> {
+    pub(super) fn of_mask(mask: &[bool], region: &Region, doing: &str) -> Result<Self> {
         let shape = region.shape();
         let len = len_of(&shape, 1);
         if mask.len() as u64 != len {
             let found = mask.len();
             let detail = format!("the shape {shape:?} has {len} items, the mask {found}");
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
+            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         let chosen = mask.iter().enumerate().filter(|&(_, &chosen)| chosen);
         let numbers: Vec<u64> = chosen.map(|(number, _)| number as u64).collect();
-        Ok(Points { region, count: numbers.len(), numbers, each: 1 })
-    }
-}
-
-impl NDArrayView<'_> {
-    /// Reads the items of the view at a list of points; see [`NDArray::read_points`].
-    ///
-    /// The integers of a point are indices on the first axes of the view. To combine points with slices of other axes,
-    /// slice the view, and move the axes of the points to the front with [`permute`](Self::permute). The example reads
-    /// the items of NumPy's `array[rows, 1:3, columns]`, in the same order:
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    ///
-    /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
-    /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
-    /// // Points: row 0 and column 4, row 2 and column 1. Each selects two items on the sliced axis.
-    /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
-        self.read_items(Items::Points(&self.array.points(points, &self.region, READ)?))
-    }
-
-    /// Reads the items of the view for which a boolean mask is `true`; see [`NDArray::read_mask`].
-    pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        self.read_items(Items::Points(&self.array.chosen(mask, &self.region, READ)?))
+        Ok(Self { count: numbers.len(), numbers, ndim: shape.len(), each: 1 })
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 
-use super::selection::{AxisSelection, AxisVec, Selection};
+use super::selection::{AxisSelection, AxisVec};
 use crate::{Error, ErrorKind, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
@@ -279,12 +279,12 @@ impl Region {
     }
 
     /// Returns the region of the selected items of this one.
-    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
+    pub(super) fn select(&self, axes: &[AxisSelection], doing: &str) -> Result<Self> {
         // Positions can be long lists. Only the positions of axes without a selection are cloned.
         let mut positions: AxisVec<Option<Positions>> = smallvec![None; self.positions.len()];
         let mut new_dims = AxisVec::new();
         let mut dims = self.dims.iter();
-        let (ndim, axes) = (self.dims.len(), selection.axes());
+        let ndim = self.dims.len();
         let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();
         if given > ndim {
             let mut detail = format!("the shape has {ndim} axes, got selections for {given}");

@@ -49,8 +49,8 @@ pub struct Rows<'a, T> {
 
 impl<T: Element> Rows<'_, T> {
     fn read_chunk(&mut self) -> Result<()> {
-        let items = match self.array.shape().first() {
-            None => self.array.read_all()?,
+        let items: Vec<T> = match self.array.shape().first() {
+            None => self.array.read(..)?,
             Some(&size) => {
                 let side = self.array.chunk_shape()[0].max(1);
                 // Up to the end of a row of chunks.

@@ -179,7 +179,7 @@ macro_rules! index {
 
         impl From<$type> for Selection {
             fn from(index: $type) -> Self {
-                Self(smallvec![index.into()])
+                Self::of_axes(smallvec![index.into()])
             }
         }
     )*};
@@ -286,7 +286,12 @@ impl From<&Self> for AxisSelection {
 /// The tuple `([1, 2],)` selects a list of indices on the first axis.
 ///
 /// Lists and masks on several axes select all combinations of their indices: orthogonal indexing, as with Python's
-/// `oindex` and NumPy's `ix_`. To select single points, use [`NDArray::read_points`](crate::NDArray::read_points).
+/// `oindex` and NumPy's `ix_`.
+///
+/// These selections are created by name:
+/// - [`Selection::points`]: single items, by their indices;
+/// - [`Selection::mask`]: the items for which a boolean mask is `true`;
+/// - [`Selection::field`]: one field of the selected structures.
 ///
 /// Bounds and indices outside the axis are an error. To clamp the bounds of a slice to the axis, as NumPy does, use
 /// [`AxisSelection::clamped`].
@@ -308,7 +313,37 @@ impl From<&Self> for AxisSelection {
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection(AxisVec<AxisSelection>);
+pub struct Selection {
+    pub(super) items: SelectedItems,
+    /// The names of a field of the items, and of fields inside it.
+    pub(super) fields: Vec<String>,
+}
+
+/// The items of a [`Selection`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SelectedItems {
+    Axes(AxisVec<AxisSelection>),
+    Points(PointList),
+    Mask(Vec<bool>),
+}
+
+impl Default for SelectedItems {
+    fn default() -> Self {
+        Self::Axes(AxisVec::new())
+    }
+}
+
+/// A list of points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PointList {
+    /// The integers of all points, one point after the other.
+    pub(super) integers: Vec<i64>,
+    /// The number of points, and the number of integers of each.
+    pub(super) len: usize,
+    pub(super) ndim: usize,
+    /// The index of a point with another number of integers, and this number.
+    pub(super) different: Option<(usize, usize)>,
+}
 
 impl Selection {
     /// Returns the selection of all items, for an array of any number of dimensions.
@@ -316,16 +351,43 @@ impl Selection {
         Self::default()
     }
 
-    /// Returns the selection on each axis. If the selection has fewer entries than the array has axes, all indices of
-    /// the remaining axes are selected.
-    pub fn axes(&self) -> &[AxisSelection] {
-        &self.0
+    /// Returns the selection of one field of the selected structures. NumPy and Python: `array["name"]`. A second call
+    /// selects a field inside this field.
+    ///
+    /// A read copies only the bytes of the field. A write leaves the other fields unchanged.
+    /// [`NDArray::field`](crate::NDArray::field) returns a view of a field.
+    ///
+    /// ```
+    /// # #[cfg(feature = "derive")] {
+    /// use blosc2::{Element, NDArray, Selection};
+    ///
+    /// #[derive(Clone, Copy, Element)]
+    /// #[repr(C)]
+    /// struct Point {
+    ///     x: f32,
+    ///     y: f32,
+    /// }
+    ///
+    /// let mut array = NDArray::from_slice(&[Point { x: 1.0, y: 2.0 }; 3], 3)?;
+    /// array.write(Selection::all().field("y"), 0.0f32)?;
+    /// array.write(Selection::from(1..).field("x"), &[5.0f32, 6.0])?;
+    /// assert_eq!(array.field("x")?.read::<Vec<f32>>(..)?, [1.0, 5.0, 6.0]);
+    /// # }
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn field(mut self, name: &str) -> Self {
+        self.fields.push(name.to_owned());
+        self
+    }
+
+    fn of_axes(axes: AxisVec<AxisSelection>) -> Self {
+        Self { items: SelectedItems::Axes(axes), fields: Vec::new() }
     }
 }
 
 impl<A: Into<AxisSelection>> FromIterator<A> for Selection {
     fn from_iter<I: IntoIterator<Item = A>>(axes: I) -> Self {
-        Self(axes.into_iter().map(Into::into).collect())
+        Self::of_axes(axes.into_iter().map(Into::into).collect())
     }
 }
 
@@ -349,7 +411,13 @@ impl From<&Self> for Selection {
 
 impl From<AxisSelection> for Selection {
     fn from(first: AxisSelection) -> Self {
-        Self(smallvec![first])
+        Self::of_axes(smallvec![first])
+    }
+}
+
+impl From<()> for Selection {
+    fn from((): ()) -> Self {
+        Self::all()
     }
 }
 
@@ -367,7 +435,7 @@ macro_rules! first {
             $type: Into<AxisSelection>,
         {
             fn from(first: $type) -> Self {
-                Self(smallvec![first.into()])
+                Self::of_axes(smallvec![first.into()])
             }
         }
     )*};
@@ -404,7 +472,7 @@ macro_rules! tuple {
         impl<$($type: Into<AxisSelection>),*> From<($($type,)*)> for Selection {
             #[allow(non_snake_case)]
             fn from(($($type,)*): ($($type,)*)) -> Self {
-                Self(smallvec![$($type.into()),*])
+                Self::of_axes(smallvec![$($type.into()),*])
             }
         }
     };

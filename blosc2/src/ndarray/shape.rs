@@ -1,5 +1,6 @@
 //! Changes of the shape: determines the chunks that stay unchanged, and the chunks that are recompressed.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use blosc2_format::b2nd::{Geometry, Meta};
@@ -13,9 +14,9 @@ use super::plan::Plan;
 use super::region::{Positions, Region};
 use super::scatter::Data;
 use super::selection::{AxisIndex, AxisSelection};
+use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
-use crate::element::Element;
 use crate::memory::reserve;
 use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
@@ -95,82 +96,46 @@ impl NDArray {
         })
     }
 
-    /// Appends items in C order at the end of an axis. The length of `items` must be a multiple of the number of items
-    /// at one index of the axis (for axis 0, the number of items in a row). C: `b2nd_append`. Python: `append`, for
+    /// Appends items at the end of an axis. C: `b2nd_append`, `b2nd_concatenate` without `copy`. Python: `append`, for
     /// one-dimensional arrays.
     ///
+    /// [`ItemSource`] lists the types of `items`. The length of a slice, in C order, must be a multiple of the number of
+    /// items at one index of the axis (for axis 0, the number of items in a row). Another array or view must have the
+    /// same dtype, and the same size on each axis except `axis`; metalayers are not copied.
+    ///
     /// If the last chunks on the axis are not full, they are recompressed. For many small appends, use an
-    /// [`appender`](Self::appender), which compresses each chunk once.
-    #[doc(alias = "b2nd_append")]
-    pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
-        let bytes = self.stored_bytes(items, APPEND)?;
-        self.put_in(APPEND, axis, None, &bytes)
-    }
-
-    /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
+    /// [`Appender`](crate::Appender), which compresses each chunk once.
     ///
-    /// Both arrays must have the same dtype, and the same size on each axis except the axis `axis`. Metalayers are not
-    /// copied.
-    ///
-    /// A compressed chunk of the other array is copied unchanged if the old size on the axis is a multiple of the chunk
+    /// A compressed chunk of another array is copied unchanged if the old size on the axis is a multiple of the chunk
     /// size, and if the conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are true. The arrays can
     /// have different compression parameters. All other new chunks, and old chunks that gain items, are compressed with
-    /// the parameters of this array.
-    ///
-    /// The new compressed chunks are held in memory until all of them are written.
+    /// the parameters of this array. The new compressed chunks are held in memory until all of them are written.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// let mut log = NDArray::builder().chunk_shape(&[100, 2]).zeros::<f64>(&[100, 2])?;
+    /// log.append(0, &[20.5, 21.0])?; // one row
     /// let today = NDArray::builder().chunk_shape(&[100, 2]).full(20.5, &[30, 2])?;
-    /// log.append_array(0, &today)?;
-    /// assert_eq!(log.shape(), [130, 2]);
-    /// log.append_array(0, today.view().slice(&[0..5, 0..2])?)?;
-    /// assert_eq!(log.item::<f64>(&[134, 1])?, 20.5);
+    /// log.append(0, &today)?;
+    /// assert_eq!(log.shape(), [131, 2]);
+    /// log.append(0, today.view().slice(&[0..5, 0..2])?)?;
+    /// assert_eq!(log.item::<f64>(&[135, 1])?, 20.5);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Besides the [errors of changes](NDArray#errors-of-changes), and the [errors of reads](NDArray#errors-of-reads)
-    /// of `source`:
-    /// - [`ErrorKind::InvalidArgument`]: the shapes do not match, or the other array is in the same file;
-    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
-    #[doc(alias("b2nd_concatenate", "concat", "extend"))]
-    pub fn append_array<'a>(
-        &mut self,
-        axis: usize,
-        source: impl Into<NDArrayView<'a>>,
-    ) -> Result<()> {
-        let view = source.into();
-        self.check_axis(axis, APPEND)?;
-        view.check_joins((&self.view(), self.shape()), axis, APPEND)
-            .map_err(|error| self.schunk.at(error))?;
-        let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
-        let is_first = match own.as_ref().zip(other.as_ref()) {
-            Some((own, other)) if own.id() == other.id() => {
-                let detail = "the other array is in the same file: copy it to memory first";
-                return Err(self.schunk.error(ErrorKind::InvalidArgument, APPEND, detail));
-            }
-            Some((own, other)) => other.id() < own.id(),
-            None => false,
-        };
-        // The files are always locked in the same order, so that two concurrent calls do not deadlock.
-        let reading = is_first.then(|| view.array.schunk.reading()).transpose()?;
-        let (known, count) = (self.shape().to_vec(), view.shape()[axis]);
-        self.reshape(APPEND, |change| {
-            let start = change.geometry.shape().to_vec();
-            check_others(&known, &start, axis, APPEND)?;
-            let mut shape = start.clone();
-            shape[axis] = lengthened(shape[axis], count, APPEND)?;
-            Ok(Reshape { shape, start, new: NewItems::View(&view, reading.as_ref()) })
-        })
+    /// of another array:
+    /// - [`ErrorKind::InvalidArgument`]: the shapes do not match, or the other array is in the same file.
+    #[doc(alias("b2nd_append", "b2nd_concatenate", "concat", "extend"))]
+    pub fn append<'s>(&mut self, axis: usize, items: impl ItemSource<'s>) -> Result<()> {
+        self.put_in(APPEND, axis, None, items.into_items())
     }
 
     /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. In contrast to C, any index is allowed.
     ///
-    /// The items are in C order. The length of `items` must be a multiple of the number of items at one index of the
-    /// axis (for axis 0, the number of items in a row). A negative `at` counts from the end of the axis, as in NumPy's
+    /// The items are those of [`append`](Self::append). A negative `at` counts from the end of the axis, as in NumPy's
     /// `insert`: -1 inserts before the last index.
     ///
     /// [`resize_at`](Self::resize_at) describes which chunks are recompressed.
@@ -180,18 +145,17 @@ impl NDArray {
     ///
     /// let mut array = NDArray::from_slice(&[1i32, 2, 3, 4], &[2, 2])?;
     /// array.insert(1, 1, &[8, 9])?; // a column
-    /// assert_eq!(array.read_all::<i32>()?, [1, 8, 2, 3, 9, 4]);
+    /// assert_eq!(array.read::<Vec<i32>>(..)?, [1, 8, 2, 3, 9, 4]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias = "b2nd_insert")]
-    pub fn insert<T: Element>(
+    pub fn insert<'s>(
         &mut self,
         axis: usize,
         at: impl AxisIndex,
-        items: &[T],
+        items: impl ItemSource<'s>,
     ) -> Result<()> {
-        let bytes = self.stored_bytes(items, INSERT)?;
-        self.put_in(INSERT, axis, Some(at.to_i128()), &bytes)
+        self.put_in(INSERT, axis, Some(at.to_i128()), items.into_items())
     }
 
     /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. In contrast to C, any range is
@@ -231,19 +195,26 @@ impl NDArray {
         })
     }
 
+    /// Inserts items before the index `at` of an axis, or at its end.
     pub(super) fn put_in(
         &mut self,
         doing: &str,
         axis: usize,
         at: Option<i128>,
-        bytes: &[u8],
+        items: Given<'_>,
     ) -> Result<()> {
         self.check_axis(axis, doing)?;
+        let view = self.view();
+        items.check_shape((&view, self.shape()), Some(axis), doing)?;
+        let (source, bytes) = match items {
+            Given::View(view) => (Some(view), Cow::default()),
+            items => (None, items.into_stored(&view, doing)?),
+        };
+        let reading = source.as_ref().map(|view| self.lock_before(view, doing)).transpose()?;
         let known = self.shape().to_vec();
         self.reshape(doing, |change| {
             let mut shape = change.geometry.shape().to_vec();
             check_others(&known, &shape, axis, doing)?;
-            let invalid = |detail| Error::new(ErrorKind::InvalidArgument, doing, detail);
             let size = shape[axis];
             let asked = at.unwrap_or(size.into());
             let at = place(asked, size);
@@ -251,23 +222,33 @@ impl NDArray {
                 let detail = format!("axis {axis} has {size} items, asked for index {asked}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
-            let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
-            let slab = others.fold(change.geometry.typesize() as u64, |all, (_, &size)| {
-                all.saturating_mul(size)
-            });
-            let found = bytes.len() as u64;
-            let count = found.checked_div(slab).unwrap_or(0);
-            if count * slab != found {
-                let detail = format!(
-                    "one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}"
-                );
-                return Err(invalid(detail));
-            }
+            let count = match &source {
+                Some(view) => view.shape()[axis],
+                None => count_on(axis, &shape, change.geometry.typesize(), bytes.len(), doing)?,
+            };
             let mut start = shape.clone();
             shape[axis] = lengthened(size, count, doing)?;
             start[axis] = at;
-            Ok(Reshape { shape, start, new: NewItems::Bytes(bytes) })
+            let new = match &source {
+                Some(view) => NewItems::View(view, reading.as_ref().and_then(Option::as_ref)),
+                None => NewItems::Bytes(&bytes),
+            };
+            Ok(Reshape { shape, start, new })
         })
+    }
+
+    /// Starts to read the array of a view, if its file must be locked before the file of this array. Files are always
+    /// locked in the same order, so that two concurrent calls do not deadlock.
+    fn lock_before<'v>(&self, view: &NDArrayView<'v>, doing: &str) -> Result<Option<Reading<'v>>> {
+        let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
+        match own.as_ref().zip(other.as_ref()) {
+            Some((own, other)) if own.id() == other.id() => {
+                let detail = "the other array is in the same file: copy it to memory first";
+                Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+            }
+            Some((own, other)) if other.id() < own.id() => view.array.schunk.reading().map(Some),
+            _ => Ok(None),
+        }
     }
 
     pub(super) fn check_axis(&self, axis: usize, doing: &str) -> Result<()> {
@@ -399,6 +380,20 @@ impl NDArray {
             Ok(())
         })
     }
+}
+
+/// Returns the number of indices of an axis that `len` bytes of items fill.
+fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize, doing: &str) -> Result<u64> {
+    let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
+    let slab = others.fold(typesize as u64, |all, (_, &size)| all.saturating_mul(size));
+    let found = len as u64;
+    let count = found.checked_div(slab).unwrap_or(0);
+    if count * slab == found {
+        return Ok(count);
+    }
+    let detail =
+        format!("one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}");
+    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
 }
 
 /// Returns the size of an axis after `count` indices are added.

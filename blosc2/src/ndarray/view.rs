@@ -1,60 +1,19 @@
-//! Reading of arrays, and lazy views: selections and axis transformations that a read evaluates.
+//! Lazy views of arrays: selections and axis transformations that a read evaluates.
 
 use blosc2_format::b2nd::MAX_NDIM;
 
 use super::NDArray;
 use super::gather::READ;
-use super::index::{PerAxis, place};
 use super::places::{ItemPart, Sink, len_in_memory, len_of};
-use super::plan::{Items, POINT, Plan};
+use super::plan::{Items, POINT, Plan, Points};
 use super::region::Region;
-use super::selection::{AxisVec, Selection};
+use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
-use crate::element::{Element, make_items, with_bytes_mut, zeroed};
+use crate::element::Element;
 use crate::schunk::Fetched;
 use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArray {
-    /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`. Python:
-    /// `array[...]`, `array.oindex[...]`.
-    ///
-    /// The selection can be one range for each axis; [`Selection`] lists the other possibilities. With the feature
-    /// `ndarray`, the result of `s![...]` is a selection too.
-    #[doc(alias(
-        "get_slice",
-        "b2nd_get_slice_cbuffer",
-        "b2nd_get_orthogonal_selection",
-        "oindex",
-        "__getitem__"
-    ))]
-    pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
-        self.select(&selection.into(), READ)?.read_all()
-    }
-
-    /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer must be the number of
-    /// selected items. After an error, the buffer may be partly written.
-    pub fn read_into<T: Element>(
-        &self,
-        selection: impl Into<Selection>,
-        items: &mut [T],
-    ) -> Result<()> {
-        let selected = self.select(&selection.into(), READ)?;
-        selected.read_items_into(selected.items(), items)
-    }
-
-    /// Reads all items, in C order. C: `b2nd_to_cbuffer`. Python: `array[:]`.
-    #[doc(alias = "b2nd_to_cbuffer")]
-    pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
-        self.read(..)
-    }
-
-    /// Reads the item at an index, which has one integer for each axis: `array.item::<f32>([3, -1])`. Negative integers
-    /// count from the end of the axis.
-    pub fn item<T: Element>(&self, index: impl PerAxis) -> Result<T> {
-        let region = self.region_of_item(&index, READ)?;
-        NDArrayView { array: self, region, field: None }.read_all().map(|items| items[0])
-    }
-
     /// Returns a view of the entire array. The methods of a view that slice it or change its axes read no items.
     ///
     /// ```
@@ -63,35 +22,13 @@ impl NDArray {
     /// let array = NDArray::from_slice(&(0..24i32).collect::<Vec<_>>(), &[1, 4, 6])?;
     /// let view = array.view().squeeze().permute(&[1, 0])?;
     /// assert_eq!(view.shape(), [6, 4]);
-    /// assert_eq!(view.read::<i32>(&[0..1, 0..4])?, [0, 6, 12, 18]); // a column
+    /// assert_eq!(view.read::<Vec<i32>>(&[0..1, 0..4])?, [0, 6, 12, 18]); // a column
     /// let odd = view.slice([AxisSelection::Slice { start: 1, end: None, step: 2 }])?;
-    /// assert_eq!(odd.read_all::<i32>()?[..4], [1, 7, 13, 19]);
+    /// assert_eq!(odd.read::<Vec<i32>>(0..4)?, [1, 7, 13, 19]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn view(&self) -> NDArrayView<'_> {
         NDArrayView { array: self, region: Region::whole(self.shape()), field: None }
-    }
-
-    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<NDArrayView<'_>> {
-        self.view().select(selection, doing)
-    }
-
-    pub(super) fn region_of_item(&self, index: &impl PerAxis, doing: &str) -> Result<Region> {
-        let (shape, found) = (self.shape(), index.ndim());
-        if found != shape.len() {
-            let detail = format!("an index has {} integers, got {found}", shape.len());
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
-        }
-        let places = shape.iter().enumerate().map(|(axis, &size)| {
-            let at = index.along(axis);
-            let place = place(at, size);
-            if place >= size {
-                let detail = format!("axis {axis} has {size} items, asked for index {at}");
-                return Err(self.schunk.error(ErrorKind::OutOfBounds, doing, detail));
-            }
-            Ok(place..place + 1)
-        });
-        Ok(Region::of_box(places.collect::<Result<AxisVec<_>>>()?))
     }
 
     /// Returns the [`ItemPart`] that covers entire items.
@@ -143,28 +80,19 @@ impl NDArray {
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    /// Checks that `T` is the type of the items, and returns the byte order conversion if one is needed.
-    pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
-        let size = self.typesize();
-        if self.dtype.is_none() && size == size_of::<T>() {
-            return Ok(None);
-        }
-        self.check_items::<T>(self.dtype(), self.dtype_str(), size, doing)
-    }
-
-    /// Checks that `T` is the type of items with this dtype and `size` bytes. If the dtype cannot be parsed, `dtype` is
-    /// `None`, and `text` is its stored text.
-    pub(super) fn check_items<T: Element>(
+    /// Checks that items with this dtype and `size` bytes have the type `item`, and returns the byte order conversion if
+    /// one is needed. If the dtype cannot be parsed, `dtype` is `None`, and `text` is its stored text.
+    fn check_type(
         &self,
-        dtype: Option<&Dtype>,
-        text: Option<&str>,
+        item: ItemType,
+        (dtype, text): (Option<&Dtype>, Option<&str>),
         size: usize,
         doing: &str,
     ) -> Result<Option<SwapPlan>> {
-        let asked = T::dtype();
+        let asked = (item.dtype)();
         let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
         let stored = dtype;
-        let dtype = dtype.filter(|_| size == size_of::<T>());
+        let dtype = dtype.filter(|_| size == item.size);
         if dtype.is_some_and(is_asked) {
             return Ok(None);
         }
@@ -178,7 +106,7 @@ impl NDArray {
                  NDArray::set_byte_order_conversion converts them"
             ))),
             None => {
-                let (text, expected) = (text.unwrap_or("of unknown dtype"), size_of::<T>());
+                let (text, expected) = (text.unwrap_or("of unknown dtype"), item.size);
                 // For long dtypes the difference is hard to see in the message.
                 let structures =
                     stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
@@ -206,8 +134,8 @@ impl NDArray {
 /// let array = NDArray::from_slice(&[1i32, 2, 3, 4, 5, 6], [2, 3])?;
 /// let columns = array.view().transpose();
 /// assert_eq!(columns.shape(), [3, 2]);
-/// assert_eq!(columns.read_all::<i32>()?, [1, 4, 2, 5, 3, 6]);
-/// assert_eq!(columns.slice(1..)?.read::<i32>((.., 0))?, [2, 3]);
+/// assert_eq!(columns.read::<Vec<i32>>(..)?, [1, 4, 2, 5, 3, 6]);
+/// assert_eq!(columns.slice(1..)?.read::<Vec<i32>>((.., 0))?, [2, 3]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 ///
@@ -232,16 +160,6 @@ impl Field {
     /// Returns the part of an item of `typesize` bytes that contains the field.
     pub(super) fn part(&self, typesize: usize) -> ItemPart {
         ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
-    }
-
-    /// Checks that `T` is the type of the field, and returns the byte order conversion if one is needed.
-    pub(super) fn check_dtype<T: Element>(
-        &self,
-        array: &NDArray,
-        doing: &str,
-    ) -> Result<Option<SwapPlan>> {
-        let (text, size) = (self.dtype.to_string(), self.dtype.size());
-        array.check_items::<T>(Some(&self.dtype), Some(&text), size, doing)
     }
 }
 
@@ -285,10 +203,35 @@ impl<'a> NDArrayView<'a> {
         self.select(&selection.into(), "select items")
     }
 
-    fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
-        let region = self.region.select(selection, doing);
-        let region = region.map_err(|error| self.array.schunk.at(error))?;
-        Ok(Self { array: self.array, region, field: self.field.clone() })
+    /// Returns the view of the items that a selection on the axes selects.
+    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
+        let Selected { view, points } = self.selected(selection, doing)?;
+        if points.is_some() {
+            let detail = "expected a selection on each axis, got a list of points or a mask";
+            return Err(self.error(ErrorKind::InvalidArgument, doing, detail.to_owned()));
+        }
+        Ok(view)
+    }
+
+    /// Returns the items that a selection selects.
+    pub(super) fn selected(&self, selection: &Selection, doing: &str) -> Result<Selected<'a>> {
+        let at = |error| self.array.schunk.at(error);
+        let (region, points) = match &selection.items {
+            SelectedItems::Axes(axes) => (self.region.select(axes, doing).map_err(at)?, None),
+            SelectedItems::Points(list) => {
+                let points = Points::of_list(list, &self.region, doing).map_err(at)?;
+                (self.region.clone(), Some(points))
+            }
+            SelectedItems::Mask(mask) => {
+                let points = Points::of_mask(mask, &self.region, doing).map_err(at)?;
+                (self.region.clone(), Some(points))
+            }
+        };
+        let mut view = Self { array: self.array, region, field: self.field.clone() };
+        for name in &selection.fields {
+            view.field = Some(view.find_field(name)?);
+        }
+        Ok(Selected { view, points })
     }
 
     /// Removes all axes of size 1. C: `b2nd_squeeze`. NumPy: `squeeze()`.
@@ -357,96 +300,24 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Reads the selected items of the view, in C order; see [`NDArray::read`]. Indices of the selection refer to the
-    /// view.
-    pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
-        self.slice(selection)?.read_all()
-    }
-
-    /// Reads the selected items of the view into a buffer of the caller; see [`NDArray::read_into`].
-    pub fn read_into<T: Element>(
-        &self,
-        selection: impl Into<Selection>,
-        items: &mut [T],
-    ) -> Result<()> {
-        let selected = self.slice(selection)?;
-        selected.read_items_into(selected.items(), items)
-    }
-
-    /// Reads all items of the view, in C order.
-    pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
-        self.read_items(self.items())
-    }
-
-    /// Returns the items of the view.
-    pub(super) fn items(&self) -> Items<'_> {
-        Items::Region(&self.region)
-    }
-
-    pub(super) fn read_items<T: Element>(&self, items: Items<'_>) -> Result<Vec<T>> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        make_items(self.allowed_len(items)? / size_of::<T>(), READ, |bytes| {
-            self.gather(items, bytes, true, swapped)
-        })
-    }
-
-    pub(super) fn read_items_into<T: Element>(&self, items: Items<'_>, to: &mut [T]) -> Result<()> {
-        let swapped = self.check_dtype::<T>(READ)?;
-        self.array.check_len(items, self.part().len, size_of_val(to), READ)?;
-        with_bytes_mut(to, |bytes| self.gather(items, bytes, false, swapped))
-    }
-
-    pub(super) fn read_bytes(&self, items: Items<'_>) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.allowed_len(items)?, READ)?;
-        self.gather(items, &mut bytes, true, None)?;
-        Ok(bytes)
-    }
-
-    pub(super) fn read_bytes_into(&self, items: Items<'_>, bytes: &mut [u8]) -> Result<()> {
-        self.array.check_len(items, self.part().len, bytes.len(), READ)?;
-        self.gather(items, bytes, false, None)
-    }
-
-    /// Reads items into a buffer of exactly their length, in C order.
-    fn gather(
-        &self,
-        items: Items<'_>,
-        bytes: &mut [u8],
-        zeros: bool,
-        swapped: Option<SwapPlan>,
-    ) -> Result<()> {
-        let part = self.part();
-        if part.len > 0 {
-            self.array.gather(items, |plan| Sink::new(plan, part, bytes, zeros))?;
-        }
-        if let Some(swapped) = swapped {
-            swapped.apply(bytes);
-        }
-        Ok(())
-    }
-
-    /// Returns the size of items in bytes, if the memory limit on one read allows them, and the plan of single items.
-    fn allowed_len(&self, items: Items<'_>) -> Result<usize> {
-        let (len, schunk) = (self.array.len_of(items, self.part().len, READ)?, &self.array.schunk);
-        schunk.allow(READ, len as u64)?;
-        if let Items::Points(points) = items {
-            schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
-        }
-        Ok(len)
-    }
-
     /// Returns the part of each item of the array that the view contains.
     pub(super) fn part(&self) -> ItemPart {
         let whole = self.array.whole_items();
         self.field.as_ref().map_or(whole, |field| field.part(whole.typesize))
     }
 
-    /// Checks that `T` is the type of the items, and returns the byte order conversion if one is needed.
-    pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
-        match &self.field {
-            Some(field) => field.check_dtype::<T>(self.array, doing),
-            None => self.array.check_dtype::<T>(doing),
-        }
+    /// Checks that the items have the type `item`, and returns the byte order conversion if one is needed.
+    pub(super) fn check_type(&self, item: ItemType, doing: &str) -> Result<Option<SwapPlan>> {
+        let array = self.array;
+        let Some(field) = &self.field else {
+            let size = array.typesize();
+            if array.dtype.is_none() && size == item.size {
+                return Ok(None);
+            }
+            return array.check_type(item, (array.dtype(), array.dtype_str()), size, doing);
+        };
+        let (text, size) = (field.dtype.to_string(), field.dtype.size());
+        array.check_type(item, (Some(&field.dtype), Some(&text)), size, doing)
     }
 
     pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {
@@ -458,4 +329,60 @@ impl<'a> From<&'a NDArray> for NDArrayView<'a> {
     fn from(array: &'a NDArray) -> Self {
         array.view()
     }
+}
+
+/// The Rust type of items.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemType {
+    pub(super) size: usize,
+    pub(super) dtype: fn() -> Dtype,
+}
+
+impl ItemType {
+    pub(super) fn of<T: Element>() -> Self {
+        Self { size: size_of::<T>(), dtype: T::dtype }
+    }
+}
+
+/// The items of a view that a selection selects.
+#[derive(Debug)]
+pub struct Selected<'a> {
+    pub(super) view: NDArrayView<'a>,
+    /// Single items of the view; `None` for all of its items.
+    pub(super) points: Option<Points>,
+}
+
+impl Selected<'_> {
+    pub(super) fn items(&self) -> Items<'_> {
+        items_of(&self.view.region, self.points.as_ref())
+    }
+
+    /// Returns the number of items on each axis.
+    pub(super) fn shape(&self) -> AxisVec<u64> {
+        let shape = self.view.region.shape();
+        let Some(points) = &self.points else { return shape };
+        let rest = shape[points.ndim..].iter().copied();
+        std::iter::once(points.numbers.len() as u64).chain(rest).collect()
+    }
+
+    /// Returns the size of the items in bytes, if the memory limit on one read allows them, and the plan of single items.
+    pub(super) fn allowed_len(&self) -> Result<usize> {
+        let (array, part) = (self.view.array, self.view.part());
+        let len = array.len_of(self.items(), part.len, READ)?;
+        array.schunk.allow(READ, len as u64)?;
+        if let Some(points) = &self.points {
+            array.schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
+        }
+        Ok(len)
+    }
+
+    /// Checks that a buffer of `found` bytes has the length of the items.
+    pub(super) fn check_len(&self, found: usize, doing: &str) -> Result<()> {
+        self.view.array.check_len(self.items(), self.view.part().len, found, doing)
+    }
+}
+
+/// Returns single items of a region, or all of its items.
+pub(super) fn items_of<'a>(region: &'a Region, points: Option<&'a Points>) -> Items<'a> {
+    points.map_or(Items::Region(region), |points| Items::Points(region, points))
 }

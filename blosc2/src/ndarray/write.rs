@@ -1,103 +1,82 @@
 //! Writing of items.
 
-use std::borrow::Cow;
-
 use super::NDArray;
-use super::index::PerAxis;
 use super::places::{ItemPart, Source};
-use super::plan::Items;
-use super::region::Region;
+use super::plan::{Items, Plan};
 use super::scatter::WRITE;
 use super::selection::Selection;
-use crate::dtype::SwapPlan;
-use crate::element::{Element, bytes_of};
-use crate::{ErrorKind, Result};
+use super::transfer::{Given, ItemSource};
+use super::view::{NDArrayView, Selected, items_of};
+use crate::Result;
 
 impl NDArray {
-    /// Replaces the selected items by `items`, in C order. `items` has one item for each selected item. C:
-    /// `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python: `array[...] = items`.
+    /// Replaces the selected items. C: `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python:
+    /// `array[...] = items`.
+    ///
+    /// [`ItemSource`] lists the types of `items`: a slice with one item for each selected item, in C order; a single
+    /// item, which replaces each selected item; stored bytes; another array; or a view of the crate `ndarray`.
     ///
     /// The chunks with selected items are recompressed; [`CParams::threads`](crate::CParams::threads) sets the number
-    /// of threads. The write is atomic: after an error, no item has changed. If a list selects the same item several
-    /// times, the last value is stored.
+    /// of threads. The write is atomic: after an error, no item has changed. If the selection contains the same item
+    /// several times, the last value is stored.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::builder().zeros::<f32>([2, 3])?;
+    /// array.write((0, ..), &[1.0f32, 2.0, 3.0])?; // the first row
+    /// array.write([-1, 0], 0.5f32)?; // one item
+    /// array.write((1, 1..), 9.0f32)?; // the same value for two items
+    /// assert_eq!(array.read::<Vec<f32>>(..)?, [1.0, 2.0, 3.0, 0.5, 9.0, 9.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     #[doc(alias(
         "set_slice",
         "b2nd_set_slice_cbuffer",
         "b2nd_set_orthogonal_selection",
-        "__setitem__"
+        "__setitem__",
+        "fill"
     ))]
-    pub fn write<T: Element>(
+    pub fn write<'s>(
         &mut self,
         selection: impl Into<Selection>,
-        items: &[T],
+        items: impl ItemSource<'s>,
     ) -> Result<()> {
-        let bytes = self.stored_bytes(items, WRITE)?;
-        self.bytes_mut().write(selection, &bytes)
-    }
-
-    /// Replaces each selected item by `item`. Python: `array[...] = item`.
-    pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
-        let items = [item];
-        let bytes = self.stored_bytes(&items, WRITE)?;
-        self.bytes_mut().fill(selection, &bytes)
-    }
-
-    /// Writes `item` to this part of each item of a region.
-    pub(super) fn fill_region(
-        &mut self,
-        region: &Region,
-        part: ItemPart,
-        item: &[u8],
-    ) -> Result<()> {
-        if item.len() != part.len {
-            let (expected, found) = (part.len, item.len());
-            let detail = format!("an item has {expected} bytes, got {found}");
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+        let selected = self.view().selected(&selection.into(), WRITE)?;
+        let items = items.into_items();
+        items.check_shape((&selected.view, &selected.shape()), None, WRITE)?;
+        let part = selected.view.part();
+        let is_one = matches!(items, Given::One { .. })
+            || matches!(&items, Given::Raw(bytes) if bytes.len() == part.len);
+        #[cfg(feature = "ndarray")]
+        if let Given::Strided(strided, item) = &items
+            && selected.points.is_none()
+            && selected.view.check_type(*item, WRITE)?.is_none()
+        {
+            let region = selected.view.region;
+            let to = Items::Region(&region);
+            return self.write_planned(to, part, |plan| strided.source(plan, part));
         }
-        match part.len {
-            0 => Ok(()),
-            _ => self.scatter(Items::Region(region), |plan| Source::repeated(plan, part, item)),
+        let bytes = items.into_stored(&selected.view, WRITE)?;
+        let Selected { view: NDArrayView { region, .. }, points } = selected;
+        let to = items_of(&region, points.as_ref());
+        if is_one {
+            return self.write_planned(to, part, |plan| Source::repeated(plan, part, &bytes));
         }
+        self.check_len(to, part.len, bytes.len(), WRITE)?;
+        self.write_planned(to, part, |plan| Source::new(plan, part, &bytes))
     }
 
-    /// Replaces the item at an index, which has one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative
-    /// integers count from the end of the axis.
-    pub fn set<T: Element>(&mut self, index: impl PerAxis, item: T) -> Result<()> {
-        let region = self.region_of_item(&index, WRITE)?;
-        let items = [item];
-        let bytes = self.stored_bytes(&items, WRITE)?;
-        self.write_items(Items::Region(&region), self.whole_items(), &bytes)
-    }
-
-    /// Returns the bytes of items as the array stores them.
-    pub(super) fn stored_bytes<'i, T: Element>(
-        &self,
-        items: &'i [T],
-        doing: &str,
-    ) -> Result<Cow<'i, [u8]>> {
-        Ok(swapped(items, self.check_dtype::<T>(doing)?))
-    }
-
-    /// Writes a part of each item from a buffer in C order.
-    pub(super) fn write_items(
+    /// Writes this part of each item. Nothing is written if the part is empty.
+    fn write_planned<'m>(
         &mut self,
         items: Items<'_>,
         part: ItemPart,
-        bytes: &[u8],
+        source: impl for<'p> FnOnce(Plan<'p>) -> Source<'m, 'p>,
     ) -> Result<()> {
-        self.check_len(items, part.len, bytes.len(), WRITE)?;
         match part.len {
             0 => Ok(()),
-            _ => self.scatter(items, |plan| Source::new(plan, part, bytes)),
+            _ => self.scatter(items, source),
         }
     }
-}
-
-/// Returns the bytes of items after a conversion of the byte order.
-pub(super) fn swapped<T: Element>(items: &[T], plan: Option<SwapPlan>) -> Cow<'_, [u8]> {
-    let mut bytes = bytes_of(items);
-    if let Some(plan) = plan {
-        plan.apply(bytes.to_mut());
-    }
-    bytes
 }

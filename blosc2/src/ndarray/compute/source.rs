@@ -9,7 +9,7 @@ use super::super::NDArray;
 use super::super::boxes::{extent, next_index};
 use super::super::gather::READ;
 use super::super::places::len_of;
-use super::super::view::NDArrayView;
+use super::super::view::{ItemType, NDArrayView};
 use super::context::{Access, Context, DOING, Input, own_ranges};
 use super::space::Span;
 use crate::closures::BoxError;
@@ -192,7 +192,7 @@ pub struct Items<'a, T> {
 impl<'a, T: Element> Items<'a, T> {
     fn new(view: NDArrayView<'a>) -> Self {
         // `shape` returns the error.
-        let swapped = view.check_dtype::<T>(READ).ok().flatten();
+        let swapped = view.check_type(ItemType::of::<T>(), READ).ok().flatten();
         Self { view, swapped, item: PhantomData }
     }
 
@@ -216,7 +216,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
-        self.view.check_dtype::<T>(READ)?;
+        self.view.check_type(ItemType::of::<T>(), READ)?;
         Ok(self.view.shape())
     }
 
