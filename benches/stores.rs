@@ -34,8 +34,8 @@ fn main() {
         || TreeStore::open(&path).unwrap().keys().count(),
     );
     let [file, node] = medians(
-        || NDArray::open(&alone).unwrap().read::<i32>([0..100, 0..100]).unwrap().len(),
-        || store.array(key).unwrap().read::<i32>([0..100, 0..100]).unwrap().len(),
+        || NDArray::open(&alone).unwrap().read::<Vec<i32>>([0..100, 0..100]).unwrap().len(),
+        || store.array(key).unwrap().read::<Vec<i32>>([0..100, 0..100]).unwrap().len(),
     );
     println!("                      of reference, ms  ours, ms  ours / reference");
     for (what, reference, ours) in

@@ -77,7 +77,7 @@ fn check(len: u64) {
 
     let create = || a.lazy::<f64>().map(|item| item + 1.0).create(builder(&path("new"))).unwrap();
     let new = measured("create", create, |_| 0);
-    assert_eq!(new.read::<f64>((-1, -3..)).unwrap(), [126.0, 127.0, 128.0]);
+    assert_eq!(new.read::<Vec<f64>>((-1, -3..)).unwrap(), [126.0, 127.0, 128.0]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use blosc2::elements::{DateTime64, FixedStr, Nanoseconds};
-use blosc2::{CParams, Codec, Element, Filter, NDArray, OpenOptions, SChunk};
+use blosc2::{CParams, Codec, Element, Filter, NDArray, OpenOptions, RawItems, SChunk};
 use blosc2_store::{EmbedStore, ObjectArray, TreeStore};
 use blosc2_testing::{Kind, data, records};
 use half::f16;
@@ -76,7 +76,7 @@ impl Files<'_> {
     fn array<T: Element + PartialEq>(&self, path: &Path, items: &[T]) {
         let mut array = NDArray::open(path).unwrap();
         array.set_byte_order_conversion(true);
-        assert_same(path, &array.read_all::<T>().unwrap(), items);
+        assert_same(path, &array.read::<Vec<T>>(..).unwrap(), items);
     }
 
     /// An array in a fixed byte order.
@@ -89,7 +89,7 @@ impl Files<'_> {
         }
         let array = NDArray::open(&path).unwrap();
         assert_eq!(array.dtype_str(), Some(dtype));
-        assert_same(&path, &array.bytes().read_all().unwrap(), bytes);
+        assert_same(&path, &array.read::<RawItems>(..).unwrap().0, bytes);
     }
 
     fn all(&self) {
@@ -178,7 +178,7 @@ impl Files<'_> {
         self.array(&full, &[1.25f64; ITEMS]);
         let mut array = NDArray::open(&nans).unwrap();
         array.set_byte_order_conversion(true);
-        let found = array.read_all::<f64>().unwrap();
+        let found = array.read::<Vec<f64>>(..).unwrap();
         assert!(found.iter().all(|item| item.is_nan()), "{}: {:?}", nans.display(), &found[..3]);
     }
 

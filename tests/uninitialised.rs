@@ -10,7 +10,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use blosc2::{CParams, Codec, ErrorKind, Filter, NDArray, SChunk, SplitMode, compress, decompress};
+use blosc2::{
+    CParams, Codec, ErrorKind, Filter, NDArray, RawItems, SChunk, SplitMode, compress, decompress,
+};
 
 use common::{KINDS, Rng, codecs, data, lossless};
 
@@ -109,7 +111,7 @@ fn files(folder: &Path) {
         });
         fs::write(&path, &file).unwrap();
         let part = [shape[0] / 2..shape[0], shape[1] / 3..shape[1]];
-        twice(&what, || NDArray::open(&path).unwrap().bytes().read(&part).unwrap());
+        twice(&what, || NDArray::open(&path).unwrap().read::<RawItems>(&part).unwrap().0);
 
         for damage in 0..8 {
             let mut broken = file.clone();
@@ -122,7 +124,8 @@ fn files(folder: &Path) {
                     let chunks = schunk.iter_chunks::<u8>().map(|chunk| chunk.map_err(kind));
                     chunks.collect::<Vec<Result<Vec<u8>, ErrorKind>>>()
                 });
-                let array = NDArray::open(&path).and_then(|array| array.bytes().read(&part));
+                let array = NDArray::open(&path)
+                    .and_then(|array| array.read::<RawItems>(&part).map(|items| items.0));
                 (chunks, array.map_err(kind))
             });
         }

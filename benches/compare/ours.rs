@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use blosc2::compute::{Reduced, zip};
 use blosc2::storage::MappedFile;
-use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk};
+use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk, Selection};
 
 use crate::Shared;
 use crate::data::{Plan, hash};
@@ -83,11 +83,11 @@ impl Ours {
         let Arrays { a, file, cached, .. } = self.arrays(task);
         let slice = |array: &NDArray| {
             let (shape, starts) = plan.slices(&task.key);
-            read_each(task, &starts, |start| array.read::<f32>(ranges(start, shape)).unwrap())
+            read_each(task, &starts, |start| array.read::<Vec<f32>>(ranges(start, shape)).unwrap())
         };
         match &*task.key {
-            "read_new" => read(task, || a.read_all::<f32>().unwrap()),
-            "read_file" => read(task, || file.read_all::<f32>().unwrap()),
+            "read_new" => read(task, || a.read::<Vec<f32>>(..).unwrap()),
+            "read_file" => read(task, || file.read::<Vec<f32>>(..).unwrap()),
             "slice_row" | "slice_square" | "slice_rows" => slice(a),
             "file_slice" => slice(file),
             "cached_slice" => slice(cached),
@@ -96,11 +96,11 @@ impl Ours {
             }
             "orthogonal" | "orthogonal_8" => {
                 let lists = plan.orthogonal(&task.key);
-                read(task, || a.read::<f32>(&lists).unwrap())
+                read(task, || a.read::<Vec<f32>>(&lists).unwrap())
             }
             "points" => {
                 let points = plan.points();
-                read(task, || a.read_points::<f32>(&points).unwrap())
+                read(task, || a.read::<Vec<f32>>(Selection::points(&points)).unwrap())
             }
             _ => None,
         }
@@ -118,7 +118,7 @@ impl Ours {
             } else {
                 NDArray::open_with(&path, &options).unwrap()
             };
-            array.read::<f32>(ranges(start, shape)).unwrap()
+            array.read::<Vec<f32>>(ranges(start, shape)).unwrap()
         })
     }
 
@@ -198,7 +198,7 @@ impl Ours {
             _ => self.sized.insert((task.size, create())),
         };
         array.set_dparams(dparams(task));
-        read(task, || array.read_all::<f32>().unwrap())
+        read(task, || array.read::<Vec<f32>>(..).unwrap())
     }
 
     fn compute(&mut self, task: &Task) -> Option<Outcome> {
@@ -323,7 +323,7 @@ fn dparams(task: &Task) -> DParams {
 
 /// The hash of all items.
 fn all(array: &NDArray) -> String {
-    hash(&array.read_all::<f32>().unwrap())
+    hash(&array.read::<Vec<f32>>(..).unwrap())
 }
 
 /// An array with the shapes of the plan, compressed with all cores.

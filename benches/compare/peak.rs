@@ -77,7 +77,7 @@ pub(crate) fn is_child() -> bool {
 fn read(path: &Path) -> u64 {
     let array = NDArray::open(path).unwrap();
     let before = reset();
-    let items = array.read_all::<f32>().unwrap();
+    let items = array.read::<Vec<f32>>(..).unwrap();
     let peak = status("VmHWM") - before;
     assert!(items.len() as u64 == array.len());
     peak
@@ -88,7 +88,7 @@ fn write(path: &Path) -> u64 {
     let array = NDArray::open(path).unwrap();
     let (rows, columns) = (array.chunk_shape()[0] / 2, array.chunk_shape()[1]);
     let count = 16 * array.shape()[0] / rows;
-    let piece = array.read::<f32>((0..rows, ..)).unwrap();
+    let piece = array.read::<Vec<f32>>((0..rows, ..)).unwrap();
     let before = reset();
     let builder =
         NDArray::builder().chunk_shape(array.chunk_shape()).block_shape(array.block_shape());

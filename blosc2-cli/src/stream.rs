@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::{ErrorKind, NDArray, SChunk};
+use blosc2::{ErrorKind, NDArray, RawItems, SChunk};
 use blosc2_store::Tensor;
 use indicatif::ProgressBar;
 
@@ -60,7 +60,7 @@ impl Items for NDArray {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        Ok(self.bytes().read(ranges)?)
+        Ok(self.read::<RawItems>(ranges)?.0)
     }
 }
 

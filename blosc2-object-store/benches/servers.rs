@@ -104,7 +104,7 @@ fn count(frame: Vec<u8>) {
         start.elapsed()
     };
     report("open", Duration::ZERO);
-    let time = timed(&|| drop(array.read::<f32>((5000, 100..164)).unwrap()));
+    let time = timed(&|| drop(array.read::<Vec<f32>>((5000, 100..164)).unwrap()));
     report("1 x 64 items", time);
     for delay in [0, 20] {
         let array = open();
@@ -112,9 +112,9 @@ fn count(frame: Vec<u8>) {
         server.set(Faults { delay: Duration::from_millis(delay), ..Faults::default() });
         let rows: Vec<u64> = (0..64).map(|at| at / 2 * 256 + at % 2 * 64 + 3).collect();
         let selection = (AxisSelection::from(rows), 10..20);
-        let time = timed(&|| drop(array.read::<f32>(selection.clone()).unwrap()));
+        let time = timed(&|| drop(array.read::<Vec<f32>>(selection.clone()).unwrap()));
         report(&format!("64 boxes in 32 chunks, delay {delay} ms"), time);
-        let time = timed(&|| drop(array.read_all::<f32>().unwrap()));
+        let time = timed(&|| drop(array.read::<Vec<f32>>(..).unwrap()));
         report(&format!("full read, delay {delay} ms"), time);
         let (mut reads, mut sums) = (Vec::new(), Vec::new());
         let mut target = vec![0f32; (SIDE * SIDE) as usize];

@@ -31,7 +31,7 @@ use crate::{Object, Remote, runtime};
 ///
 /// let builder = NDArray::builder().folder(remote.folder("grid.b2nd")?).chunk_shape([100, 100]);
 /// let mut array = builder.zeros::<f32>([1000, 1000])?;
-/// array.set([5, 7], 1.5f32)?; // uploads one chunk and the index
+/// array.write([5, 7], 1.5f32)?; // uploads one chunk and the index
 /// assert_eq!(remote.array("grid.b2nd")?.item::<f32>(&[5, 7])?, 1.5);
 /// # Ok::<(), blosc2::Error>(())
 /// ```

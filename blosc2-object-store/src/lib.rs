@@ -25,7 +25,7 @@
 //! remote.save("runs/product.b2nd", array.schunk(), false)?;
 //!
 //! let array = remote.array("runs/product.b2nd")?;
-//! assert_eq!(array.read::<u32>((500, 10..13))?, [5000, 5500, 6000]);
+//! assert_eq!(array.read::<Vec<u32>>((500, 10..13))?, [5000, 5500, 6000]);
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 //!

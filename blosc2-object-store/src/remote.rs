@@ -43,7 +43,7 @@ const UPLOADS: usize = 4;
 /// let (remote, path) = Remote::from_url(&url, [("", ""); 0])?;
 /// let remote = remote.cache(64 << 20);
 /// remote.save(&path, NDArray::builder().arange(0u16, 500, 1)?.schunk(), false)?;
-/// assert_eq!(remote.array(&path)?.read::<u16>(100..103)?, [100, 101, 102]);
+/// assert_eq!(remote.array(&path)?.read::<Vec<u16>>(100..103)?, [100, 101, 102]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

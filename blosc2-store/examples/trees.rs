@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut tree = TreeStore::create(&path)?;
     tree.insert("/first/speed", NDArray::from_slice(&[1.5f32, 2.5], [2])?.schunk())?;
     let mut image = tree.create_array("/first/image", |make| make.zeros::<u8>(&[480, 640]))?;
-    image.fill([0..10, 0..640], 255u8)?;
+    image.write([0..10, 0..640], 255u8)?;
     drop(image);
     let mut notes = ObjectArray::in_memory()?;
     notes.append("a text")?;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             other => println!("{key}: a {}", other.kind()),
         }
     }
-    assert_eq!(tree.array("/first/image")?.read::<u8>([9..11, 5..6])?, [255, 0]);
+    assert_eq!(tree.array("/first/image")?.read::<Vec<u8>>([9..11, 5..6])?, [255, 0]);
     assert_eq!(tree.attributes("/first")?, [("author".to_owned(), "me".into())]);
     Ok(())
 }

@@ -36,7 +36,7 @@ const CHANGE: &str = "change an embedded store";
 /// let store = EmbedStore::open(&path)?;
 /// assert_eq!(store.keys().collect::<Vec<_>>(), ["/squares"]);
 /// let Object::NDArray(squares) = store.get("/squares")? else { panic!("not an array") };
-/// assert_eq!(squares.read::<i32>(2..4)?, [4, 9]);
+/// assert_eq!(squares.read::<Vec<i32>>(2..4)?, [4, 9]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -7,7 +7,9 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use blosc2::{CParams, ChunkRef, Codec, DParams, Decompressor, Filter, NDArray, SChunk, Threads};
+use blosc2::{
+    CParams, ChunkRef, Codec, DParams, Decompressor, Filter, NDArray, SChunk, Selection, Threads,
+};
 use blosc2_sys as sys;
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -117,17 +119,17 @@ fn reads(criterion: &mut Criterion) {
         group.bench_function("1 x 64 items", |bench| {
             bench.iter(|| {
                 let (row, column) = (next(), next().min(SIDE - 64));
-                array.read::<f32>([row..row + 1, column..column + 64]).unwrap()
+                array.read::<Vec<f32>>([row..row + 1, column..column + 64]).unwrap()
             });
         });
         let points: Vec<[i64; 2]> = (0..100).map(|_| [next() as i64, next() as i64]).collect();
         group.bench_function("100 points", |bench| {
-            bench.iter(|| array.read_points::<f32>(&points).unwrap());
+            bench.iter(|| array.read::<Vec<f32>>(Selection::points(&points)).unwrap());
         });
         let rows: Vec<i64> = (0..8).map(|at| at * 251).collect();
         let columns: Vec<i64> = (0..252).map(|at| at * 8).collect();
         group.bench_function("8 rows x 252 columns", |bench| {
-            bench.iter(|| array.read::<f32>((rows.clone(), columns.clone())).unwrap());
+            bench.iter(|| array.read::<Vec<f32>>((rows.clone(), columns.clone())).unwrap());
         });
         let mut all = vec![0f32; (SIDE * SIDE) as usize];
         group.sample_size(20).bench_function("all items", |bench| {

@@ -25,6 +25,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let sensors = NDArray::open(&path)?;
     assert_eq!(sensors.shape(), [10_000, 8]);
-    assert_eq!(sensors.read::<i32>(&[9999..10_000, 6..8])?, [99_996, 99_997]);
+    assert_eq!(sensors.read::<Vec<i32>>(&[9999..10_000, 6..8])?, [99_996, 99_997]);
     Ok(())
 }

@@ -75,7 +75,7 @@ fn compare_codecs() -> Result<NDArray> {
         .cparams(CParams::new().threads(threads))
         .dparams(DParams::new().threads(threads))
         .from_fn(shape, temperatures)?;
-    let items: Vec<f32> = original.read_all()?;
+    let items: Vec<f32> = original.read(..)?;
     println!(
         "\nTemperatures, shape {shape:?}, {} MB, chunk shape {:?}, {} threads:\n",
         original.nbytes() / 1_000_000,
@@ -102,7 +102,7 @@ fn compare_codecs() -> Result<NDArray> {
         let array = builder.from_slice(&items, shape)?;
         let write = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let read: Vec<f32> = array.read_all()?;
+        let read: Vec<f32> = array.read(..)?;
         let seconds = start.elapsed().as_secs_f64();
         assert!(read == items, "{codec} with {filters:?} returns other items");
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();

@@ -13,17 +13,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // One call distributes the chunks over all cores.
     table.set_dparams(DParams::new().threads(Threads::auto()));
-    let whole: u64 = table.read_all::<u64>()?.into_iter().sum();
+    let whole: u64 = table.read::<Vec<u64>>(..)?.into_iter().sum();
 
     // A parallel iterator over the chunks. The thread that uses a chunk also reads it.
     table.set_dparams(DParams::new());
     let sums: blosc2::Result<Vec<u64>> =
-        table.par_chunks().map(|chunk| Ok(chunk.read::<u64>()?.into_iter().sum())).collect();
+        table.par_chunks().map(|chunk| Ok(chunk.read::<Vec<u64>>()?.into_iter().sum())).collect();
     assert_eq!(sums?.into_iter().sum::<u64>(), whole);
 
     // Threads of the program share a cache of decoded blocks.
     table.set_cache(16 << 20);
-    let row = |row: u64| table.read::<u64>(&[row..row + 1, 0..1000]);
+    let row = |row: u64| table.read::<Vec<u64>>(&[row..row + 1, 0..1000]);
     std::thread::scope(|scope| -> blosc2::Result<()> {
         let readers: Vec<_> = (0..8u64).map(|first| scope.spawn(move || row(first * 7))).collect();
         for (first, reader) in (0..8u64).zip(readers) {

@@ -24,11 +24,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // In Python, the dtype of this array is {'names': ['sensor', 'valid', 'xy'], ...}. array["xy"] returns a field.
     let readings = NDArray::open(&path)?;
     println!("{}", readings.dtype_str().unwrap_or_default());
-    let row = readings.read::<Reading>(&[7..8, 0..10])?;
+    let row = readings.read::<Vec<Reading>>(&[7..8, 0..10])?;
     assert_eq!(row[9], Reading { sensor: 9, valid: true, position: [7.0, 0.5] });
 
     // Reading the array as another type is an error.
-    let error = readings.read_all::<u64>().unwrap_err();
+    let error = readings.read::<Vec<u64>>(..).unwrap_err();
     println!("{error}");
     Ok(())
 }

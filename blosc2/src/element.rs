@@ -42,7 +42,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// use blosc2::{Element, NDArray};
 ///
 /// fn largest<T: Element + PartialOrd>(array: &NDArray) -> blosc2::Result<Option<T>> {
-///     Ok(array.read_all::<T>()?.into_iter().reduce(|a, b| if b > a { b } else { a }))
+///     Ok(array.read::<Vec<T>>(..)?.into_iter().reduce(|a, b| if b > a { b } else { a }))
 /// }
 ///
 /// let array = NDArray::from_slice(&[1.5f32, 7.5, -2.0], 3)?;

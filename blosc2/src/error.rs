@@ -109,7 +109,7 @@ pub struct Exceeded {
 ///
 /// let bytes = NDArray::builder().zeros::<u8>([1000])?.to_cframe()?;
 /// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).from_cframe(bytes)?)?;
-/// let error = array.read_all::<u8>().unwrap_err();
+/// let error = array.read::<Vec<u8>>(..).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);
 /// assert_eq!(error.exceeded().unwrap().max, 10);
 /// let message = error.to_string().replace(&Advice::RaiseMaxRead.to_string(), "try `--max-memory`");

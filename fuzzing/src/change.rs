@@ -1,6 +1,6 @@
 //! Changes of untrusted frames in memory.
 
-use blosc2::{CParams, Codec, NDArray, SChunk, Special};
+use blosc2::{CParams, Codec, NDArray, RawItems, SChunk, Special};
 
 use crate::check::good_content;
 use crate::walk::{open, walk};
@@ -115,11 +115,11 @@ fn change_array(array: &mut NDArray, [what, a, b, c]: [u8; 4]) {
         return;
     }
     let _: Result<(), blosc2::Error> = match what % 8 {
-        0 => array.bytes_mut().fill(.., &item),
-        1 => array.bytes_mut().append(axis, &data((rest * rows) as usize * typesize, c)),
+        0 => array.write(.., RawItems(&item)),
+        1 => array.append(axis, RawItems(&data((rest * rows) as usize * typesize, c))),
         2 => {
             let at = i64::from(c) % (shape.get(axis).copied().unwrap_or(0) as i64 + 1);
-            array.bytes_mut().insert(axis, at, &data((rest * rows) as usize * typesize, c))
+            array.insert(axis, at, RawItems(&data((rest * rows) as usize * typesize, c)))
         }
         3 => {
             let mut new = shape;
@@ -136,12 +136,12 @@ fn change_array(array: &mut NDArray, [what, a, b, c]: [u8; 4]) {
             let selection: Vec<_> =
                 shape.iter().map(|&size| (size / 2) as i64..size as i64).collect();
             let count: u64 = shape.iter().map(|size| size - size / 2).product();
-            array.bytes_mut().write(selection, &data(count as usize * typesize, c))
+            array.write(selection, RawItems(&data(count as usize * typesize, c)))
         }
         6 => array.vlmeta_mut().set(&format!("layer{}", a % 3), &data(usize::from(b), c)),
         _ => array.transaction(|array| {
-            array.bytes_mut().fill(.., &item)?;
-            array.bytes_mut().append(axis, &data((rest * rows) as usize * typesize, c))
+            array.write(.., RawItems(&item))?;
+            array.append(axis, RawItems(&data((rest * rows) as usize * typesize, c)))
         }),
     };
 }

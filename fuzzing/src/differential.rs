@@ -2,7 +2,7 @@
 
 use crate::check::{Content, good_content};
 use crate::{LIMITS, folder, options};
-use blosc2::{Check, ErrorKind, NDArray, OpenOptions, SChunk};
+use blosc2::{Check, ErrorKind, NDArray, OpenOptions, RawItems, SChunk};
 use blosc2_format::chunk::{Chunk, Header};
 use blosc2_format::directory::Memory;
 use blosc2_format::file::{self, Kind};
@@ -45,7 +45,7 @@ fn read_through_c(schunk: SChunk) -> blosc2::Result<Content> {
     let (meta, vlmeta) = (meta?, vlmeta?);
     let chunks = schunk.iter_chunks().collect::<blosc2::Result<_>>()?;
     let array = match schunk.is_array() {
-        true => Some(NDArray::from_schunk(schunk)?.bytes().read_all()?),
+        true => Some(NDArray::from_schunk(schunk)?.read::<RawItems>(..)?.0),
         false => None,
     };
     Ok(Content { chunks, array, meta, vlmeta })

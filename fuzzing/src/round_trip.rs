@@ -3,7 +3,7 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use blosc2::{
     AxisSelection, CParams, Check, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter,
-    NDArray, SChunk, SplitMode, Threads,
+    NDArray, RawItems, SChunk, SplitMode, Threads,
 };
 use blosc2_format::Limits;
 use blosc2_format::chunk::{self, Chunk, Encoder};
@@ -200,14 +200,14 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
         let new = data(input, positions.len() * typesize)?;
         let selection: Vec<AxisSelection> =
             region.iter().map(|&(start, stop)| (start as i64..stop as i64).into()).collect();
-        array.bytes_mut().write(selection, &new).expect("a region inside the array");
+        array.write(selection, RawItems(&new)).expect("a region inside the array");
         for (at, position) in positions.into_iter().enumerate() {
             model[position * typesize..][..typesize]
                 .copy_from_slice(&new[at * typesize..][..typesize]);
         }
     }
     let shown = format!("{shape:?}, {chunks:?}, {blocks:?}, {typesize}, {params:?}");
-    assert!(array.bytes().read_all().expect("it was written") == model, "{shown}");
+    assert!(array.read::<RawItems>(..).expect("it was written").0 == model, "{shown}");
     let frame = array.to_cframe().expect("a frame in memory");
     assert!(
         good_content(&frame).is_none_or(|content| content.array.as_ref() == Some(&model)),
@@ -218,7 +218,7 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
     let region = region(input, &shape)?;
     let selection: Vec<AxisSelection> =
         region.iter().map(|&(start, stop)| (start as i64..stop as i64).into()).collect();
-    let found = again.bytes().read(selection).expect("a region inside the array");
+    let found = again.read::<RawItems>(selection).expect("a region inside the array").0;
     let expected: Vec<u8> = positions(&region, &shape)
         .into_iter()
         .flat_map(|at| model[at * typesize..][..typesize].iter().copied())

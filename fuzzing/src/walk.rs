@@ -1,7 +1,9 @@
 //! Opening untrusted frames, and reading them through the safe API in every way.
 
 use crate::folder;
-use blosc2::{AxisSelection, Check, Element, NDArray, OpenOptions, Result, SChunk};
+use blosc2::{
+    AxisSelection, Check, Element, NDArray, OpenOptions, RawItems, Result, SChunk, Selection,
+};
 use blosc2_format::directory::Memory;
 
 /// The maximum size of one read in bytes.
@@ -104,44 +106,47 @@ pub(crate) fn walk(schunk: &SChunk) {
 pub(crate) fn walk_array(array: &NDArray) {
     drop((array.info(), array.dtype(), array.cparams()));
     let shape = array.shape().to_vec();
-    let bytes = array.bytes();
     // Every third item, backwards; and the middle.
     let clamped = |start, stop, step| AxisSelection::Clamped { start, stop, step };
     let selected: u64 = shape.iter().map(|size| size.div_ceil(3)).product();
     let size = array.typesize() as u64;
     if selected.saturating_mul(size) <= MOST {
-        drop(bytes.read(shape.iter().map(|_| clamped(None, None, -3)).collect::<Vec<_>>()));
+        drop(
+            array.read::<RawItems>(
+                shape.iter().map(|_| clamped(None, None, -3)).collect::<Vec<_>>(),
+            ),
+        );
         let middle = shape.iter().map(|&size| {
             let at = (size / 2) as i64;
             clamped(Some(at), Some(at + 3), 1)
         });
-        drop(bytes.read(middle.collect::<Vec<_>>()));
+        drop(array.read::<RawItems>(middle.collect::<Vec<_>>()));
     }
     let last: Vec<i64> = shape.iter().map(|_| -1).collect();
     let indices = shape.iter().map(|&size| AxisSelection::Indices(vec![0, (size / 2) as i64, -1]));
     if shape.len() <= 6 {
-        drop(bytes.read(indices.collect::<Vec<_>>()));
+        drop(array.read::<RawItems>(indices.collect::<Vec<_>>()));
     }
-    drop(bytes.read_points(&[&last[..]]));
+    drop(array.read::<RawItems>(Selection::points(&[&last[..]])));
     for chunk in array.iter_chunks().take(4) {
         drop(chunk);
     }
     if let Some(dtype) = array.dtype() {
         for field in dtype.fields().into_iter().flatten().take(MANY) {
             if let Ok(field) = array.field(field.name()) {
-                drop(field.bytes().read_all());
+                drop(field.read::<RawItems>(..));
             }
         }
     }
     if array.nbytes() > MOST {
         return;
     }
-    let whole = bytes.read_all();
+    let whole = array.read::<RawItems>(..);
     let view = array.view().transpose();
-    let turned = view.bytes().read_all();
+    let turned = view.read::<RawItems>(..);
     if let (Ok(whole), Ok(turned)) = (&whole, &turned) {
-        assert_eq!(whole.len(), turned.len());
-        assert_eq!(whole.len() as u64, array.nbytes());
+        assert_eq!(whole.0.len(), turned.0.len());
+        assert_eq!(whole.0.len() as u64, array.nbytes());
     }
     as_type::<f64>(array);
     as_type::<i32>(array);
@@ -149,7 +154,7 @@ pub(crate) fn walk_array(array: &NDArray) {
 }
 
 fn as_type<T: Element>(array: &NDArray) {
-    if let Ok(items) = array.read_all::<T>() {
+    if let Ok(items) = array.read::<Vec<T>>(..) {
         assert_eq!(items.len() as u64, array.len());
     }
 }

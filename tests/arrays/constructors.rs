@@ -11,7 +11,7 @@ use blosc2::{CParams, ErrorKind, NDArray, Threads};
 #[test]
 fn ranges_are_numpys() {
     let floats = |start: f64, end: f64, step: f64| {
-        NDArray::builder().arange(start, end, step).unwrap().read_all::<f64>().unwrap()
+        NDArray::builder().arange(start, end, step).unwrap().read::<Vec<f64>>(..).unwrap()
     };
     assert_eq!(floats(0.0, 1.0, 0.25), [0.0, 0.25, 0.5, 0.75]);
     // The step is (1.0 + 0.1) - 1.0.
@@ -21,11 +21,11 @@ fn ranges_are_numpys() {
     let items = NDArray::builder().arange(0.0f32, 0.3, 0.1).unwrap();
     assert_eq!(items.shape(), [3]);
     let ints = NDArray::builder().arange(i8::MIN, i8::MAX, 100).unwrap();
-    assert_eq!(ints.read_all::<i8>().unwrap(), [-128, -28, 72]);
+    assert_eq!(ints.read::<Vec<i8>>(..).unwrap(), [-128, -28, 72]);
     let ints = NDArray::builder().arange(u64::MAX - 2, u64::MAX, 1).unwrap();
-    assert_eq!(ints.read_all::<u64>().unwrap(), [u64::MAX - 2, u64::MAX - 1]);
+    assert_eq!(ints.read::<Vec<u64>>(..).unwrap(), [u64::MAX - 2, u64::MAX - 1]);
     let down = NDArray::builder().arange(5i64, i64::MIN, i64::MIN).unwrap();
-    assert_eq!(down.read_all::<i64>().unwrap(), [5, i64::MIN + 5]);
+    assert_eq!(down.read::<Vec<i64>>(..).unwrap(), [5, i64::MIN + 5]);
     for (start, end, step) in [
         (0.0, 1.0, 0.0),
         (0.0, f64::INFINITY, 1.0),
@@ -37,20 +37,20 @@ fn ranges_are_numpys() {
     }
 
     let spaced = |start: f64, end: f64, len: u64| {
-        NDArray::builder().linspace(start, end, len).unwrap().read_all::<f64>().unwrap()
+        NDArray::builder().linspace(start, end, len).unwrap().read::<Vec<f64>>(..).unwrap()
     };
     assert_eq!(spaced(1.0, 2.0, 3), [1.0, 1.5, 2.0]);
     assert_eq!(spaced(1.0, 2.0, 1), [1.0]);
     assert!(spaced(1.0, 2.0, 0).is_empty());
     assert_eq!(spaced(-f64::MAX, f64::MAX, 3), [-f64::MAX, 0.0, f64::MAX]);
     let ints = NDArray::builder().linspace(-1i32, 1, 4).unwrap();
-    assert_eq!(ints.read_all::<i32>().unwrap(), [-1, -1, 0, 1]);
+    assert_eq!(ints.read::<Vec<i32>>(..).unwrap(), [-1, -1, 0, 1]);
     let ints = NDArray::builder().linspace(i64::MIN, i64::MAX, 3).unwrap();
-    assert_eq!(ints.read_all::<i64>().unwrap(), [i64::MIN, -1, i64::MAX]);
+    assert_eq!(ints.read::<Vec<i64>>(..).unwrap(), [i64::MIN, -1, i64::MAX]);
     assert!(NDArray::builder().linspace(0.0, f64::NAN, 3).is_err());
 
     let eye = NDArray::builder().eye::<u8>(2, 3).unwrap();
-    assert_eq!(eye.read_all::<u8>().unwrap(), [1, 0, 0, 0, 1, 0]);
+    assert_eq!(eye.read::<Vec<u8>>(..).unwrap(), [1, 0, 0, 0, 1, 0]);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn chunks_are_filled_once_each() {
             array.set_byte_order_conversion(true);
             let len: u64 = shape.iter().product();
             let expected: Vec<u64> = (0..len).collect();
-            assert_eq!(array.read_all::<u64>().unwrap(), expected, "{shape:?} {chunks:?}");
+            assert_eq!(array.read::<Vec<u64>>(..).unwrap(), expected, "{shape:?} {chunks:?}");
             let mut filled = filled.into_inner().unwrap();
             if threads == 4 {
                 filled.sort_by_key(|ranges| {
@@ -117,7 +117,7 @@ fn creation_reports_progress_and_can_be_stopped() {
         own.item::<u32>(94).map(drop)
     });
     let copy = builder.copy(&*source).unwrap();
-    assert_eq!(copy.read_all::<u32>().unwrap(), source.read_all::<u32>().unwrap());
+    assert_eq!(copy.read::<Vec<u32>>(..).unwrap(), source.read::<Vec<u32>>(..).unwrap());
     assert_eq!(*reports.lock().unwrap(), [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
 
     let stop = |done: u64, _| if done == 3 { Err("stopped") } else { Ok(()) };
@@ -191,7 +191,7 @@ fn an_append_that_fails_can_be_repeated() {
             assert!(appender.pending() < 10);
         }
         let array = appender.finish().unwrap();
-        assert_eq!(array.read_all::<u32>().unwrap(), rows(0..end), "{sizes:?}");
+        assert_eq!(array.read::<Vec<u32>>(..).unwrap(), rows(0..end), "{sizes:?}");
     }
 }
 
@@ -204,7 +204,7 @@ fn an_array_comes_back_from_an_appender_whose_writes_fail() {
     assert_eq!(appender.flush().unwrap_err().kind(), ErrorKind::Callback);
     assert_eq!(appender.pending(), 5);
     let array = appender.into_inner();
-    assert_eq!(array.read_all::<u32>().unwrap(), rows(0..10));
+    assert_eq!(array.read::<Vec<u32>>(..).unwrap(), rows(0..10));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn appenders_along_other_axes_keep_the_order() {
         }
         appender.append(&items).unwrap();
     }
-    assert_eq!(appender.finish().unwrap().read_all::<u32>().unwrap(), model.concat());
+    assert_eq!(appender.finish().unwrap().read::<Vec<u32>>(..).unwrap(), model.concat());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn shapes_are_integers_for_each_axis() {
     ] {
         let array = array.unwrap();
         assert_eq!(array.shape(), [3, 4]);
-        assert_eq!(array.read_all::<u8>().unwrap(), items);
+        assert_eq!(array.read::<Vec<u8>>(..).unwrap(), items);
     }
     let mut line = NDArray::from_slice(&items, items.len()).unwrap();
     assert_eq!((line.shape(), NDArray::from_slice(&[7], ()).unwrap().ndim()), (&[12][..], 0));
@@ -266,7 +266,7 @@ fn an_array_without_items_comes_first() {
     for sources in [[&none, &some], [&some, &none]] {
         let both = NDArray::builder().concatenate(sources, 0).unwrap();
         assert_eq!(both.shape(), [2, 3]);
-        assert_eq!(both.read_all::<f64>().unwrap(), some.read_all::<f64>().unwrap());
+        assert_eq!(both.read::<Vec<f64>>(..).unwrap(), some.read::<Vec<f64>>(..).unwrap());
     }
 }
 

@@ -308,18 +308,18 @@ fn the_first_field_that_differs_is_named() {
         assert_eq!(error.kind(), ErrorKind::TypeMismatch);
         error.to_string()
     };
-    let error = text(array.read_all::<Person>().unwrap_err());
+    let error = text(array.read::<Vec<Person>>(..).unwrap_err());
     let expected = "; field `born` is at byte 54, asked for at byte 56: a packed structure?";
     assert!(error.ends_with(expected) && error.contains(&native("[('name', '<U10')")), "{error}");
-    let error = text(array.read_all::<Other>().unwrap_err());
+    let error = text(array.read::<Vec<Other>>(..).unwrap_err());
     assert!(error.ends_with("; there is no field `died`"), "{error}");
     // For scalars the message has no further detail: the two dtypes say it.
-    let error = text(array.read_all::<u8>().unwrap_err());
+    let error = text(array.read::<Vec<u8>>(..).unwrap_err());
     assert!(!error.contains(';'), "{error}");
     // The message names the field, not the byte order, which can be converted.
     let dtype = PackedPerson::dtype().with_byte_order(ByteOrder::Big).to_string();
     let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
-    let error = text(swapped.read_all::<Person>().unwrap_err());
+    let error = text(swapped.read::<Vec<Person>>(..).unwrap_err());
     assert!(error.ends_with(expected), "{error}");
 }
 

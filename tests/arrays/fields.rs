@@ -3,7 +3,8 @@
 use blosc2::elements::FixedBytes;
 use blosc2::user_defined::{BoxError, ChunkBlock};
 use blosc2::{
-    AxisSelection, CParams, DParams, Element, ErrorKind, NDArray, Selection, Special, Threads,
+    AxisSelection, CParams, DParams, Element, ErrorKind, NDArray, RawItems, Selection, Special,
+    Threads,
 };
 
 use crate::common::{OTHER_ORDER, native, swapped};
@@ -54,13 +55,13 @@ fn selections() -> Vec<Selection> {
 fn check(array: &NDArray, what: &str) {
     for selection in selections() {
         let what = format!("{what}, {selection:?}");
-        let rows = array.read::<Row>(&selection).unwrap();
+        let rows = array.read::<Vec<Row>>(&selection).unwrap();
         macro_rules! same {
             ($field:expr, $type:ty, $get:expr) => {{
                 let get: fn(&Row) -> $type = $get;
                 let expected: Vec<$type> = rows.iter().map(get).collect();
                 let field = $field;
-                assert_eq!(field.read::<$type>(&selection).unwrap(), expected, "{what}");
+                assert_eq!(field.read::<Vec<$type>>(&selection).unwrap(), expected, "{what}");
                 let mut into = expected.clone();
                 into.reverse();
                 field.read_into(&selection, &mut into).unwrap();
@@ -69,19 +70,23 @@ fn check(array: &NDArray, what: &str) {
                 let selected = field.slice(&selection).unwrap();
                 assert_eq!(selected.shape(), view.shape(), "{what}");
                 let copy = NDArray::builder().copy(selected.clone()).unwrap();
-                assert_eq!(copy.read_all::<$type>().unwrap(), expected, "{what}, copied");
+                assert_eq!(copy.read::<Vec<$type>>(..).unwrap(), expected, "{what}, copied");
                 let mask: Vec<bool> = (0..expected.len()).map(|at| at % 3 == 0).collect();
                 let third: Vec<$type> = expected.iter().copied().step_by(3).collect();
-                assert_eq!(selected.read_mask::<$type>(&mask).unwrap(), third, "{what}, masked");
+                assert_eq!(
+                    selected.read::<Vec<$type>>(Selection::mask(&mask)).unwrap(),
+                    third,
+                    "{what}, masked"
+                );
                 let mut turned = selected.clone().transpose();
                 if turned.ndim() > 0 {
                     let twice = [turned.clone(), turned.clone()];
                     let mut joined = NDArray::builder().concatenate(twice, 0).unwrap();
-                    joined.append_array(0, turned.clone()).unwrap();
+                    joined.append(0, turned.clone()).unwrap();
                     turned = turned.expand_dims(0).unwrap();
-                    let once = turned.read_all::<$type>().unwrap();
+                    let once = turned.read::<Vec<$type>>(..).unwrap();
                     assert_eq!(
-                        joined.read_all::<$type>().unwrap(),
+                        joined.read::<Vec<$type>>(..).unwrap(),
                         once.repeat(3),
                         "{what}, joined"
                     );
@@ -94,7 +99,7 @@ fn check(array: &NDArray, what: &str) {
         same!(array.field("inner").unwrap().field("high").unwrap(), i32, |row| row.inner.high);
         same!(array.field("grid").unwrap(), [[u16; 3]; 2], |row| row.grid);
         same!(array.field("code").unwrap(), FixedBytes<3>, |row| row.code);
-        let bytes = array.field("code").unwrap().bytes().read(&selection).unwrap();
+        let bytes = array.field("code").unwrap().read::<RawItems>(&selection).unwrap().0;
         assert_eq!(bytes, rows.iter().flat_map(|row| row.code.0).collect::<Vec<u8>>(), "{what}");
     }
 }
@@ -104,31 +109,29 @@ fn check_writing(array: &mut NDArray, what: &str) {
     let numbers = NDArray::from_slice(&(0..143u64).collect::<Vec<_>>(), [11, 13]).unwrap();
     for selection in selections() {
         let what = format!("{what}, {selection:?}");
-        let selected = numbers.read::<u64>(&selection).unwrap();
-        let mut rows = array.read_all::<Row>().unwrap();
+        let selected = numbers.read::<Vec<u64>>(&selection).unwrap();
+        let mut rows = array.read::<Vec<Row>>(..).unwrap();
         macro_rules! written {
-            ($field:expr, $type:ty, $set:expr, $value:expr) => {{
+            ($fields:expr, $type:ty, $set:expr, $value:expr) => {{
                 let (set, value): (fn(&mut Row, $type), fn(u64) -> $type) = ($set, $value);
                 let items: Vec<$type> = (900u64..).take(selected.len()).map(value).collect();
                 for (&at, &item) in selected.iter().zip(&items) {
                     set(&mut rows[at as usize], item);
                 }
-                $field.write(&selection, &items).unwrap();
-                assert_eq!(array.read_all::<Row>().unwrap(), rows, "{what}");
+                let field = |selection: &Selection| {
+                    $fields.iter().fold(selection.clone(), |all, name| all.field(name))
+                };
+                array.write(field(&selection), &items).unwrap();
+                assert_eq!(array.read::<Vec<Row>>(..).unwrap(), rows, "{what}");
                 selected.iter().for_each(|&at| set(&mut rows[at as usize], value(5)));
-                $field.fill(&selection, value(5)).unwrap();
-                assert_eq!(array.read_all::<Row>().unwrap(), rows, "{what}, filled");
+                array.write(field(&selection), value(5)).unwrap();
+                assert_eq!(array.read::<Vec<Row>>(..).unwrap(), rows, "{what}, filled");
             }};
         }
-        written!(array.field_mut("flag").unwrap(), bool, |row, it| row.flag = it, |n| n % 2 == 0);
-        written!(array.field_mut("value").unwrap(), f64, |row, it| row.value = it, |n| n as f64);
-        written!(
-            array.field_mut("inner").unwrap().field("high").unwrap(),
-            i32,
-            |row, it| row.inner.high = it,
-            |n| n as i32
-        );
-        written!(array.field_mut("grid").unwrap(), [[u16; 3]; 2], |row, it| row.grid = it, |n| [
+        written!(["flag"], bool, |row, it| row.flag = it, |n| n % 2 == 0);
+        written!(["value"], f64, |row, it| row.value = it, |n| n as f64);
+        written!(["inner", "high"], i32, |row, it| row.inner.high = it, |n| n as i32);
+        written!(["grid"], [[u16; 3]; 2], |row, it| row.grid = it, |n| [
             [n as u16; 3],
             [1, 2, n as u16]
         ]);
@@ -157,18 +160,18 @@ fn fields_in_another_byte_order_are_written_in_it() {
     let seven = swapped(7u16.to_ne_bytes());
     let item: Vec<u8> = [&seven[..], &swapped(0.5f64.to_ne_bytes())].concat();
     let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], &dtype, 10).unwrap();
-    let refused = array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]);
+    let refused = array.write(Selection::from(1..3).field("b"), &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
     array.set_byte_order_conversion(true);
-    array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]).unwrap();
-    array.field_mut("a").unwrap().fill(-1, 9u16).unwrap();
+    array.write(Selection::from(1..3).field("b"), &[1.5f64, 2.5]).unwrap();
+    array.write(Selection::from(-1).field("a"), 9u16).unwrap();
     assert_eq!(
-        array.field("b").unwrap().read_all::<f64>().unwrap(),
+        array.field("b").unwrap().read::<Vec<f64>>(..).unwrap(),
         [0.5, 1.5, 2.5, 0.5, 0.5, 0.5]
     );
-    assert_eq!(array.field("a").unwrap().read_all::<u16>().unwrap(), [7, 7, 7, 7, 7, 9]);
+    assert_eq!(array.field("a").unwrap().read::<Vec<u16>>(..).unwrap(), [7, 7, 7, 7, 7, 9]);
     let second = [&seven[..], &swapped(1.5f64.to_ne_bytes())].concat();
-    assert_eq!(array.bytes().read(1..2).unwrap(), second);
+    assert_eq!(array.read::<RawItems>(1..2).unwrap().0, second);
 }
 
 #[test]
@@ -176,23 +179,25 @@ fn fields_that_cannot_be_written() {
     let rows: Vec<Row> = (0..6).map(row).collect();
     let mut array = NDArray::builder().chunk_shape([2]).from_slice(&rows, [6]).unwrap();
     let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
-    let mut field = array.field_mut("value").unwrap();
-    assert_eq!(field.dtype().to_string(), native("<f8"));
-    assert_eq!(kind(field.write(.., &[1.0f64; 5])), ErrorKind::InvalidArgument);
-    assert_eq!(kind(field.write(.., &[1.0f32; 6])), ErrorKind::TypeMismatch);
-    assert_eq!(kind(field.write(3..7, &[1.0f64; 4])), ErrorKind::OutOfBounds);
-    assert_eq!(kind(field.fill(.., 1i64)), ErrorKind::TypeMismatch);
-    assert_eq!(array.field_mut("missing").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let field = Selection::all().field("value");
+    assert_eq!(array.field("value").unwrap().dtype().unwrap().to_string(), native("<f8"));
+    assert_eq!(kind(array.write(&field, &[1.0f64; 5])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(array.write(&field, &[1.0f32; 6])), ErrorKind::TypeMismatch);
+    let outside = Selection::from(3..7).field("value");
+    assert_eq!(kind(array.write(outside, &[1.0f64; 4])), ErrorKind::OutOfBounds);
+    assert_eq!(kind(array.write(&field, 1i64)), ErrorKind::TypeMismatch);
+    let missing = Selection::all().field("missing");
+    assert_eq!(kind(array.write(missing, 1.0f64)), ErrorKind::InvalidArgument);
     // The output of a postfilter cannot be compressed again.
     array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input = block.input();
         block.output().copy_from_slice(input);
         Ok(())
     });
-    let whole = array.field_mut("value").unwrap().write(.., &[1.0f64; 6]);
+    let whole = array.write(Selection::all().field("value"), &[1.0f64; 6]);
     assert_eq!(kind(whole), ErrorKind::Unsupported);
     array.clear_postfilter();
-    assert_eq!(array.read_all::<Row>().unwrap(), rows);
+    assert_eq!(array.read::<Vec<Row>>(..).unwrap(), rows);
 }
 
 #[test]
@@ -242,7 +247,7 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     let builder = NDArray::builder().chunk_shape([100, 1]).block_shape([10, 1]);
     let array = builder.from_bytes(&bytes, [100, 2], &dtype, 8).unwrap();
     let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
-    assert_eq!(array.field("b").unwrap().read_all::<u32>().unwrap(), expected);
+    assert_eq!(array.field("b").unwrap().read::<Vec<u32>>(..).unwrap(), expected);
 }
 
 #[test]
@@ -251,12 +256,15 @@ fn fields_in_another_byte_order_are_converted() {
     let bytes: Vec<u8> =
         (0..50i32).flat_map(|number| [&[7][..], &swapped(number.to_ne_bytes())].concat()).collect();
     let mut array = NDArray::builder().from_bytes(&bytes, [50], &dtype, 5).unwrap();
-    assert_eq!(array.field("a").unwrap().read::<u8>(..3).unwrap(), [7, 7, 7]);
-    let error = array.field("b").unwrap().read_all::<i32>().unwrap_err();
+    assert_eq!(array.field("a").unwrap().read::<Vec<u8>>(..3).unwrap(), [7, 7, 7]);
+    let error = array.field("b").unwrap().read::<Vec<i32>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch);
     assert!(error.to_string().contains("set_byte_order_conversion"), "{error}");
     array.set_byte_order_conversion(true);
-    assert_eq!(array.field("b").unwrap().read_all::<i32>().unwrap(), (0..50).collect::<Vec<_>>());
+    assert_eq!(
+        array.field("b").unwrap().read::<Vec<i32>>(..).unwrap(),
+        (0..50).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -271,9 +279,9 @@ fn what_is_no_field_is_refused() {
     );
     let value = array.field("value").unwrap();
     assert_eq!(value.field("x").unwrap_err().kind(), ErrorKind::TypeMismatch);
-    assert_eq!(value.read::<f32>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);
-    assert!(value.read::<f64>(1..).unwrap().is_empty());
-    assert_eq!(value.read::<f64>(2..).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(value.read::<Vec<f32>>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);
+    assert!(value.read::<Vec<f64>>(1..).unwrap().is_empty());
+    assert_eq!(value.read::<Vec<f64>>(2..).unwrap_err().kind(), ErrorKind::OutOfBounds);
     assert_eq!(value.read_into(.., &mut [0f64; 2]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let numbers = NDArray::from_slice(&[1u8, 2], [2]).unwrap();
     assert_eq!(numbers.field("a").unwrap_err().kind(), ErrorKind::TypeMismatch);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, NDArray, SaveOptions, SplitMode, Threads,
+    CParams, Codec, DParams, ErrorKind, Filter, NDArray, RawItems, SaveOptions, SplitMode, Threads,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -97,16 +97,19 @@ fn check_reads(array: &NDArray, model: &Model, rng: &mut Rng, what: &str) {
     assert_eq!(array.ndim(), model.shape.len(), "{what}");
     assert_eq!(array.len(), model.shape.iter().product::<u64>(), "{what}");
     assert_eq!(array.is_empty(), model.bytes.is_empty(), "{what}");
-    let whole = array.bytes().read(..).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let whole =
+        array.read::<RawItems>(..).map(|items| items.0).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_same(&whole, &model.bytes, what);
     for _ in 0..6 {
         let ranges = random_box(&model.shape, rng);
         let expected = model.read(&ranges);
-        let found =
-            array.bytes().read(&ranges).unwrap_or_else(|e| panic!("{what} {ranges:?}: {e}"));
+        let found = array
+            .read::<RawItems>(&ranges)
+            .map(|items| items.0)
+            .unwrap_or_else(|e| panic!("{what} {ranges:?}: {e}"));
         assert_same(&found, &expected, &format!("{what}: {ranges:?}"));
         let mut buffer = vec![0xee; expected.len()];
-        array.bytes().read_into(&ranges, &mut buffer).unwrap();
+        array.read_into(&ranges, RawItems(&mut buffer)).unwrap();
         assert_same(&buffer, &expected, &format!("{what}: {ranges:?}, into"));
     }
 }
@@ -196,17 +199,17 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
                 .unwrap();
             let dtype = native($dtype);
             assert_eq!((array.dtype_str(), array.typesize()), (Some(&*dtype), size_of::<$type>()));
-            assert_eq!(array.read_all::<$type>().unwrap(), items);
+            assert_eq!(array.read::<Vec<$type>>(..).unwrap(), items);
             let expected: Vec<$type> =
                 (20..30).flat_map(|row| items[row * 7 + 1..row * 7 + 5].to_vec()).collect();
-            assert_eq!(array.read::<$type>(&[20..30, 1..5]).unwrap(), expected);
+            assert_eq!(array.read::<Vec<$type>>(&[20..30, 1..5]).unwrap(), expected);
             let mut buffer = vec![99 as $type; expected.len()];
             array.read_into(&[20..30, 1..5], &mut buffer).unwrap();
             assert_eq!(buffer, expected);
-            assert!(array.read::<$type>(&[3..3, 0..7]).unwrap().is_empty());
+            assert!(array.read::<Vec<$type>>(&[3..3, 0..7]).unwrap().is_empty());
             // The same array with automatic chunk and block shapes.
             let array = NDArray::from_slice(&items, &[60, 7]).unwrap();
-            assert_eq!(array.read_all::<$type>().unwrap(), items);
+            assert_eq!(array.read::<Vec<$type>>(..).unwrap(), items);
         })*};
     }
     check!(u8 => "|u1", i8 => "|i1", u16 => "<u2", i16 => "<i2", u32 => "<u4", i32 => "<i4");
@@ -219,9 +222,9 @@ fn no_dimensions_is_one_item() {
     let path = folder.path().join("one.b2nd");
     let array = NDArray::builder().file(&path).from_slice(&[42.5f64], ()).unwrap();
     assert_eq!((array.ndim(), array.len(), array.schunk().nchunks()), (0, 1, 1));
-    assert_eq!(array.read_all::<f64>().unwrap(), [42.5]);
-    assert_eq!(array.read::<f64>(..).unwrap(), [42.5]);
-    assert_eq!(NDArray::builder().copy(&array).unwrap().read_all::<f64>().unwrap(), [42.5]);
+    assert_eq!(array.read::<Vec<f64>>(..).unwrap(), [42.5]);
+    assert_eq!(array.read::<Vec<f64>>(..).unwrap(), [42.5]);
+    assert_eq!(NDArray::builder().copy(&array).unwrap().read::<Vec<f64>>(..).unwrap(), [42.5]);
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn a_dimension_without_items_makes_an_empty_array() {
         let path = folder.path().join(format!("{at}.b2nd"));
         let array = NDArray::builder().file(&path).from_slice::<f32>(&[], shape).unwrap();
         assert!(array.is_empty() && array.schunk().nchunks() == 0, "{shape:?}");
-        assert!(array.read_all::<f32>().unwrap().is_empty());
+        assert!(array.read::<Vec<f32>>(..).unwrap().is_empty());
         assert_eq!(array.shape(), shape);
     }
 }
@@ -249,7 +252,7 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
                 match builder.from_slice::<u8>(&[], &shape) {
                     Ok(array) => {
                         assert!(fits, "{name} {given:?} of {shape:?}");
-                        assert!(array.read_all::<u8>().unwrap().is_empty());
+                        assert!(array.read::<Vec<u8>>(..).unwrap().is_empty());
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
@@ -266,9 +269,9 @@ fn zeros_take_no_room() {
     let array = NDArray::builder().chunk_shape([1 << 16]).from_slice(&zeros, [4 << 20]).unwrap();
     assert_eq!(array.schunk().nchunks(), 64);
     assert!(array.schunk().cbytes() <= 64 * 32, "{} bytes", array.schunk().cbytes());
-    assert!(array.read_all::<u8>().unwrap() == zeros);
+    assert!(array.read::<Vec<u8>>(..).unwrap() == zeros);
     let range = 70_000..70_003;
-    assert_eq!(array.read::<u8>(&[range]).unwrap(), [0; 3]);
+    assert_eq!(array.read::<Vec<u8>>(&[range]).unwrap(), [0; 3]);
 }
 
 #[test]
@@ -340,7 +343,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
         let model = Model::new(shape, 4, Kind::Random, 1);
         let array = NDArray::builder().chunk_shape(shape).block_shape(blocks).cparams(params);
         let array = array.from_bytes(&model.bytes, shape, "<f4", 4)?;
-        array.bytes().read(..)
+        array.read::<RawItems>(..).map(|items| items.0)
     };
     for params in [
         CParams::new().filters(&[Filter::NdCell(0)]),
@@ -371,11 +374,11 @@ fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
     let memory = builder.from_slice(&items, [5000]).unwrap();
     assert_eq!(file.schunk().nchunks(), 1667);
     for array in [&file, &memory] {
-        assert_eq!(array.read_all::<u16>().unwrap(), items);
+        assert_eq!(array.read::<Vec<u16>>(..).unwrap(), items);
         for start in (0..4990).step_by(97) {
             let range: Range<u64> = start..start + 10;
             let expected = &items[start as usize..start as usize + 10];
-            assert_eq!(array.read::<u16>(&[range]).unwrap(), expected);
+            assert_eq!(array.read::<Vec<u16>>(&[range]).unwrap(), expected);
         }
     }
 }
@@ -409,8 +412,8 @@ fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
         .save_with(&path, &SaveOptions::new().cparams(CParams::new().codec(Codec::Lz4)))
         .unwrap();
     let copy = NDArray::open(&path).unwrap();
-    assert_eq!(copy.read_all::<i32>().unwrap(), items);
-    assert_eq!(copy.read::<i32>(&[150..151, 7..9]).unwrap(), items[150 * 300 + 7..][..2]);
+    assert_eq!(copy.read::<Vec<i32>>(..).unwrap(), items);
+    assert_eq!(copy.read::<Vec<i32>>(&[150..151, 7..9]).unwrap(), items[150 * 300 + 7..][..2]);
     // C and Python read boxes by the block shape: it has to be that of the chunks.
     assert_eq!(copy.cparams().blocksize, Some(10 * 20 * 4));
 }

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::Path;
 
 use blosc2::{
-    CParams, Chunk, Element, NDArray, OpenOptions, Result, SChunk, SaveOptions, Special, Value,
+    CParams, Chunk, Element, NDArray, OpenOptions, RawItems, Result, SChunk, SaveOptions,
+    Selection, Special, Value,
 };
 use blosc2_format::directory::Disk;
 use serde_json::{Value as Json, json};
@@ -76,10 +77,7 @@ enum Change {
 /// The public methods that change items, each with at least one change.
 const CHANGES: &[(&str, Change)] = &[
     ("NDArray::append", Change::Array(|a| a.append(0, &[ROW]))),
-    (
-        "NDArray::append_array",
-        Change::Array(|a| a.append_array(0, &NDArray::from_slice(&[ROW; 3], [3])?)),
-    ),
+    ("NDArray::append", Change::Array(|a| a.append(0, &NDArray::from_slice(&[ROW; 3], [3])?))),
     ("NDArray::delete", Change::Array(|a| a.delete(0, 3..5))),
     (
         "NDArray::delete",
@@ -91,36 +89,38 @@ const CHANGES: &[(&str, Change)] = &[
     ("NDArray::resize", Change::Array(|a| a.resize([0]))),
     ("NDArray::resize", Change::Array(|a| a.resize([30]).and_then(|()| a.resize([40])))),
     ("NDArray::resize_at", Change::Array(|a| a.resize_at([50], [10]))),
-    ("NDArray::fill", Change::Array(|a| a.fill(3..7, ROW))),
-    ("NDArray::fill", Change::Array(|a| a.fill(.., Row { a: 0, b: 0 }))),
-    ("NDArray::set", Change::Array(|a| a.set([39], ROW))),
+    ("NDArray::write", Change::Array(|a| a.write(3..7, ROW))),
+    ("NDArray::write", Change::Array(|a| a.write(.., Row { a: 0, b: 0 }))),
+    ("NDArray::write", Change::Array(|a| a.write([39], ROW))),
     ("NDArray::write", Change::Array(|a| a.write(2..4, &[ROW; 2]))),
     ("NDArray::write", Change::Array(|a| a.write(10..20, &[ROW; 10]))),
     ("NDArray::write", Change::Array(|a| a.write(([5, 30, 0],), &[ROW; 3]))),
-    ("NDArray::write_view", Change::Array(|a| a.write_view(2..4, ndarray::arr1(&[ROW; 2]).view()))),
-    ("NDArray::write_mask", Change::Array(|a| a.write_mask(&[true; 40], &[ROW; 40]))),
-    ("NDArray::write_points", Change::Array(|a| a.write_points(&[[3], [17]], &[ROW; 2]))),
-    ("NDArray::locked", Change::Array(|a| a.locked(|a| a.set([0], ROW)))),
+    ("NDArray::write", Change::Array(|a| a.write(2..4, ndarray::arr1(&[ROW; 2]).view()))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::mask(&[true; 40]), &[ROW; 40]))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::points(&[[3], [17]]), &[ROW; 2]))),
+    ("NDArray::locked", Change::Array(|a| a.locked(|a| a.write([0], ROW)))),
     (
         "NDArray::transaction",
-        Change::Array(|a| a.transaction(|a| a.set([0], ROW).and_then(|()| a.resize([20])))),
+        Change::Array(|a| a.transaction(|a| a.write([0], ROW).and_then(|()| a.resize([20])))),
     ),
     ("NDArray::appender", Change::Array(|a| a.appender(0)?.append(&[ROW; 12]))),
-    ("NDArray::bytes_mut", Change::Array(|a| a.bytes_mut().write(0..1, BYTES))),
-    ("NDArray::field_mut", Change::Array(|a| a.field_mut("b")?.write(0..1, &[7u32]))),
-    ("NDArrayBytesMut::append", Change::Array(|a| a.bytes_mut().append(0, BYTES))),
-    ("NDArrayBytesMut::fill", Change::Array(|a| a.bytes_mut().fill(2..33, BYTES))),
-    ("NDArrayBytesMut::insert", Change::Array(|a| a.bytes_mut().insert(0, 9, BYTES))),
-    ("NDArrayBytesMut::write", Change::Array(|a| a.bytes_mut().write(0..1, BYTES))),
+    ("NDArray::write", Change::Array(|a| a.write(0..1, RawItems(BYTES)))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::from(0..1).field("b"), &[7u32]))),
+    ("NDArray::append", Change::Array(|a| a.append(0, RawItems(BYTES)))),
+    ("NDArray::write", Change::Array(|a| a.write(2..33, RawItems(BYTES)))),
+    ("NDArray::insert", Change::Array(|a| a.insert(0, 9, RawItems(BYTES)))),
+    ("NDArray::write", Change::Array(|a| a.write(0..1, RawItems(BYTES)))),
     (
-        "NDArrayBytesMut::write_mask",
-        Change::Array(|a| a.bytes_mut().write_mask(&[&[true][..], &[false; 39]].concat(), BYTES)),
+        "NDArray::write",
+        Change::Array(|a| {
+            a.write(Selection::mask(&[&[true][..], &[false; 39]].concat()), RawItems(BYTES))
+        }),
     ),
-    ("NDArrayBytesMut::write_points", Change::Array(|a| a.bytes_mut().write_points(&[[3]], BYTES))),
-    ("NDArrayFieldMut::fill", Change::Array(|a| a.field_mut("a")?.fill(.., 9u32))),
-    ("NDArrayFieldMut::write", Change::Array(|a| a.field_mut("b")?.write(0..1, &[7u32]))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::points(&[[3]]), RawItems(BYTES)))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::all().field("a"), 9u32))),
+    ("NDArray::write", Change::Array(|a| a.write(Selection::from(0..1).field("b"), &[7u32]))),
     ("Appender::append", Change::Array(|a| a.appender(0)?.append(&[ROW; 25]))),
-    ("Appender::append_bytes", Change::Array(|a| a.appender(0)?.append_bytes(BYTES))),
+    ("Appender::append", Change::Array(|a| a.appender(0)?.append(RawItems(BYTES)))),
     (
         "Appender::flush",
         Change::Array(|a| {
@@ -272,22 +272,14 @@ const OTHER_TYPES: &[&str] = &[
 ];
 
 /// The types whose methods change items, also those with `self`.
-const CHANGING_TYPES: [&str; 7] = [
-    "Appender",
-    "MetalayersMut",
-    "NDArray",
-    "NDArrayBytesMut",
-    "NDArrayFieldMut",
-    "SChunk",
-    "SChunkWriter",
-];
+const CHANGING_TYPES: [&str; 5] =
+    ["Appender", "MetalayersMut", "NDArray", "SChunk", "SChunkWriter"];
 
 /// The methods with `self` that only convert a handle.
 const CONVERSIONS: &[&str] = &[
     "Appender::into_inner",
     "MetalayersMut::with_cparams",
     "MetalayersMut::with_reserved",
-    "NDArrayFieldMut::field",
     "NDArray::into_appender",
     "NDArray::into_schunk",
     "NDArray::into_source",
@@ -461,9 +453,9 @@ fn what_changes_no_items_keeps_search_indexes() {
         array.write(0..50, &[ROW; 50]).unwrap_err();
         array.delete(0, 50..60).unwrap_err();
         let failed = array.transaction(|array| {
-            array.set([0], ROW)?;
+            array.write([0], ROW)?;
             check(array.schunk(), true, "in the transaction");
-            array.set([40], ROW)
+            array.write([40], ROW)
         });
         failed.unwrap_err();
         check(array.schunk(), false, "errors");
@@ -547,7 +539,7 @@ fn copies_have_no_search_indexes() {
             assert_eq!(copied.vlmeta().names(), ["other"], "{what}");
             check(array.schunk(), false, &what);
             let copied = NDArray::from_schunk(copied).unwrap();
-            assert_eq!(copied.read_all::<Row>().unwrap(), array.read_all::<Row>().unwrap());
+            assert_eq!(copied.read::<Vec<Row>>(..).unwrap(), array.read::<Vec<Row>>(..).unwrap());
         }
     }
     // The list is complete.

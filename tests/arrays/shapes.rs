@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Rng, codecs, repeats, run_python};
-use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Threads};
+use blosc2::{
+    CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Selection, Threads,
+};
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
 
@@ -272,7 +274,7 @@ impl Sequence {
                         .block_shape(self.array.block_shape());
                 }
                 let other = builder.from_slice(&new.items, &new.shape).unwrap();
-                self.array.append_array(axis, &other).unwrap();
+                self.array.append(axis, &other).unwrap();
                 // Unlike items alone, its shape has the growth of an array without items.
                 self.model = self.model.inserted(axis, size, &new);
             }
@@ -356,7 +358,7 @@ impl Sequence {
 
     fn compare(&self) {
         assert_eq!(self.array.shape(), self.model.shape, "{}", self.log);
-        let items = self.array.read_all::<u16>();
+        let items = self.array.read::<Vec<u16>>(..);
         let items = items.unwrap_or_else(|error| panic!("{error}\n{}", self.log));
         assert!(items == self.model.items, "{items:?}\n{:?}\n{}", self.model, self.log);
     }
@@ -401,13 +403,13 @@ fn any_sequence_of_shapes_holds_what_the_model_does() {
 fn arrays_without_items_take_no_memory() {
     let builder = || NDArray::builder().chunk_shape([1, 1]).block_shape([1, 1]);
     let mut array = builder().zeros::<u8>(&[0, 1u64 << 45]).unwrap();
-    assert!(array.read_all::<u8>().unwrap().is_empty());
+    assert!(array.read::<Vec<u8>>(..).unwrap().is_empty());
     array.write(.., &[0u8; 0]).unwrap();
     array.resize([1u64 << 44, 0]).unwrap();
     array.append(0, &[0u8; 0]).unwrap();
     assert_eq!(array.shape(), [1 << 44, 0]);
     let none = builder().from_iter([0u8; 0], [1u64 << 40, 0]).unwrap();
-    assert!(none.read_points::<u8>(&[[0u64, 0]; 0]).unwrap().is_empty());
+    assert!(none.read::<Vec<u8>>(Selection::points(&[[0u64, 0]; 0])).unwrap().is_empty());
     let wide = NDArray::builder().zeros::<u8>(&[0, (1u64 << 32) + 5]).unwrap();
     assert_eq!(wide.chunk_shape(), [1, 8 << 20]);
 }
@@ -450,7 +452,7 @@ fn arrays_are_joined_while_others_write() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for round in 0..100u16 {
-                writer.set([u64::from(round)], round).unwrap();
+                writer.write([u64::from(round)], round).unwrap();
             }
         });
         for _ in 0..30 {
@@ -461,7 +463,7 @@ fn arrays_are_joined_while_others_write() {
     let options = blosc2::OpenOptions::new().locking(true);
     let locked = NDArray::from_schunk(options.open(&path).unwrap()).unwrap();
     let joined = NDArray::builder().stack(vec![&locked; 70], 0).unwrap();
-    assert_eq!(joined.read::<u16>(&[69..70, 99..100]).unwrap(), [99]);
+    assert_eq!(joined.read::<Vec<u16>>(&[69..70, 99..100]).unwrap(), [99]);
 }
 
 /// Other programs that enlarge the array again read zeros there.

@@ -71,11 +71,11 @@ fn a_transaction_of_an_array_is_rolled_back() {
         for panics in [false, true] {
             let failed = catch_unwind(AssertUnwindSafe(|| {
                 array.transaction(|array| {
-                    array.fill((1..4, ..), 7)?;
+                    array.write((1..4, ..), 7)?;
                     array.append(1, &[8; 12])?;
                     assert_eq!(array.item::<i32>([2, 9])?, 8, "{what}");
                     assert!(!panics, "as requested");
-                    array.set([100, 0], 1)
+                    array.write([100, 0], 1)
                 })
             }));
             assert_eq!(failed.is_err(), panics, "{what}");
@@ -85,7 +85,7 @@ fn a_transaction_of_an_array_is_rolled_back() {
             assert_eq!(array.shape(), [6, 8], "{what}");
             assert_eq!(all(&array), before, "{what}");
         }
-        array.set([0, 0], 3).unwrap();
+        array.write([0, 0], 3).unwrap();
         assert_eq!(array.item::<i32>([0, 0]).unwrap(), 3, "{what}");
         if let Some(path) = array.schunk().path() {
             assert_eq!(all(&NDArray::open(path).unwrap())[1..], before[1..], "{what}");
@@ -180,7 +180,7 @@ fn check(array: &NDArray, items: &[i32], what: &str) {
     assert_eq!(all(&mapped), doubled, "{what}");
     let view = array.view().slice((3.., 1..)).unwrap();
     let part: Vec<i32> = items.chunks(25).skip(3).flat_map(|row| &row[1..]).copied().collect();
-    assert_eq!(view.read::<i32>(..).unwrap(), part, "{what}");
+    assert_eq!(view.read::<Vec<i32>>(..).unwrap(), part, "{what}");
     let most = part.iter().max().copied();
     assert_eq!(view.lazy::<i32>().max().unwrap(), most.unwrap(), "{what}");
 }

@@ -9,7 +9,8 @@ use std::{fs, thread};
 
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec, UserFilter};
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, Special, SplitMode, Threads,
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, RawItems, Special, SplitMode,
+    Threads,
 };
 
 use blosc2_format::b2nd::Meta;
@@ -115,13 +116,13 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
             NDArray::builder().cparams(&explicit).concatenate([&left, &right], axis).unwrap();
         let mut grown = NDArray::builder().copy(&left).unwrap();
         assert_eq!(all_chunks(&grown), all_chunks(&left), "{what}");
-        grown.append_array(axis, &right).unwrap();
+        grown.append(axis, &right).unwrap();
         assert_eq!(grown.shape(), joined.shape(), "{what}");
         let mut plain = NDArray::builder().copy(&left).unwrap();
-        plain.append(axis, &right.read_all::<Item>().unwrap()).unwrap();
-        let items = plain.read_all::<Item>().unwrap();
+        plain.append(axis, &right.read::<Vec<Item>>(..).unwrap()).unwrap();
+        let items = plain.read::<Vec<Item>>(..).unwrap();
         for array in [&joined, &again, &grown] {
-            assert_eq!(array.read_all::<Item>().unwrap(), items, "{what}");
+            assert_eq!(array.read::<Vec<Item>>(..).unwrap(), items, "{what}");
         }
         for index in 0..joined.schunk().nchunks() {
             let source = expected_source([&left, &right], &joined, axis, index);
@@ -159,10 +160,10 @@ fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
         let view = view(rows, columns);
         let copy = builder().copy(view.clone()).unwrap();
         assert_eq!(kept(&copy), expected, "{view:?}");
-        assert_eq!(copy.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
+        assert_eq!(copy.read::<Vec<Item>>(..).unwrap(), view.read::<Vec<Item>>(..).unwrap());
         let blocks =
             NDArray::builder().chunk_shape([4, 3]).block_shape([2, 3]).copy(view.clone()).unwrap();
-        assert_eq!(blocks.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
+        assert_eq!(blocks.read::<Vec<Item>>(..).unwrap(), view.read::<Vec<Item>>(..).unwrap());
         assert!(
             (0..blocks.schunk().nchunks()).all(|at| bytes_of(&blocks, at) != bytes_of(&array, at))
         );
@@ -172,10 +173,10 @@ fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
     let builder = || NDArray::builder().chunk_shape([2, 2]).block_shape([2, 2]);
     let copy = builder().copy(transposed.clone()).unwrap();
     assert_eq!(kept(&copy), 0);
-    assert_eq!(copy.read_all::<Item>().unwrap(), transposed.read_all::<Item>().unwrap());
+    assert_eq!(copy.read::<Vec<Item>>(..).unwrap(), transposed.read::<Vec<Item>>(..).unwrap());
     let rows = turned.view().slice(([1, 0], ..)).unwrap();
     let copy = builder().copy(rows.clone()).unwrap();
-    assert_eq!(copy.read_all::<Item>().unwrap(), rows.read_all::<Item>().unwrap());
+    assert_eq!(copy.read::<Vec<Item>>(..).unwrap(), rows.read::<Vec<Item>>(..).unwrap());
 }
 
 #[test]
@@ -197,10 +198,10 @@ fn nothing_is_lost_twice() {
     })
     .unwrap();
     // A prefilter applies to all added data.
-    copy.append_array(0, &array).unwrap();
+    copy.append(0, &array).unwrap();
     assert!(calls.swap(0, Ordering::Relaxed) > 0);
     copy.clear_prefilter();
-    copy.append_array(0, &array).unwrap();
+    copy.append(0, &array).unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     assert_eq!(all_chunks(&copy)[8..], all_chunks(&array));
 }
@@ -215,12 +216,12 @@ fn what_a_postfilter_returns_is_copied() {
         Ok(())
     });
     let items = [11u8, 12, 13, 14, 15];
-    assert_eq!(array.read_all::<u8>().unwrap(), items);
+    assert_eq!(array.read::<Vec<u8>>(..).unwrap(), items);
     let copy = NDArray::builder().copy(&array).unwrap();
-    assert_eq!(copy.read_all::<u8>().unwrap(), items);
+    assert_eq!(copy.read::<Vec<u8>>(..).unwrap(), items);
     let mut other = NDArray::builder().chunk_shape([4]).zeros::<u8>(&[4]).unwrap();
-    other.append_array(0, &array).unwrap();
-    assert_eq!(other.read::<u8>(4..9).unwrap(), items);
+    other.append(0, &array).unwrap();
+    assert_eq!(other.read::<Vec<u8>>(4..9).unwrap(), items);
 }
 
 /// Special chunks, dictionaries, filters that use other blocks or the shape, and large items.
@@ -252,7 +253,7 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
     }
     for array in arrays {
         let what = format!("{}", array.info());
-        let bytes = array.bytes().read(..).unwrap();
+        let bytes = array.read::<RawItems>(..).unwrap().0;
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("file"), folder.path().join("directory")];
         drop(NDArray::builder().file(&paths[0]).copy(&array).unwrap());
@@ -260,14 +261,15 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
         for path in paths {
             let copy = NDArray::open(&path).unwrap();
             assert_eq!(all_chunks(&copy), all_chunks(&array), "{what}");
-            assert_eq!(copy.bytes().read(..).unwrap(), bytes, "{what}");
+            assert_eq!(copy.read::<RawItems>(..).unwrap().0, bytes, "{what}");
             let cbytes = array.schunk().cbytes();
             assert_eq!(copy.schunk().cbytes(), cbytes, "{what}");
         }
         let twice = NDArray::builder().concatenate([&array, &array], 1).unwrap();
         let mut grown = NDArray::builder().copy(&array).unwrap();
-        grown.append_array(1, &array).unwrap();
-        let (one, two) = (twice.bytes().read(..).unwrap(), grown.bytes().read(..).unwrap());
+        grown.append(1, &array).unwrap();
+        let (one, two) =
+            (twice.read::<RawItems>(..).unwrap().0, grown.read::<RawItems>(..).unwrap().0);
         assert!(one == two && one.len() == 2 * bytes.len(), "{what}");
     }
 }
@@ -296,10 +298,14 @@ fn chunks_of_other_sizes_are_compressed_again() {
         let bytes = writer.finish().unwrap().into_inner();
         let schunk = OpenOptions::new().check(Check::Header).from_cframe(bytes).unwrap();
         let array = NDArray::from_schunk(schunk).unwrap();
-        assert_eq!(array.bytes().read(..).unwrap(), items, "{typesize}, {blocksize}");
+        assert_eq!(array.read::<RawItems>(..).unwrap().0, items, "{typesize}, {blocksize}");
         let mut copy = NDArray::builder().copy(&array).unwrap();
-        copy.append_array(0, &array).unwrap();
-        assert_eq!(copy.bytes().read(..).unwrap(), items.repeat(2), "{typesize}, {blocksize}");
+        copy.append(0, &array).unwrap();
+        assert_eq!(
+            copy.read::<RawItems>(..).unwrap().0,
+            items.repeat(2),
+            "{typesize}, {blocksize}"
+        );
         for index in 0..4 {
             let chunk = copy.schunk().chunk(index).unwrap();
             assert_eq!((chunk.typesize(), chunk.blocksize()), (4, Some(512)));
@@ -345,9 +351,9 @@ fn chunks_of_user_defined_codecs_are_recompressed() {
     let builder = NDArray::builder().chunk_shape([25]).block_shape([25]).cparams(cparams);
     let array = builder.from_slice(&items, [100]).unwrap();
     let mut copy = NDArray::builder().concatenate([&array, &array], 0).unwrap();
-    copy.append_array(0, &array).unwrap();
+    copy.append(0, &array).unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 12);
-    assert_eq!(copy.read_all::<u32>().unwrap(), items.repeat(3));
+    assert_eq!(copy.read::<Vec<u32>>(..).unwrap(), items.repeat(3));
 }
 
 #[test]
@@ -358,7 +364,7 @@ fn the_metalayers_of_the_first_array_are_copied() {
     let mut second = NDArray::builder().meta("other", b"x").from_slice(&[5u8], [1]).unwrap();
     second.vlmeta_mut().set("variable", b"of the second").unwrap();
     let joined = NDArray::builder().concatenate([&first, &second], 0).unwrap();
-    assert_eq!(joined.read_all::<u8>().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(joined.read::<Vec<u8>>(..).unwrap(), [1, 2, 3, 4, 5]);
     assert_eq!(joined.meta().names(), ["b2nd", "fixed"]);
     assert_eq!(joined.meta().get("fixed").unwrap().unwrap(), b"first");
     assert_eq!(joined.vlmeta().get("variable").unwrap().unwrap(), b"of the first");
@@ -368,7 +374,7 @@ fn the_metalayers_of_the_first_array_are_copied() {
     let part = first.view().slice(0..2).unwrap();
     let joined = NDArray::builder().concatenate([part, second.view()], 0).unwrap();
     assert_eq!((joined.meta().names(), joined.vlmeta().len()), (vec!["b2nd".to_owned()], 0));
-    first.append_array(0, &second).unwrap();
+    first.append(0, &second).unwrap();
     assert_eq!(first.meta().names(), ["b2nd", "fixed"]);
     assert_eq!(first.vlmeta().get("variable").unwrap().unwrap(), b"of the first");
 }
@@ -379,20 +385,20 @@ fn what_does_not_fit_is_not_appended() {
     let before = array.to_cframe().unwrap();
     let other = |shape: &[u64]| NDArray::builder().zeros::<Item>(shape).unwrap();
     let of = |kind, result: blosc2::Result<()>| assert_eq!(self::kind(result), kind);
-    of(ErrorKind::InvalidArgument, array.append_array(2, &other(&[4, 6])));
-    of(ErrorKind::InvalidArgument, array.append_array(0, &other(&[4, 5])));
-    of(ErrorKind::InvalidArgument, array.append_array(0, &other(&[6])));
-    of(ErrorKind::InvalidArgument, array.append_array(0, &other(&[])));
+    of(ErrorKind::InvalidArgument, array.append(2, &other(&[4, 6])));
+    of(ErrorKind::InvalidArgument, array.append(0, &other(&[4, 5])));
+    of(ErrorKind::InvalidArgument, array.append(0, &other(&[6])));
+    of(ErrorKind::InvalidArgument, array.append(0, &other(&[])));
     let signed = NDArray::builder().zeros::<[i64; 24]>(&[4, 6]).unwrap();
-    of(ErrorKind::TypeMismatch, array.append_array(0, &signed));
+    of(ErrorKind::TypeMismatch, array.append(0, &signed));
     let wide = NDArray::builder().chunk_shape([2, 2]).zeros::<Item>(&[100, 6]).unwrap();
-    array.append_array(0, wide.view().slice([0..0, 0..6]).unwrap()).unwrap();
+    array.append(0, wide.view().slice([0..0, 0..6]).unwrap()).unwrap();
     assert!(array.to_cframe().unwrap() == before);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("read.b2nd");
     drop(NDArray::builder().file(&path).copy(&array).unwrap());
     let mut read = NDArray::open(&path).unwrap();
-    of(ErrorKind::ReadOnly, read.append_array(0, &array));
+    of(ErrorKind::ReadOnly, read.append(0, &array));
 }
 
 fn locked(path: &Path) -> NDArray {
@@ -414,10 +420,10 @@ fn an_array_is_not_appended_to_its_own_file() {
         let options = OpenOptions::new().write(true).locking(is_locking);
         let mut array = NDArray::open_with(&path, &options).unwrap();
         let other = NDArray::open_with(&path, &OpenOptions::new().locking(is_locking)).unwrap();
-        assert_eq!(kind(array.append_array(0, &other)), ErrorKind::InvalidArgument);
+        assert_eq!(kind(array.append(0, &other)), ErrorKind::InvalidArgument);
         assert_eq!(array.shape(), [4, 3]);
         // A copy in memory is accepted.
-        array.append_array(0, &NDArray::builder().copy(&other).unwrap()).unwrap();
+        array.append(0, &NDArray::builder().copy(&other).unwrap()).unwrap();
         assert!(array.shape()[0] > 4);
         array.resize([4, 3]).unwrap();
     }
@@ -438,7 +444,7 @@ fn writers_append_the_arrays_of_each_other() {
             let (mut array, other) = (locked(&own), locked(&other));
             for _ in 0..40 {
                 // The first two rows only.
-                array.append_array(0, other.view().slice((0..2, ..)).unwrap()).unwrap();
+                array.append(0, other.view().slice((0..2, ..)).unwrap()).unwrap();
             }
             sender.send(array.shape().to_vec()).unwrap();
         });
@@ -449,7 +455,7 @@ fn writers_append_the_arrays_of_each_other() {
         assert_eq!(shape, [82, 3]);
     }
     for name in ["one", "two"] {
-        let items = NDArray::open(path(name)).unwrap().read_all::<Item>().unwrap();
+        let items = NDArray::open(path(name)).unwrap().read::<Vec<Item>>(..).unwrap();
         assert!(items.chunks(6).all(|rows| *rows == items[..6]));
     }
 }
@@ -465,11 +471,11 @@ fn a_file_stays_as_it_was_when_an_array_cannot_be_appended() {
     broken.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         if block.index() > 0 || block.input().len() > 4 { Err("on purpose".into()) } else { Ok(()) }
     });
-    assert_eq!(kind(array.append_array(0, &broken)), ErrorKind::Callback);
+    assert_eq!(kind(array.append(0, &broken)), ErrorKind::Callback);
     assert_eq!(array.shape(), [5, 3]);
     assert!(fs::read(&path).unwrap() == before);
     broken.clear_postfilter();
-    array.append_array(0, &broken).unwrap();
+    array.append(0, &broken).unwrap();
     assert_eq!(array.shape(), [11, 3]);
 }
 
@@ -499,7 +505,7 @@ fn chunks_whose_filter_goes_by_their_index_are_not_copied_as_they_are() {
     let array = builder().cparams(&params).from_slice(&items, items.len()).unwrap();
     let end = array.view().slice(1000..).unwrap();
     let mut copy = builder().copy(end.clone()).unwrap();
-    assert_eq!(copy.read_all::<u8>().unwrap(), items[1000..]);
-    copy.append_array(0, end).unwrap();
-    assert_eq!(copy.read_all::<u8>().unwrap(), [&items[1000..], &items[1000..]].concat());
+    assert_eq!(copy.read::<Vec<u8>>(..).unwrap(), items[1000..]);
+    copy.append(0, end).unwrap();
+    assert_eq!(copy.read::<Vec<u8>>(..).unwrap(), [&items[1000..], &items[1000..]].concat());
 }

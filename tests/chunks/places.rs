@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec};
 use blosc2::{
     CParams, Chunk, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, NDArray,
-    OpenOptions, SChunk, Special, SplitMode, Threads,
+    OpenOptions, SChunk, Selection, Special, SplitMode, Threads,
 };
 
 const BLOCK: usize = 64;
@@ -296,10 +296,10 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
         let builder = NDArray::builder().chunk_shape([5, 9]).block_shape([4, 8]).cparams(&params);
         let mut array = builder.clone().from_slice(&items, [10, 14]).unwrap();
         assert_eq!(told(0), of(&[0, 1, 2, 3], [10, 14]));
-        assert!(array.read_all::<u8>().unwrap() == items);
+        assert!(array.read::<Vec<u8>>(..).unwrap() == items);
         assert_eq!(told(1), of(&[0, 1, 2, 3], [10, 14]));
         array.write(&[0..5, 9..14], &[3u8; 25]).unwrap();
-        array.set([9, 9], 4u8).unwrap();
+        array.write([9, 9], 4u8).unwrap();
         assert_eq!((told(0), told(1)), (of(&[1, 3], [10, 14]), of(&[3], [10, 14])));
 
         // Chunks that a change of the shape creates have the new shape.
@@ -389,8 +389,8 @@ fn a_filter_can_work_by_the_block_shape() {
     let params = CParams::new().codec(Codec::Lz4).filters(&[filter]).split(SplitMode::Never);
     let builder = NDArray::builder().chunk_shape([100, 100]).block_shape([50, 20]).cparams(&params);
     let array = builder.from_slice(&items, [200, 300]).unwrap();
-    assert!(array.read_all::<u16>().unwrap() == items);
-    assert!(array.read::<u16>(&[7..150, 33..34]).unwrap() == vec![33 * 7; 143]);
+    assert!(array.read::<Vec<u16>>(..).unwrap() == items);
+    assert!(array.read::<Vec<u16>>(&[7..150, 33..34]).unwrap() == vec![33 * 7; 143]);
 
     let error = blosc2::compress(&items, &params).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Callback);
@@ -432,13 +432,16 @@ fn closures_around_arrays_know_the_indices_of_items() {
         array.write(&[0..18, 0..30], &[1u32; 540]).unwrap();
         array.append(0, &[1u32; 12 * 30]).unwrap();
         array.clear_prefilter();
-        assert!(array.read_all::<u32>().unwrap() == expected(30, 30));
+        assert!(array.read::<Vec<u32>>(..).unwrap() == expected(30, 30));
 
         let mut array = builder.zeros::<u32>(&[20, 30]).unwrap();
         array.set_postfilter(coordinates);
-        assert!(array.read_all::<u32>().unwrap() == expected(20, 30));
+        assert!(array.read::<Vec<u32>>(..).unwrap() == expected(20, 30));
         assert_eq!(array.item::<u32>(&[13, 29]).unwrap(), 13_029);
-        assert_eq!(array.read_points::<u32>(&[[19u64, 1], [0, 29]]).unwrap(), [19_001, 29]);
+        assert_eq!(
+            array.read::<Vec<u32>>(Selection::points(&[[19u64, 1], [0, 29]])).unwrap(),
+            [19_001, 29]
+        );
     }
 }
 
@@ -452,7 +455,7 @@ fn closures_know_the_shape_as_it_is_now() {
     let options = OpenOptions::new().write(true).locking(true);
     let mut reader = NDArray::open_with(&path, &options).unwrap();
     reader.set_postfilter(coordinates);
-    assert!(reader.read_all::<u32>().unwrap() == expected(8, 8));
+    assert!(reader.read::<Vec<u32>>(..).unwrap() == expected(8, 8));
     let mut writer = NDArray::open_with(&path, &options).unwrap();
     // The item is in the chunk 2 of 4, then in the chunk 3 of 6, then in the chunk 1 of 2.
     for shape in [[8, 12], [8, 3]] {
@@ -460,8 +463,8 @@ fn closures_know_the_shape_as_it_is_now() {
         assert_eq!(reader.item::<u32>(&[5, 2]).unwrap(), 5002);
     }
     reader.refresh().unwrap();
-    assert!(reader.read_all::<u32>().unwrap() == expected(8, 3));
+    assert!(reader.read::<Vec<u32>>(..).unwrap() == expected(8, 3));
     writer.resize([8, 8]).unwrap();
     reader.refresh().unwrap();
-    assert!(reader.read_all::<u32>().unwrap() == expected(8, 8));
+    assert!(reader.read::<Vec<u32>>(..).unwrap() == expected(8, 8));
 }

@@ -528,7 +528,7 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             let build = || array.clone().from_slice(&items, [100, 100]);
             check_moods(0, moods, || build().map(drop));
             let array = build().unwrap();
-            check_moods(1, 3, || array.read::<u32>(&[10..90, 3..77]).map(drop));
+            check_moods(1, 3, || array.read::<Vec<u32>>(&[10..90, 3..77]).map(drop));
         }
         let moody = |which| {
             move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
@@ -764,7 +764,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
     let array =
         NDArray::builder().chunk_shape([25, 100]).block_shape([10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, [100, 100]).unwrap();
-    assert!(array.read::<u32>(&[0..100, 0..100]).unwrap() == items);
+    assert!(array.read::<Vec<u32>>(&[0..100, 0..100]).unwrap() == items);
 
     let rules = |_: &CParams| Levels { break_rules: true, ..Levels::default() };
     let tuner = Tuner::register(161, "rules", rules).unwrap();

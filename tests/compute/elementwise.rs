@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
-use blosc2::{AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions};
+use blosc2::{AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions, Selection};
 use half::f16;
 use ndarray::ArrayD;
 use num_complex::Complex;
@@ -89,11 +89,11 @@ where
     };
     let array = expression.threads(1 + rng.below(4) as usize).create(builder).unwrap();
     assert_eq!(array.shape(), shape, "{what}: created");
-    assert_eq!(array.read_all::<U>().unwrap(), items, "{what}: created");
+    assert_eq!(array.read::<Vec<U>>(..).unwrap(), items, "{what}: created");
     drop(array);
     if path.exists() {
         let again = NDArray::open(&path).unwrap();
-        assert_eq!(again.read_all::<U>().unwrap(), items, "{what}: opened");
+        assert_eq!(again.read::<Vec<U>>(..).unwrap(), items, "{what}: opened");
     }
 }
 
@@ -210,7 +210,7 @@ fn items_of_both_byte_orders_and_of_all_types_are_computed() {
         assert!(is_same.all().unwrap(), "{dtype}");
         // The created array has the byte order of this machine.
         let created = array.lazy::<T>().map(|item| item).create(NDArray::builder()).unwrap();
-        assert_eq!(created.read_all::<T>().unwrap(), items, "{dtype}");
+        assert_eq!(created.read::<Vec<T>>(..).unwrap(), items, "{dtype}");
     }
 
     for seed in 0..repeats(200) as u64 {
@@ -269,8 +269,8 @@ fn check_selection<const N: usize>(rng: &mut Rng, what: &str) {
         let mask = select().mask().read().unwrap();
         let expected: Vec<bool> = viewed.model.iter().map(|item| *item < most).collect();
         assert_eq!(mask, expected, "{what}");
-        assert_eq!(view.read_points::<u32>(&coords).unwrap(), items, "{what}");
-        assert_eq!(view.read_mask::<u32>(&mask).unwrap(), items, "{what}");
+        assert_eq!(view.read::<Vec<u32>>(Selection::points(&coords)).unwrap(), items, "{what}");
+        assert_eq!(view.read::<Vec<u32>>(Selection::mask(&mask)).unwrap(), items, "{what}");
         let error = select().coords::<7>().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}: {error}");
     }
@@ -367,11 +367,11 @@ fn runs_of_special_chunks_have_the_results_of_their_items() {
                 })
                 .collect();
             match rng.below(3) {
-                0 => array.fill(ranges, 0i32),
-                1 => array.fill(ranges, -(1 + rng.below(3) as i32)),
+                0 => array.write(ranges, 0i32),
+                1 => array.write(ranges, -(1 + rng.below(3) as i32)),
                 _ => {
                     let first = ranges.iter().map(|range| range.start..range.start + 1);
-                    array.fill(first.collect::<Vec<_>>(), rng.next() as i32 % 1000)
+                    array.write(first.collect::<Vec<_>>(), rng.next() as i32 % 1000)
                 }
             }
             .unwrap();

@@ -133,7 +133,7 @@ where
             let expression = expression.axes(axes).keepdims(case.keepdims);
             if is_stored {
                 let array = expression.builder(NDArray::builder()).$method($($argument)?)?;
-                let items = array.read_all::<$type>()?;
+                let items = array.read::<Vec<$type>>(..)?;
                 return Ok(Found::of(array.shape(), items.into_iter().map(bits)));
             }
             let reduced = expression.$method($($argument)?)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use blosc2::{CParams, NDArray, OpenOptions, SChunk, Value};
+use blosc2::{CParams, NDArray, OpenOptions, RawItems, SChunk, Value};
 use blosc2_store::{
     BatchArray, CTable, EmbedStore, ItemKind, ItemType, ListArray, Object as Stored, ObjectArray,
     Tensor, TreeStore,
@@ -404,7 +404,7 @@ fn node_fact(node: Stored) -> Result<String> {
     Ok(match node {
         Stored::NDArray(array) => {
             let dtype = array.dtype_str().context("no dtype")?;
-            format!("array of {dtype} {}", digest(&array.bytes().read(..)?))
+            format!("array of {dtype} {}", digest(&array.read::<RawItems>(..)?.0))
         }
         Stored::SChunk(schunk) => format!("bytes {}", digest(&schunk.items::<u8>(..)?)),
         Stored::ObjectArray(array) => {

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use blosc2::super_chunk::Metalayers;
 use blosc2::{
-    CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, SChunk, Special,
-    SplitMode,
+    CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, RawItems, SChunk,
+    Special, SplitMode,
 };
 
 use crate::object::{
@@ -202,9 +202,9 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             set("block shape", list(array.block_shape()));
             set("dtype", array.dtype_str().context("no dtype")?.to_owned());
             if let Some(ranges) = object.read_box() {
-                set("box", digest(&array.bytes().read(&ranges)?));
+                set("box", digest(&array.read::<RawItems>(&ranges)?.0));
             }
-            set("items", digest(&array.bytes().read(..)?));
+            set("items", digest(&array.read::<RawItems>(..)?.0));
             array.into_schunk()
         }
         Kind::Parts(_) | Kind::Fill(_) => open(object, path)?,

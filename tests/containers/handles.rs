@@ -310,7 +310,8 @@ fn readers_of_other_containers_see_the_changes_of_a_writer() {
     let mut reader = EmbedStore::open(path("store")).unwrap();
     writer.insert("/b", array.schunk()).unwrap();
     writer.remove("/a").unwrap();
-    let items = |schunk: SChunk| NDArray::from_schunk(schunk).unwrap().read_all::<i32>().unwrap();
+    let items =
+        |schunk: SChunk| NDArray::from_schunk(schunk).unwrap().read::<Vec<i32>>(..).unwrap();
     assert_eq!(items(reader.frame("/a").unwrap()), [1, 2, 3]);
     assert!(!reader.contains("/b"));
     reader.refresh().unwrap();
@@ -330,14 +331,14 @@ fn readers_of_sparse_frames_in_stores_report_reused_chunk_files() {
     let store = TreeStore::open(&path).unwrap();
     let mut reader = store.array("/sparse").unwrap();
     let mut writer = NDArray::open_rw(&sparse).unwrap();
-    writer.fill(0..100, -1i32).unwrap();
-    writer.fill(100..200, -2i32).unwrap();
+    writer.write(0..100, -1i32).unwrap();
+    writer.write(100..200, -2i32).unwrap();
     for start in [0, 100, 900] {
-        assert_outdated(reader.read::<i32>(start..start + 1), "a sparse frame");
+        assert_outdated(reader.read::<Vec<i32>>(start..start + 1), "a sparse frame");
     }
     assert!(reader.refresh().unwrap());
-    assert_eq!(reader.read::<i32>(99..101).unwrap(), [-1, -2]);
-    assert_eq!(reader.read_all::<i32>().unwrap(), writer.read_all::<i32>().unwrap());
+    assert_eq!(reader.read::<Vec<i32>>(99..101).unwrap(), [-1, -2]);
+    assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), writer.read::<Vec<i32>>(..).unwrap());
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn fill(table: &mut CTable) {
 /// Reads all data of an object, in one read if it is not larger than a chunk.
 fn read(object: Object) -> Result<()> {
     match object {
-        Object::NDArray(array) => array.read::<u8>(..).map(drop),
+        Object::NDArray(array) => array.read::<Vec<u8>>(..).map(drop),
         Object::SChunk(schunk) => schunk.items::<u8>(..).map(drop),
         Object::Tensor(tensor) => tensor.read::<u8>().map(drop),
         Object::ObjectArray(array) => array.get(99).map(drop),
@@ -151,7 +151,7 @@ fn limits_reach_the_objects_in_a_container() {
         check(&format!("{name}, for changing"), |limits, max_read| {
             let table = CTable::open_rw_with_limits(path(name), limits, max_read)?;
             // A copy of the array, because the table can change it.
-            table.array("a")?.read::<u8>(..).map(drop)
+            table.array("a")?.read::<Vec<u8>>(..).map(drop)
         });
     }
     for name in ["a.b2z", "a.b2e"] {
@@ -305,7 +305,7 @@ fn stores_have_as_many_groups_as_their_readers_allow() {
     assert_eq!(store.set_attribute("/e", "a", &1).unwrap_err().kind(), ErrorKind::TooLarge);
     drop(store);
     let mut store = TreeStore::open_rw(&path).unwrap();
-    assert_eq!(store.array("/b/c/y").unwrap().read::<u8>(..).unwrap(), [1]);
+    assert_eq!(store.array("/b/c/y").unwrap().read::<Vec<u8>>(..).unwrap(), [1]);
     // Groups that are removed do not count.
     store.remove("/b").unwrap();
     store.insert("/d/e/x", array.schunk()).unwrap();

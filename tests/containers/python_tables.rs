@@ -509,7 +509,7 @@ fn sentinels_names_and_computed_columns_are_read_as_python_reads_them() {
     assert_eq!(table.read::<f64>("half", ..).unwrap(), [5.0, 1.0, 1.5]);
     // As it was.
     let old: NDArray = table.array("old").unwrap();
-    assert_eq!(old.read::<i64>(..).unwrap(), [2, 3, 4]);
+    assert_eq!(old.read::<Vec<i64>>(..).unwrap(), [2, 3, 4]);
     for result in [table.nulls("old", ..), table.nulls("twice", ..)] {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Unsupported);
     }

@@ -82,7 +82,7 @@ impl Store {
 
 /// The content as a reader finds it.
 fn content(path: &Path) -> Result<Content> {
-    let read = |object: blosc2_store::Object| object.into_ndarray()?.read_all::<i32>();
+    let read = |object: blosc2_store::Object| object.into_ndarray()?.read::<Vec<i32>>(..);
     let mut content = Content::new();
     if path.extension().unwrap() == "b2e" {
         let store = EmbedStore::open(path)?;

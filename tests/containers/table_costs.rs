@@ -110,7 +110,7 @@ fn a_mask_is_counted_in_proportion_to_its_bytes() {
         .block_shape([1 << 20])
         .zeros::<bool>([rows])
         .unwrap();
-    mask.fill(rows - live..rows, true).unwrap();
+    mask.write(rows - live..rows, true).unwrap();
     let table = open_mask("a large chunk", &mask).unwrap();
     assert_eq!(table.nrows(), live);
     let (found, _, held) = measure(|| table.valid_rows(..).unwrap());

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blosc2::{ErrorKind, NDArray, SChunk, Value};
+use blosc2::{ErrorKind, NDArray, RawItems, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, Data, ItemKind, ItemType, Schema};
 use blosc2_testing::{OTHER_ORDER, swapped};
 
@@ -94,7 +94,7 @@ fn items_that_differ_from_the_schema_are_not_changed() {
     let dtype = &format!("{OTHER_ORDER}i8");
     let mut ids = NDArray::builder().full_bytes(&[0; 8], [5], dtype).unwrap();
     let bytes: Vec<u8> = (0..5i64).flat_map(|id| swapped(id.to_ne_bytes())).collect();
-    ids.bytes_mut().write(.., &bytes).unwrap();
+    ids.write(.., RawItems(&bytes)).unwrap();
     replace(&table.file("_cols/id.b2nd"), &ids);
     let mut open = table.open();
     let error = open.update("id", [0], Data::items(&[7i64])).unwrap_err();
@@ -129,7 +129,7 @@ fn masks_of_nulls_that_lack_rows_are_refused() {
     open.finish().unwrap();
     drop(open);
     let offsets = NDArray::open(table.file("_cols/text.b2nd")).unwrap();
-    assert_eq!(offsets.read_all::<i64>().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(offsets.read::<Vec<i64>>(..).unwrap(), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn new_columns_of_masks_with_very_many_rows_are_refused() {
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 
     let mut last = mask().zeros::<bool>([rows]).unwrap();
-    last.set([rows - 1], true).unwrap();
+    last.write([rows - 1], true).unwrap();
     replace(&table.file("_valid_rows.b2nd"), &last);
     let one = Some(Data::texts([Some("x")]));
     let error = table.open().add_column("new", ItemKind::VlString, one).unwrap_err();

@@ -237,8 +237,8 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
         table.finish().unwrap();
         drop(table);
         let store = |name: &str| path.join("_cols").join(name);
-        let codes = NDArray::open(store("word.b2nd")).unwrap().read_all::<i32>().unwrap();
-        let offsets = NDArray::open(store("text.b2nd")).unwrap().read_all::<i64>().unwrap();
+        let codes = NDArray::open(store("word.b2nd")).unwrap().read::<Vec<i32>>(..).unwrap();
+        let offsets = NDArray::open(store("text.b2nd")).unwrap().read::<Vec<i64>>(..).unwrap();
         let zeros = |name: &str, size: usize, rows: usize| {
             let builder = NDArray::builder().chunk_shape([1 << 10]).file(store(name)).replace(true);
             let dtype = format!("{order}i{size}");

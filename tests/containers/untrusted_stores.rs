@@ -17,7 +17,7 @@ fn array(items: &[i32]) -> NDArray {
 }
 
 fn read(store: &TreeStore, key: &str) -> Vec<i32> {
-    store.array(key).unwrap().read_all().unwrap()
+    store.array(key).unwrap().read(..).unwrap()
 }
 
 #[test]
@@ -337,7 +337,7 @@ mod unix {
         assert!(!path.join("file.b2nd").is_symlink());
         assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
         let secret = NDArray::open(out.join("secret.b2nd")).unwrap();
-        assert_eq!(secret.read_all::<i32>().unwrap(), [1, 2]);
+        assert_eq!(secret.read::<Vec<i32>>(..).unwrap(), [1, 2]);
         drop(store);
 
         // Nor those of the embedded store and the lock.
@@ -382,8 +382,8 @@ mod unix {
         fs::rename(&chunk, folder.path().join("chunk")).unwrap();
         symlink(folder.path().join("chunk"), &chunk).unwrap();
         let array = store.array("/sparse").unwrap();
-        assert_eq!(array.read::<i32>(0..300).unwrap(), items[..300]);
-        array.read::<i32>(300..301).unwrap_err();
+        assert_eq!(array.read::<Vec<i32>>(0..300).unwrap(), items[..300]);
+        array.read::<Vec<i32>>(300..301).unwrap_err();
         fs::rename(path.join("sparse.b2nd"), folder.path().join("moved")).unwrap();
         symlink(folder.path().join("moved"), path.join("sparse.b2nd")).unwrap();
         assert!(TreeStore::open(&path).unwrap().is_empty());

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use blosc2::repair::{repair, repair_to};
 use blosc2::{
-    CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Special,
+    CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Selection,
+    Special,
 };
 use blosc2_store::{BatchArray, EmbedStore, ItemKind, ListArray, ObjectArray, TreeStore};
 
@@ -150,7 +151,7 @@ pub(crate) fn content(handle: &Handle) -> Result<Content> {
         Handle::Array(array) => {
             let mut found = of_schunk(array.schunk())?;
             found.insert("shape".into(), format!("{:?}", array.shape()).into());
-            found.insert("items".into(), bytes(&array.read_all::<u32>()?));
+            found.insert("items".into(), bytes(&array.read::<Vec<u32>>(..)?));
             Ok(found)
         }
         Handle::Objects(objects) => of_schunk(objects.schunk()),
@@ -543,12 +544,12 @@ fn long_index(all: &mut All) {
 }
 
 fn arrays(all: &mut All) {
-    all.array("read", |array| array.read_all::<u32>().map(drop)).changes = false;
+    all.array("read", |array| array.read::<Vec<u32>>(..).map(drop)).changes = false;
     all.array("write", |array| array.write((5..15, 5..20), &items(50, false)[..150]));
-    all.array("set an item", |array| array.set([3, 4], 9u32));
-    all.array("fill", |array| array.fill((..9, ..), 7u32));
+    all.array("set an item", |array| array.write([3, 4], 9u32));
+    all.array("fill", |array| array.write((..9, ..), 7u32));
     all.array("write points", |array| {
-        array.write_points(&[[0, 0], [19, 24], [9, 9]], &[1u32, 2, 3])
+        array.write(Selection::points(&[[0, 0], [19, 24], [9, 9]]), &[1u32, 2, 3])
     });
     all.array("grow", |array| array.resize([30, 26]));
     all.array("shrink", |array| array.resize([8, 12]));
@@ -565,7 +566,7 @@ fn arrays(all: &mut All) {
     });
     all.array("transaction", |array| {
         array.transaction(|array| {
-            array.fill((..3, ..), 1u32)?;
+            array.write((..3, ..), 1u32)?;
             array.append(0, &items(56, false)[..50])?;
             array.vlmeta_mut().set("note", b"both")
         })

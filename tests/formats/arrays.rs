@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::ptr::{self, NonNull};
 
-use blosc2::NDArray;
+use blosc2::{NDArray, RawItems};
 use blosc2_format::b2nd::{Geometry, Meta, NAME};
 use blosc2_format::file::{self, File};
 use blosc2_format::frame::{Metalayer, Writer};
@@ -190,7 +190,7 @@ fn agree((shape, chunks, blocks): Shapes, typesize: usize, kind: Kind, seed: u64
         (sizes.as_slice(), meta.dtype.as_deref()),
         "{what}"
     );
-    let found = array.bytes().read(&whole).unwrap();
+    let found = array.read::<RawItems>(&whole).unwrap().0;
     assert_same(&found, &model.bytes, &format!("file written here, of {what}"));
     let found = File::open(&path, &Limits::default()).unwrap().read_box(&whole).unwrap();
     assert_same(&found, &model.bytes, &format!("file read here, of {what}"));

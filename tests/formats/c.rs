@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr;
 
-use blosc2::{NDArray, SChunk};
+use blosc2::{NDArray, RawItems, SChunk};
 use blosc2_sys as sys;
 
 use crate::content::Content;
@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path) -> blosc2::Result<Content> {
     let is_array = meta.iter().any(|(name, _)| name == "b2nd" || name == "caterva");
     let array = if is_array {
         let array = NDArray::open(path)?;
-        Some(array.bytes().read(..)?)
+        Some(array.read::<RawItems>(..)?.0)
     } else {
         None
     };

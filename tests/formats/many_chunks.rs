@@ -258,13 +258,13 @@ fn a_failed_change_of_a_directory_changes_no_chunk() {
     fs::create_dir(path.join("chunks.b2frame.new")).unwrap();
     let new: Vec<i32> = (0..4000).map(|item| -item).collect();
     array.write(.., &new).unwrap_err();
-    assert_eq!(blosc2::NDArray::open(&path).unwrap().read::<i32>(..).unwrap(), items);
+    assert_eq!(blosc2::NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap(), items);
     fs::remove_dir(path.join("chunks.b2frame.new")).unwrap();
     drop(array);
     let mut array = blosc2::NDArray::open_rw(&path).unwrap();
     array.write(.., &new).unwrap();
     array.write(.., &items).unwrap();
-    assert_eq!(array.read::<i32>(..).unwrap(), items);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
     // Numbers that were given up are used again: there are at most twice as many files as chunks.
     let numbers = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(numbers.filter(|name| name.to_string_lossy().ends_with(".chunk")).count() <= 8);

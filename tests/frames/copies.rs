@@ -475,7 +475,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     array.append(0, &[7i32, 8]).unwrap();
     drop(array);
     let items = [items, vec![7, 8]].concat();
-    assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), items);
+    assert_eq!(NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap(), items);
 
     let nowhere = folder.path().join("none").join("frame");
     assert_eq!(kind(create(&nowhere)), ErrorKind::NotFound);

@@ -277,7 +277,7 @@ fn arrays_and_copies_are_made_in_folders() {
     assert_good(&objects.files());
     let opened = options().open_folder(objects.clone()).unwrap();
     let array = NDArray::from_schunk(opened).unwrap();
-    assert_eq!(array.read_all::<i32>().unwrap(), items[..300]);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items[..300]);
 
     let schunk = filled(Place::Memory, &path, &CParams::new(), &model(3));
     let copied = Objects::default();

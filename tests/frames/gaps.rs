@@ -175,12 +175,12 @@ fn of_array(path: &Path, seed: u64) {
             }
             2..10 => {
                 let (row, value) = (rng.below(rows), *rng.pick(&[0, 7]));
-                array.fill((row..row + 1, ..), value).unwrap();
+                array.write((row..row + 1, ..), value).unwrap();
                 model[(row * columns) as usize..][..columns as usize].fill(value);
             }
             _ => {
                 let (row, column, value) = (rng.below(rows), rng.below(columns), rng.next() as i64);
-                array.set([row, column], value).unwrap();
+                array.write([row, column], value).unwrap();
                 model[(row * columns + column) as usize] = value;
             }
         }
@@ -191,12 +191,12 @@ fn of_array(path: &Path, seed: u64) {
         if rng.below(50) == 0 || number == 1999 {
             let copy = array.schunk().to_cframe().unwrap().len() as u64;
             assert_small(fs::metadata(path).unwrap().len(), copy, &format!("{what}, {number}"));
-            assert!(array.read_all::<i64>().unwrap() == model, "{what}, change {number}");
+            assert!(array.read::<Vec<i64>>(..).unwrap() == model, "{what}, change {number}");
         }
     }
     drop(array);
     assert_good(&fs::read(path).unwrap(), &what);
-    assert!(NDArray::open(path).unwrap().read_all::<i64>().unwrap() == model, "{what}");
+    assert!(NDArray::open(path).unwrap().read::<Vec<i64>>(..).unwrap() == model, "{what}");
 }
 
 #[test]
@@ -559,7 +559,7 @@ fn writes_of_one_item_do_not_make_a_file_grow() {
     let mut array = builder.zeros::<i64>([100, 100]).unwrap();
     let mut rng = Rng(1);
     for _ in 0..repeats(10_000) {
-        array.set([rng.below(100), rng.below(100)], rng.next() as i64).unwrap();
+        array.write([rng.below(100), rng.below(100)], rng.next() as i64).unwrap();
     }
     let copy = array.schunk().to_cframe().unwrap().len() as u64;
     assert_small(fs::metadata(&path).unwrap().len(), copy, "writes of one item");

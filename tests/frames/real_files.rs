@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blosc2::{Chunk, Codec, DParams, Decompressor, ErrorKind, NDArray, SChunk};
+use blosc2::{Chunk, Codec, DParams, Decompressor, ErrorKind, NDArray, RawItems, SChunk};
 use blosc2_format::Limits;
 
 use crate::common::{Rng, assert_same, name, upstream, upstream_files};
@@ -45,8 +45,8 @@ fn upstream_arrays_have_the_shapes_of_their_readme() {
 fn upstream_arrays_are_not_read_as_the_type_that_their_dtype_claims() {
     for (array, file, _) in arrays() {
         for kind in [
-            array.read_all::<u8>().unwrap_err().kind(),
-            array.read_all::<f32>().unwrap_err().kind(),
+            array.read::<Vec<u8>>(..).unwrap_err().kind(),
+            array.read::<Vec<f32>>(..).unwrap_err().kind(),
         ] {
             assert_eq!(kind, ErrorKind::TypeMismatch, "{file}");
         }
@@ -56,7 +56,7 @@ fn upstream_arrays_are_not_read_as_the_type_that_their_dtype_claims() {
 #[test]
 fn upstream_arrays_read_in_boxes_give_what_reading_all_gives() {
     for (array, file, [shape, ..]) in arrays() {
-        let whole = array.bytes().read(..).unwrap();
+        let whole = array.read::<RawItems>(..).unwrap().0;
         assert_eq!(whole.len() as u64, array.len() * 4, "{file}");
         // In runs of 7 along the first dimension and 2 along the last; the middle one whole.
         let mut assembled = vec![0u8; whole.len()];
@@ -67,7 +67,7 @@ fn upstream_arrays_read_in_boxes_give_what_reading_all_gives() {
                 let mut ranges: Vec<_> = array.shape().iter().map(|&size| 0..size).collect();
                 ranges[0] = first..(first + 7).min(shape[0]);
                 ranges[last] = at..(at + 2).min(shape[last]);
-                let part = array.bytes().read(&ranges).unwrap();
+                let part = array.read::<RawItems>(&ranges).unwrap().0;
                 let width = (ranges[last].end - at) as usize * 4;
                 for (row, bytes) in part.chunks_exact(width).enumerate() {
                     let rows_each = inner / shape[last];
@@ -86,7 +86,7 @@ fn upstream_arrays_read_in_boxes_give_what_reading_all_gives() {
 #[test]
 fn the_temperatures_are_of_days_months_and_degrees() {
     let (array, ..) = arrays().remove(0);
-    let values = floats(&array.bytes().read(..).unwrap());
+    let values = floats(&array.read::<RawItems>(..).unwrap().0);
     for row in values[..400].chunks_exact(4) {
         assert!((0.0..=31.0).contains(&row[0]) && row[0].fract() == 0.0, "day {row:?}");
         assert!((0.0..=12.0).contains(&row[1]) && row[1].fract() == 0.0, "month {row:?}");
@@ -97,7 +97,7 @@ fn the_temperatures_are_of_days_months_and_degrees() {
 #[test]
 fn the_prices_are_positive_and_vary() {
     let (array, ..) = arrays().remove(1);
-    let mut values = floats(&array.bytes().read(..).unwrap());
+    let mut values = floats(&array.read::<RawItems>(..).unwrap().0);
     assert!(values.iter().all(|price| price.is_finite() && *price > 0.0));
     values.sort_by(f32::total_cmp);
     values.dedup();

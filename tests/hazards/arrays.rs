@@ -60,7 +60,7 @@ mod safe {
     use std::thread;
 
     use blosc2::{
-        CParams, Chunk, ChunkRef, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk,
+        CParams, Chunk, ChunkRef, Codec, ErrorKind, Filter, NDArray, OpenOptions, RawItems, SChunk,
         SaveOptions, Special,
     };
     use blosc2_format::b2nd::Meta;
@@ -103,9 +103,9 @@ mod safe {
     fn array_of_chunk(chunk: &[u8], set: bool) {
         let found = claimed(4096, 4096, 512, &[chunk]).and_then(|mut array| {
             if set {
-                array.set([0], 0u8)?;
+                array.write([0], 0u8)?;
             }
-            array.read::<u8>(&[0..4095])
+            array.read::<Vec<u8>>(&[0..4095])
         });
         match found {
             Ok(found) => assert!(found.iter().all(|&byte| byte == 0)),
@@ -181,7 +181,7 @@ mod safe {
             .cparams(CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]))
             .from_slice(&items, sides)
             .unwrap();
-        assert!(array.read_all::<u8>().unwrap() == items);
+        assert!(array.read::<Vec<u8>>(..).unwrap() == items);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod safe {
             .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::NdMean(4)]))
             .from_slice(&items, [2, 100])
             .unwrap();
-        assert_eq!(array.read_all::<f32>().unwrap(), items);
+        assert_eq!(array.read::<Vec<f32>>(..).unwrap(), items);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod safe {
         let items: Vec<i32> = (0..100).collect();
         let array =
             NDArray::builder().chunk_shape([5, 5]).block_shape([5, 5]).from_slice(&items, [10, 10]);
-        let found = array.unwrap().read::<i32>(&[5..10, 0..10]).unwrap();
+        let found = array.unwrap().read::<Vec<i32>>(&[5..10, 0..10]).unwrap();
         assert_eq!(found, items[50..]);
     }
 
@@ -209,7 +209,7 @@ mod safe {
     #[expect(clippy::reversed_empty_ranges, reason = "that is the fault")]
     fn slice_ends_before_it_starts() {
         let array = NDArray::from_slice(&[0i32; 100], [10, 10]).unwrap();
-        let error = array.read::<i32>(&[0..10, 7..6]).unwrap_err();
+        let error = array.read::<Vec<i32>>(&[0..10, 7..6]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 
@@ -222,7 +222,7 @@ mod safe {
             .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]))
             .from_slice(&items, [20_000])
             .unwrap();
-        assert_eq!(array.read::<i32>(&[9000..9010]).unwrap(), items[9000..9010]);
+        assert_eq!(array.read::<Vec<i32>>(&[9000..9010]).unwrap(), items[9000..9010]);
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod safe {
                 .from_slice(&items, [200_000]);
             match array {
                 Ok(array) => {
-                    assert_eq!(array.read::<i32>(&[9000..9010]).unwrap(), items[9000..9010])
+                    assert_eq!(array.read::<Vec<i32>>(&[9000..9010]).unwrap(), items[9000..9010])
                 }
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
             }
@@ -258,7 +258,7 @@ mod safe {
                     for i in 0..500 {
                         let start = i * 997 % 60_000;
                         let found =
-                            array.read::<i32>(&[start as u64..start as u64 + 4096]).unwrap();
+                            array.read::<Vec<i32>>(&[start as u64..start as u64 + 4096]).unwrap();
                         assert!(found == items[start..start + 4096]);
                     }
                 });
@@ -286,23 +286,23 @@ mod safe {
             let error = array.write(&[0..3, 0..3], &[7i32; 10][..len]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
-        assert_eq!(array.read_all::<i32>().unwrap(), (0..100).collect::<Vec<_>>());
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), (0..100).collect::<Vec<_>>());
     }
 
     #[test]
     fn slice_of_one_item_reaches_behind_the_buffer() {
         let array = NDArray::from_slice(&[[7u8; 64]], ()).unwrap();
-        let error = array.bytes().read_into(.., &mut [0]).unwrap_err();
+        let error = array.read_into(.., RawItems(&mut [0])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
+        assert_eq!(array.read::<RawItems>(..).unwrap().0, [7; 64]);
     }
 
     #[test]
     fn set_slice_of_one_item_reads_behind_the_buffer() {
         let mut array = NDArray::from_slice(&[[7u8; 64]], ()).unwrap();
-        let error = array.bytes_mut().write(.., &[0]).unwrap_err();
+        let error = array.write(.., RawItems(&[0])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
+        assert_eq!(array.read::<RawItems>(..).unwrap().0, [7; 64]);
     }
 
     /// A shape with more chunks than a frame can have.
@@ -312,7 +312,7 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let size = 1u64 << 33;
         let array = NDArray::builder().chunk_shape([1 << 10]).uninit::<u8>(&[size]).unwrap();
-        assert_eq!(array.read::<u8>(&[size - 1..size]).unwrap(), [0]);
+        assert_eq!(array.read::<Vec<u8>>(&[size - 1..size]).unwrap(), [0]);
     }
 
     /// The metalayer claims more chunks than the frame has.
@@ -339,7 +339,7 @@ mod safe {
         let params = CParams::new().blocksize(512);
         array_of_chunk(Chunk::uninit::<u8>(4096, &params).unwrap().as_bytes(), false);
         let array = NDArray::builder().chunk_shape([4096]).uninit::<u8>(&[4096]).unwrap();
-        assert_eq!(array.read::<u8>(&[1..4095]).unwrap(), [0; 4094]);
+        assert_eq!(array.read::<Vec<u8>>(&[1..4095]).unwrap(), [0; 4094]);
     }
 
     #[test]
@@ -357,13 +357,13 @@ mod safe {
     #[test]
     fn selection_takes_a_negative_index() {
         let list = [vec![0], vec![3u64.wrapping_neg()]];
-        let error = hundred().read::<i32>(list).unwrap_err();
+        let error = hundred().read::<Vec<i32>>(list).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfBounds);
     }
 
     #[test]
     fn selection_takes_the_index_after_the_last() {
-        let error = hundred().read::<i32>([vec![0], vec![10]]).unwrap_err();
+        let error = hundred().read::<Vec<i32>>([vec![0], vec![10]]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfBounds);
     }
 
@@ -379,9 +379,9 @@ mod safe {
     #[test]
     fn selection_needs_a_dimension() {
         let array = NDArray::from_slice(&[7i32], ()).unwrap();
-        let error = array.read::<i32>([vec![0]]).unwrap_err();
+        let error = array.read::<Vec<i32>>([vec![0]]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(array.read::<i32>(Vec::<Vec<u64>>::new()).unwrap(), [7]);
+        assert_eq!(array.read::<Vec<i32>>(Vec::<Vec<u64>>::new()).unwrap(), [7]);
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod safe {
         let builder = NDArray::builder().chunk_shape([4]).block_shape([2]);
         let mut array = builder.from_slice(&[0i32, 1, 2, 3, 4], [5]).unwrap();
         array.append(0, &[5i32, 6, 7, 8]).unwrap();
-        assert_eq!(array.read_all::<i32>().unwrap(), (0..9).collect::<Vec<_>>());
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), (0..9).collect::<Vec<_>>());
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod safe {
         let mut array = builder.from_slice(&items[..32], [4, 8]).unwrap();
         array.append(0, &items[32..]).unwrap();
         assert_eq!(array.shape(), [6, 8]);
-        assert_eq!(array.read_all::<i32>().unwrap(), items);
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
     }
 
     #[test]
@@ -460,7 +460,7 @@ mod safe {
         let (left, right) = (left.unwrap(), right.unwrap());
         let both = builder().concatenate([&left, &right], 1).unwrap();
         assert_eq!(both.shape(), [3, 0]);
-        assert!(both.read_all::<i32>().unwrap().is_empty());
+        assert!(both.read::<Vec<i32>>(..).unwrap().is_empty());
     }
 
     /// The chunks of the second array are larger than in its metalayer.
@@ -477,7 +477,7 @@ mod safe {
         let mut array = builder.zeros::<i32>(&[1, 4]).unwrap();
         array.vlmeta_mut().set("name", b"content").unwrap();
         let view = array.view().squeeze();
-        assert_eq!(view.read_all::<i32>().unwrap(), [0; 4]);
+        assert_eq!(view.read::<Vec<i32>>(..).unwrap(), [0; 4]);
         drop(view);
         assert_eq!(array.vlmeta().get("name").unwrap().unwrap(), b"content");
         array.append(0, &[1i32; 4]).unwrap();

@@ -311,7 +311,7 @@ mod safe {
                 .from_slice(&source, [100_000])
                 .unwrap();
             array.set_dparams(DParams::new().threads(Threads::new(threads)));
-            let part = array.read::<i32>(&[50_000..50_010]).unwrap();
+            let part = array.read::<Vec<i32>>(&[50_000..50_010]).unwrap();
             assert_eq!(part, source[50_000..50_010]);
         }
     }
@@ -324,7 +324,7 @@ mod safe {
         let mut array = array.from_slice(&source, [100_000]).unwrap();
         array.set_dparams(DParams::new().threads(Threads::new(4)));
         for at in [10_000, 50_000, 99_990] {
-            let part = array.read::<i32>(&[at as u64..at as u64 + 10]).unwrap();
+            let part = array.read::<Vec<i32>>(&[at as u64..at as u64 + 10]).unwrap();
             assert_eq!(part, source[at..at + 10]);
         }
     }
@@ -379,7 +379,7 @@ mod safe {
             .cparams(CParams::new().codec(Codec::Lz4))
             .from_slice(&source, [100_000])
             .unwrap();
-        assert_eq!(array.read::<i32>(&[2_000..2_100]).unwrap(), source[2_000..2_100]);
+        assert_eq!(array.read::<Vec<i32>>(&[2_000..2_100]).unwrap(), source[2_000..2_100]);
     }
 
     #[test]

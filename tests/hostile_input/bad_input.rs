@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blosc2::{
-    CParams, Codec, DParams, Error, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions,
-    SplitMode, Threads,
+    CParams, Codec, DParams, Error, ErrorKind, Filter, NDArray, OpenOptions, RawItems, SChunk,
+    SaveOptions, SplitMode, Threads,
 };
 use blosc2_format::Limits;
 use blosc2_format::frame::Header;
@@ -113,7 +113,7 @@ fn bytes_after_a_frame_do_no_harm() {
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend([0xff; 100]);
     fs::write(&path, bytes).unwrap();
-    assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), items);
+    assert_eq!(NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap(), items);
 }
 
 /// Opens a file and reads all of it. Returns whether everything succeeded.
@@ -135,8 +135,8 @@ fn read_everything(path: &Path) -> bool {
     match NDArray::open(path) {
         Ok(array) => {
             let half: Vec<_> = array.shape().iter().map(|&size| size / 2..size).collect();
-            good &= array.bytes().read(..).is_ok();
-            good &= array.bytes().read(&half).is_ok();
+            good &= array.read::<RawItems>(..).is_ok();
+            good &= array.read::<RawItems>(&half).is_ok();
         }
         Err(_) => good = false,
     }
@@ -177,9 +177,9 @@ fn a_file_that_changes_while_it_is_open_returns_errors_at_worst() {
     for len in [0, 50, 170, 300, whole.len() - 1] {
         fs::write(&path, &whole).unwrap();
         let array = NDArray::open(&path).unwrap();
-        assert_eq!(array.read::<i32>(&[0..1, 0..10]).unwrap(), items[..10]);
+        assert_eq!(array.read::<Vec<i32>>(&[0..1, 0..10]).unwrap(), items[..10]);
         fs::File::options().write(true).open(&path).unwrap().set_len(len as u64).unwrap();
-        if let Ok(found) = array.read_all::<i32>() {
+        if let Ok(found) = array.read::<Vec<i32>>(..) {
             assert_eq!(found, items, "{len} bytes left");
         }
         for index in 0..array.schunk().nchunks() {
@@ -225,7 +225,7 @@ fn a_directory_with_missing_or_broken_files_gives_errors() {
     let (path, items) = directory(folder.path());
     let array = NDArray::open(&path).unwrap();
     assert!(!array.schunk().file_format().unwrap().contiguous);
-    assert_eq!(array.read_all::<i32>().unwrap(), items);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
     assert_eq!(array.schunk().nchunks(), 4);
     drop(array);
 
@@ -234,9 +234,9 @@ fn a_directory_with_missing_or_broken_files_gives_errors() {
     let broken = |content: &[u8]| {
         fs::write(&chunk, content).unwrap();
         let array = NDArray::open(&path).unwrap();
-        assert_eq!(array.read::<i32>(&[0..7, 0..10]).unwrap(), items[..70]);
-        let found = array.read_all::<i32>();
-        assert_eq!(array.read::<i32>(&[21..24, 0..10]).unwrap(), items[210..]);
+        assert_eq!(array.read::<Vec<i32>>(&[0..7, 0..10]).unwrap(), items[..70]);
+        let found = array.read::<Vec<i32>>(..);
+        assert_eq!(array.read::<Vec<i32>>(&[21..24, 0..10]).unwrap(), items[210..]);
         found
     };
     for len in 0..good.len() {
@@ -253,11 +253,11 @@ fn a_directory_with_missing_or_broken_files_gives_errors() {
     assert_eq!(broken(&good).unwrap(), items);
     fs::remove_file(&chunk).unwrap();
     let array = NDArray::open(&path).unwrap();
-    let error = array.read_all::<i32>().unwrap_err();
+    let error = array.read::<Vec<i32>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     assert!(error.to_string().contains("00000002.chunk"), "{error}");
     fs::create_dir(&chunk).unwrap();
-    assert!(array.read_all::<i32>().is_err());
+    assert!(array.read::<Vec<i32>>(..).is_err());
 }
 
 #[test]
@@ -361,8 +361,8 @@ fn boxes_that_do_not_fit_are_refused() {
     let refused = |ranges: &[std::ops::Range<u64>], kind: ErrorKind, says: &str| {
         let mut buffer = [5i32; 3];
         for error in [
-            array.read::<i32>(ranges).unwrap_err(),
-            array.bytes().read(ranges).unwrap_err(),
+            array.read::<Vec<i32>>(ranges).unwrap_err(),
+            array.read::<RawItems>(ranges).unwrap_err(),
             array.read_into(ranges, &mut buffer).unwrap_err(),
         ] {
             assert_eq!(error.kind(), kind, "{error}");
@@ -389,8 +389,11 @@ fn boxes_that_do_not_fit_are_refused() {
     }
     assert_eq!(buffer, [5; 3]);
     let mut long = [5u8; 20];
-    assert_eq!(kind(array.bytes().read_into(&[0..1, 0..4], &mut long)), ErrorKind::InvalidArgument);
-    assert!(array.read::<i32>(&[24..24, 10..10]).unwrap().is_empty());
+    assert_eq!(
+        kind(array.read_into(&[0..1, 0..4], RawItems(&mut long))),
+        ErrorKind::InvalidArgument
+    );
+    assert!(array.read::<Vec<i32>>(&[24..24, 10..10]).unwrap().is_empty());
 }
 
 #[test]
@@ -399,10 +402,10 @@ fn items_of_another_type_are_refused_and_both_types_named() {
     let (path, items) = small(folder.path());
     let array = NDArray::open(&path).unwrap();
     let messages = [
-        ("<u4", array.read_all::<u32>().unwrap_err()),
-        ("<f4", array.read_all::<f32>().unwrap_err()),
-        ("<i8", array.read_all::<i64>().unwrap_err()),
-        ("|u1", array.read_all::<u8>().unwrap_err()),
+        ("<u4", array.read::<Vec<u32>>(..).unwrap_err()),
+        ("<f4", array.read::<Vec<f32>>(..).unwrap_err()),
+        ("<i8", array.read::<Vec<i64>>(..).unwrap_err()),
+        ("|u1", array.read::<Vec<u8>>(..).unwrap_err()),
         ("<i2", array.read_into(&[0..1, 0..1], &mut [0i16; 2]).unwrap_err()),
     ];
     for (asked, error) in messages {
@@ -415,16 +418,16 @@ fn items_of_another_type_are_refused_and_both_types_named() {
         NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
     };
     let other = format!("{OTHER_ORDER}i4");
-    assert_eq!(kind(make(&other, &[0; 8], 4).read_all::<i32>()), ErrorKind::TypeMismatch);
+    assert_eq!(kind(make(&other, &[0; 8], 4).read::<Vec<i32>>(..)), ErrorKind::TypeMismatch);
     let two = [1i32.to_ne_bytes(), 2i32.to_ne_bytes()].concat();
-    assert_eq!(make(&native("<i4"), &two, 4).read_all::<i32>().unwrap(), [1, 2]);
+    assert_eq!(make(&native("<i4"), &two, 4).read::<Vec<i32>>(..).unwrap(), [1, 2]);
     for dtype in ["|u1", "<u1", ">u1", "u1"] {
-        assert_eq!(make(dtype, &[1, 2], 1).read_all::<u8>().unwrap(), [1, 2], "{dtype}");
+        assert_eq!(make(dtype, &[1, 2], 1).read::<Vec<u8>>(..).unwrap(), [1, 2], "{dtype}");
     }
     for dtype in ["|b1", "|S1", "|i1", "", "1", "<", "é1", "nonsense"] {
-        assert_eq!(kind(make(dtype, &[1, 2], 1).read_all::<u8>()), ErrorKind::TypeMismatch);
+        assert_eq!(kind(make(dtype, &[1, 2], 1).read::<Vec<u8>>(..)), ErrorKind::TypeMismatch);
     }
-    assert_eq!(array.read_all::<i32>().unwrap(), items);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
 }
 
 #[test]
@@ -550,9 +553,9 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     let array = NDArray::open(&path).unwrap();
     assert_eq!((array.len(), array.schunk().nchunks() as u64), (items, count));
     let last = items - 3..items;
-    assert_eq!(array.read::<f64>(&[last]).unwrap(), [0.0; 3]);
-    assert_eq!(kind(array.read_all::<f64>()), ErrorKind::TooLarge);
-    assert_eq!(kind(array.bytes().read(..)), ErrorKind::TooLarge);
+    assert_eq!(array.read::<Vec<f64>>(&[last]).unwrap(), [0.0; 3]);
+    assert_eq!(kind(array.read::<Vec<f64>>(..)), ErrorKind::TooLarge);
+    assert_eq!(kind(array.read::<RawItems>(..).map(|items| items.0)), ErrorKind::TooLarge);
     // Left out on Windows: Wine would grant the 80 TB, and allocate 20 GB to record the protection of their pages.
     if cfg!(windows) {
         return;
@@ -564,7 +567,7 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
         true => ErrorKind::OutOfMemory,
         false => ErrorKind::TooLarge,
     };
-    assert_eq!(kind(array.read_all::<f64>()), expected);
+    assert_eq!(kind(array.read::<Vec<f64>>(..)), expected);
 }
 
 #[test]
@@ -577,7 +580,7 @@ fn a_dtype_of_any_text_survives_a_file() {
         made.unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         let array = NDArray::open(&path).unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         assert_eq!(array.dtype_str(), Some(dtype));
-        assert_eq!(array.bytes().read(..).unwrap(), [1, 2, 3, 4]);
+        assert_eq!(array.read::<RawItems>(..).unwrap().0, [1, 2, 3, 4]);
     }
 }
 
@@ -685,7 +688,7 @@ fn an_array_keeps_the_size_of_its_items_in_a_copy() {
         ErrorKind::InvalidArgument
     );
     array.schunk().save_with(&target, &SaveOptions::new().cparams(&params)).unwrap();
-    assert_eq!(NDArray::open(&target).unwrap().read_all::<i32>().unwrap(), [1; 100]);
+    assert_eq!(NDArray::open(&target).unwrap().read::<Vec<i32>>(..).unwrap(), [1; 100]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl ReadAt for Stated {
 fn open_all(source: &Stated, what: &str) {
     let read = |object: Object| {
         if let Object::NDArray(array) = &object {
-            drop(array.read::<u8>(0..1));
+            drop(array.read::<Vec<u8>>(0..1));
         }
         if let Some(schunk) = object.schunk() {
             drop((schunk.decompress_chunk::<u8>(0), schunk.items::<u8>(0..1)));

@@ -382,7 +382,7 @@ fn a_closure_that_changes_what_is_read_gets_an_error() {
             }
             item
         });
-        assert_eq!(copy.unwrap().read_all::<u32>().unwrap().len(), 1000);
+        assert_eq!(copy.unwrap().read::<Vec<u32>>(..).unwrap().len(), 1000);
         assert!(tried.into_inner());
 
         let (writer, tried) = (Arc::new(writer), Arc::new(AtomicUsize::new(0)));
@@ -398,7 +398,7 @@ fn a_closure_that_changes_what_is_read_gets_an_error() {
             }
             Ok(())
         });
-        assert_eq!(reader.read_all::<u32>().unwrap()[999], 999);
+        assert_eq!(reader.read::<Vec<u32>>(..).unwrap()[999], 999);
         assert!(tried.load(Ordering::Relaxed) > 0);
         // Outside of closures it can be done.
         writer.lock().unwrap().write(&[0..1], &[7u32]).unwrap();
@@ -443,7 +443,7 @@ fn a_closure_that_reads_what_is_changed_gets_an_error() {
             .set_prefilter(move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
                 masked(block);
                 if seen.lock().unwrap().is_empty() {
-                    seen.lock().unwrap().push(refused(|| reader.read_all::<u32>()));
+                    seen.lock().unwrap().push(refused(|| reader.read::<Vec<u32>>(..)));
                 }
                 Ok(())
             })
@@ -479,7 +479,7 @@ fn reads_of_handles_with_and_without_locking_do_not_wait_for_each_other() {
                     while Instant::now() < end {
                         let both = if turned { [locked, plain] } else { [plain, locked] };
                         let joined = NDArray::builder().concatenate(both, 0).unwrap();
-                        let items = joined.read_all::<u32>().unwrap();
+                        let items = joined.read::<Vec<u32>>(..).unwrap();
                         assert_eq!(items[..1000], items[1000..]);
                     }
                 });

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blosc2::{CParams, Codec, DParams, Filter, NDArray, OpenOptions, SChunk, Threads};
+use blosc2::{
+    CParams, Codec, DParams, Filter, NDArray, OpenOptions, RawItems, SChunk, Selection, Threads,
+};
 
 use crate::common::{KINDS, Kind, Model, Rng, codecs, data, native, random_box};
 
@@ -29,7 +31,7 @@ fn read_boxes(array: &NDArray, model: &Model, rounds: usize) {
         let mut rng = Rng(seed);
         for _ in 0..rounds {
             let ranges = random_box(&model.shape, &mut rng);
-            let found = array.bytes().read(&ranges).unwrap();
+            let found = array.read::<RawItems>(&ranges).unwrap().0;
             assert!(found == model.read(&ranges), "thread {seed}: {ranges:?}");
         }
     });
@@ -72,25 +74,25 @@ fn one_read_or_write_works_on_several_threads() {
     let file = builder.clone().file(folder.path().join("threads.b2nd"));
     for builder in [builder, file] {
         let mut array = builder.from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
-        assert!(array.bytes().read(..).unwrap() == model.bytes);
+        assert!(array.read::<RawItems>(..).unwrap().0 == model.bytes);
         // Threads of the reads below those of the program.
         on_threads(2, |seed| {
             let mut rng = Rng(seed);
             for _ in 0..20 {
                 let ranges = random_box(&model.shape, &mut rng);
-                assert!(array.bytes().read(&ranges).unwrap() == model.read(&ranges));
+                assert!(array.read::<RawItems>(&ranges).unwrap().0 == model.read(&ranges));
                 let points: Vec<[u64; 2]> =
                     (0..500).map(|_| [rng.below(400), rng.below(500)]).collect();
-                let found = array.read_points::<u32>(&points).unwrap();
+                let found = array.read::<Vec<u32>>(Selection::points(&points)).unwrap();
                 for (point, found) in points.iter().zip(found) {
                     let at = (point[0] * 500 + point[1]) as usize * 4;
                     assert_eq!(found.to_ne_bytes(), model.bytes[at..at + 4]);
                 }
             }
         });
-        array.fill(&[0..400, 10..490], 7u32).unwrap();
+        array.write(&[0..400, 10..490], 7u32).unwrap();
         array.append(0, &[8u32; 200 * 500]).unwrap();
-        let rows = array.read::<u32>(&[0..600, 9..11]).unwrap();
+        let rows = array.read::<Vec<u32>>(&[0..600, 9..11]).unwrap();
         assert!(
             rows.chunks(2).enumerate().all(|(row, pair)| pair[1] == if row < 400 { 7 } else { 8 })
         );
@@ -207,7 +209,7 @@ impl Shelf {
     fn read(&self, rng: &mut Rng) {
         for (array, model) in &self.arrays {
             let ranges = random_box(&model.shape, rng);
-            let found = array.bytes().read(&ranges).unwrap();
+            let found = array.read::<RawItems>(&ranges).unwrap().0;
             assert!(found == model.read(&ranges), "{ranges:?} of {array:?}");
         }
         for (schunk, chunks) in &self.schunks {
@@ -266,7 +268,7 @@ fn compressing_side_by_side_with_threads_of_cs_own_gives_what_was_given() {
 #[test]
 fn arrays_and_super_chunks_go_to_other_threads() {
     let array = NDArray::from_slice(&[1i32, 2, 3, 4], [2, 2]).unwrap();
-    let read = thread::spawn(move || array.read_all::<i32>().unwrap());
+    let read = thread::spawn(move || array.read::<Vec<i32>>(..).unwrap());
     assert_eq!(read.join().unwrap(), [1, 2, 3, 4]);
 
     let mut schunk = SChunk::in_memory::<i32>(&CParams::new()).unwrap();

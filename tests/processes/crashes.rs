@@ -522,7 +522,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     let output = folder.path().join("whole.b2nd");
     let found = rebuilt(repair_to(&path, &output).unwrap());
     assert_eq!((found.was_array, found.lost), (false, Some(vec![])));
-    assert_eq!(NDArray::open(&output).unwrap().read_all::<u16>().unwrap(), items);
+    assert_eq!(NDArray::open(&output).unwrap().read::<Vec<u16>>(..).unwrap(), items);
 
     let mut bytes = good.clone();
     bytes[at + 12..][..4].fill(0x7f);

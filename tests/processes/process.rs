@@ -332,7 +332,7 @@ fn check_plugin_params(codec: Codec, params: &CParams, data: &[u8]) {
     drop(compressor);
     assert_eq!(bits(schunk.chunk(1).unwrap().as_bytes()), 0x3C);
     assert!(schunk.decompress_chunk::<u8>(1).unwrap() == data);
-    assert!(array.read_all::<u8>().unwrap()[8000..] == *data);
+    assert!(array.read::<Vec<u8>>(..).unwrap()[8000..] == *data);
     drop(schunk);
     assert_eq!(COMPRESSED.load(Relaxed), -1, "the array has it");
     drop(array);
@@ -355,10 +355,10 @@ fn after_a_fork_arrays_use_new_threads() {
         builder.dparams(DParams::new().threads(threads)).from_slice(&items, 1 << 20).unwrap()
     };
     let array = write();
-    assert!(array.read_all::<u32>().unwrap() == items);
+    assert!(array.read::<Vec<u32>>(..).unwrap() == items);
     let works = || {
-        let is_read = matches!(array.read_all::<u32>(), Ok(found) if found == items);
-        let is_written = matches!(write().read_all::<u32>(), Ok(found) if found == items);
+        let is_read = matches!(array.read::<Vec<u32>>(..), Ok(found) if found == items);
+        let is_written = matches!(write().read::<Vec<u32>>(..), Ok(found) if found == items);
         is_read && is_written
     };
     // The threads of the parent have just become idle, and do not exist in the child. Several tries: each meets them

@@ -187,7 +187,7 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
             kill(&path, || beside(test, folder.path(), name), &mut rng);
             unfinished += usize::from(left(&path).is_some());
             let array = open(&path).unwrap();
-            let found = array.read_all::<u64>().unwrap();
+            let found = array.read::<Vec<u64>>(..).unwrap();
             let count = found.len() as u64;
             assert!(count >= rows && count.is_multiple_of(FLUSHED), "{name}, {round}: {count}");
             assert!(

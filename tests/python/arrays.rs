@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{OTHER_ORDER, assert_same, run_python};
-use blosc2::{Dtype, Element, ErrorKind, NDArray};
+use blosc2::{Dtype, Element, ErrorKind, NDArray, RawItems, Selection};
 use half::f16;
 use num_complex::Complex;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         let dtype = Dtype::parse(text).unwrap();
         assert_eq!((array.dtype_str(), array.dtype()), (Some(text), Some(&dtype)));
         assert_eq!((array.typesize(), array.shape()), (dtype.size(), &SHAPE[..]), "{text}");
-        let bytes = array.bytes().read(..).unwrap();
+        let bytes = array.read::<RawItems>(..).unwrap().0;
         assert_same(&bytes, &fs::read(at(format!("{number}.raw"))).unwrap(), text);
         // As it is, by its name, and in other words.
         NDArray::builder().file(at(format!("{number}.copied"))).copy(&array).unwrap();
@@ -143,7 +143,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
             let array = NDArray::open(at(format!("{number}.{name}"))).unwrap();
             assert_eq!(array.dtype(), Some(&dtype), "{name}");
             let what = format!("{name}, {text}");
-            assert_same(&array.bytes().read(..).unwrap(), &bytes_of(&dtype), &what);
+            assert_same(&array.read::<RawItems>(..).unwrap().0, &bytes_of(&dtype), &what);
         }
     }
 }
@@ -157,17 +157,21 @@ fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     let path = folder.join(format!("{kind}.b2nd"));
     let expected: Vec<T> = (0..15).map(&item).collect();
     let mut array = NDArray::open_rw(&path).unwrap();
-    let error = array.read_all::<T>().unwrap_err();
+    let error = array.read::<Vec<T>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{kind}");
     array.set_byte_order_conversion(true);
-    assert_eq!(array.read_all::<T>().unwrap(), expected, "{kind}");
-    assert_eq!(array.read::<T>(&[1..2, 2..4]).unwrap(), expected[7..9], "{kind}");
+    assert_eq!(array.read::<Vec<T>>(..).unwrap(), expected, "{kind}");
+    assert_eq!(array.read::<Vec<T>>(&[1..2, 2..4]).unwrap(), expected[7..9], "{kind}");
     assert_eq!(array.item::<T>(&[2, 4]).unwrap(), expected[14], "{kind}");
-    assert_eq!(array.read_points::<T>(&[[2, 4], [0, 1]]).unwrap()[1], expected[1], "{kind}");
+    assert_eq!(
+        array.read::<Vec<T>>(Selection::points(&[[2, 4], [0, 1]])).unwrap()[1],
+        expected[1],
+        "{kind}"
+    );
     array.write(&[0..1, 0..2], &[item(50), item(51)]).unwrap();
-    array.set([0, 2], item(52)).unwrap();
+    array.write([0, 2], item(52)).unwrap();
     array.append(0, &[item(53); 5]).unwrap();
-    array.fill(&[1..2, 0..5], item(54)).unwrap();
+    array.write(&[1..2, 0..5], item(54)).unwrap();
     assert_eq!(array.item::<T>(&[0, 1]).unwrap(), item(51), "{kind}");
 }
 
@@ -223,14 +227,14 @@ print(1)
     let at = |name: &str| folder.path().join(name);
     let bools: Vec<bool> = (0..1000).map(|item| item % 3 == 0).collect();
     let array = NDArray::open(at("bool.b2nd")).unwrap();
-    assert_eq!(array.read_all::<bool>().unwrap(), bools);
-    assert_eq!(array.read::<bool>(&[9..10, 98..100]).unwrap(), bools[998..]);
-    assert_eq!(array.read_all::<u8>().unwrap_err().kind(), ErrorKind::TypeMismatch);
+    assert_eq!(array.read::<Vec<bool>>(..).unwrap(), bools);
+    assert_eq!(array.read::<Vec<bool>>(&[9..10, 98..100]).unwrap(), bools[998..]);
+    assert_eq!(array.read::<Vec<u8>>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);
     NDArray::builder().file(at("bool.back")).from_slice(&bools, [10, 100]).unwrap();
 
     let array = NDArray::open(at("text.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("<U5"), 20));
-    let bytes = array.bytes().read(..).unwrap();
+    let bytes = array.read::<RawItems>(..).unwrap().0;
     let texts: Vec<String> = bytes
         .chunks_exact(20)
         .map(|text| {
@@ -245,7 +249,7 @@ print(1)
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
-    assert_eq!(array.bytes().read(..).unwrap(), b"\0\0\0\0\0a\0\0\0\x0012345");
+    assert_eq!(array.read::<RawItems>(..).unwrap().0, b"\0\0\0\0\0a\0\0\0\x0012345");
     let builder = NDArray::builder().file(at("bytes.back"));
     builder.from_bytes(b"x\0\0yz", [2, 1], "|S2", 2).unwrap_err();
     let builder = NDArray::builder().file(at("bytes.back"));

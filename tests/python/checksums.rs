@@ -93,5 +93,5 @@ fn python_reads_frames_with_checksums_and_changes_them() {
     assert_eq!(NDArray::open(&path).unwrap_err().kind(), ErrorKind::InvalidData);
     let options = OpenOptions::new().write(true).verify_checksums(false);
     options.open(&path).unwrap().set_checksums(true).unwrap();
-    assert_eq!(NDArray::open(&path).unwrap().read::<i32>(..).unwrap(), items);
+    assert_eq!(NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap(), items);
 }

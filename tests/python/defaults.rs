@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blosc2::array::CacheSizes;
-use blosc2::{CParams, Filter, NDArray, NDArrayBuilder, Special};
+use blosc2::{CParams, Filter, NDArray, NDArrayBuilder, RawItems, Special};
 use serde_json::{Value, json};
 
 use crate::common::{Rng, run_python};
@@ -258,7 +258,7 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     }
     // What is written later is compressed like that too.
     let mut array = NDArray::builder().special(Special::Zeros, [2], "<U1", 4).unwrap();
-    array.bytes_mut().write(.., b"a\0\0\0b\0\0\0").unwrap();
+    array.write(.., RawItems(b"a\0\0\0b\0\0\0")).unwrap();
     assert_eq!(array.cparams().filters, [Filter::ShuffleBytes(4)]);
     let full = NDArray::builder().full_bytes(b"a\0\0\0", [3], "<U1").unwrap();
     assert_eq!(full.cparams().filters, [Filter::ShuffleBytes(4)]);

@@ -400,7 +400,7 @@ copy[:] = items.reshape(10, 10)
     run_python(script, folder.path(), &[]);
     let copy = NDArray::open(at("copy.b2nd")).unwrap();
     assert_eq!(parse(copy.dtype_str().unwrap()), Padded::dtype());
-    assert_eq!(copy.read_all::<Padded>().unwrap(), padded);
+    assert_eq!(copy.read::<Vec<Padded>>(..).unwrap(), padded);
 }
 
 /// With padding too. (Names such as `f1` are taken in Python, by the padding.)
@@ -474,12 +474,12 @@ assert len(texts) > 1, texts
         [("asarray", 40), ("sliced", 10), ("copy", 40), ("slice", 10), ("again", 40), ("empty", 40)]
     {
         let array = NDArray::open(at(name)).unwrap();
-        assert_eq!(array.read_all::<Row>().unwrap(), rows[..len], "{name}: {:?}", array.dtype());
+        assert_eq!(array.read::<Vec<Row>>(..).unwrap(), rows[..len], "{name}: {:?}", array.dtype());
     }
     // Joined with one of another notation.
     let arrays = [NDArray::open(at("sliced")).unwrap(), NDArray::open(at("rows.b2nd")).unwrap()];
     let joined = NDArray::builder().concatenate(&arrays, 0).unwrap();
-    assert_eq!(joined.read::<Row>(10..).unwrap(), rows);
+    assert_eq!(joined.read::<Vec<Row>>(10..).unwrap(), rows);
 }
 
 /// Compares each file with the items of its expression, and writes these in both byte orders.
@@ -509,7 +509,7 @@ impl Exchange {
         NDArray::builder().file(path).from_slice(items, items.len()).unwrap();
         let (items, what) = (items.to_vec(), python.clone());
         let check = move |array: &NDArray| {
-            assert_eq!(array.read_all::<T>().unwrap(), items, "{what}");
+            assert_eq!(array.read::<Vec<T>>(..).unwrap(), items, "{what}");
         };
         self.arrays.push((python, Box::new(check)));
     }

@@ -147,8 +147,12 @@ fn both_change_files_with_gaps() {
         items = new.as_chunks().0.iter().map(|item| i64::from_le_bytes(*item)).collect();
         chunks = fs::read(path("s.bin")).unwrap().chunks(LEN).map(Vec::from).collect();
         let array = NDArray::open(path("a.b2nd")).unwrap();
-        let found: Vec<u8> =
-            array.read_all::<i64>().unwrap().iter().flat_map(|item| item.to_le_bytes()).collect();
+        let found: Vec<u8> = array
+            .read::<Vec<i64>>(..)
+            .unwrap()
+            .iter()
+            .flat_map(|item| item.to_le_bytes())
+            .collect();
         assert_same(&found, &new, &what);
         let schunk = SChunk::open(path("s.b2frame")).unwrap();
         assert_eq!(schunk.nchunks(), chunks.len(), "{what}");

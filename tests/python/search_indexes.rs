@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blosc2::{NDArray, OpenOptions};
+use blosc2::{NDArray, OpenOptions, RawItems, Selection};
 use blosc2_store::{Object, TreeStore};
 use serde_json::{Value as Json, json};
 
@@ -167,43 +167,45 @@ fn change(array: &mut NDArray, dtype: &str, rng: &mut Rng) -> blosc2::Result<()>
     let count = 1 + rng.below((len - at).min(150));
     let has_fields = dtype == "fields";
     match rng.below(if has_fields { 13 } else { 12 }) {
-        0 => array.bytes_mut().write(at..at + count, &items(dtype, count, rng)),
+        0 => array.write(at..at + count, RawItems(&items(dtype, count, rng))),
         1 => {
             let points: Vec<[u64; 1]> = (0..1 + rng.below(9)).map(|_| [rng.below(len)]).collect();
-            array.bytes_mut().write_points(&points, &items(dtype, points.len() as u64, rng))
+            array.write(
+                Selection::points(&points),
+                RawItems(&items(dtype, points.len() as u64, rng)),
+            )
         }
         2 => {
             let mask: Vec<bool> = (0..len).map(|index| index == at || rng.below(20) == 0).collect();
             let set = mask.iter().filter(|set| **set).count() as u64;
-            array.bytes_mut().write_mask(&mask, &items(dtype, set, rng))
+            array.write(Selection::mask(&mask), RawItems(&items(dtype, set, rng)))
         }
-        3 => array.bytes_mut().fill(at..at + count, &items(dtype, 1, rng)),
+        3 => array.write(at..at + count, RawItems(&items(dtype, 1, rng))),
         4 => array.resize([(len + 2 * rng.below(100)).saturating_sub(100).max(1)]),
         5 if len > count => array.delete(0, at..at + count),
-        6 => array.bytes_mut().append(0, &items(dtype, count, rng)),
+        6 => array.append(0, RawItems(&items(dtype, count, rng))),
         7 => {
             // The same shape afterwards.
             array.delete(0, len - count..len)?;
-            array.bytes_mut().append(0, &items(dtype, count, rng))
+            array.append(0, RawItems(&items(dtype, count, rng)))
         }
-        8 => array.bytes_mut().insert(0, at, &items(dtype, count, rng)),
+        8 => array.insert(0, at, RawItems(&items(dtype, count, rng))),
         9 => array.transaction(|array| {
-            let mut bytes = array.bytes_mut();
-            bytes.write(at..at + count, &items(dtype, count, rng))?;
-            bytes.append(0, &items(dtype, 1, rng))
+            array.write(at..at + count, RawItems(&items(dtype, count, rng)))?;
+            array.append(0, RawItems(&items(dtype, 1, rng)))
         }),
         10 => {
             let mut appender = array.appender(0)?;
             for _ in 0..3 {
-                appender.append_bytes(&items(dtype, 40, rng))?;
+                appender.append(RawItems(&items(dtype, 40, rng)))?;
             }
             appender.finish().map(drop)
         }
         12 => {
             let numbers: Vec<i32> = (0..count).map(|_| rng.below(1000) as i32).collect();
-            array.field_mut("k")?.write(at..at + count, &numbers)
+            array.write(Selection::from(at..at + count).field("k"), &numbers)
         }
-        _ => array.bytes_mut().write(at..at + 1, &items(dtype, 1, rng)),
+        _ => array.write(at..at + 1, RawItems(&items(dtype, 1, rng))),
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Filter, NDArray, OpenOptions, SChunk, SplitMode};
+use blosc2::{CParams, Filter, NDArray, OpenOptions, RawItems, SChunk, SplitMode};
 use serde_json::{Value, json};
 
 use crate::common::{Kind, Model, Rng, assert_same, codecs, data, random_box, run_python};
@@ -346,8 +346,8 @@ impl Object {
         if is_array {
             let mut array = NDArray::open_rw(&self.path)?;
             match change {
-                Change::Write { ranges, bytes } => return array.bytes_mut().write(ranges, bytes),
-                Change::Append { axis, bytes } => return array.bytes_mut().append(*axis, bytes),
+                Change::Write { ranges, bytes } => return array.write(ranges, RawItems(bytes)),
+                Change::Append { axis, bytes } => return array.append(*axis, RawItems(bytes)),
                 Change::Resize { shape } => return array.resize(shape),
                 _ => {}
             }
@@ -379,7 +379,7 @@ impl Object {
                         (array.shape(), array.dtype_str()),
                         (&model.shape[..], Some(self.dtype))
                     );
-                    assert_same(&array.bytes().read(..).unwrap(), &model.bytes, "the items");
+                    assert_same(&array.read::<RawItems>(..).unwrap().0, &model.bytes, "the items");
                     schunk = array.into_schunk();
                 }
                 Content::Chunks { chunks, .. } => {

@@ -402,9 +402,9 @@ s.vlmeta["lazy"] = a + 1
         other => panic!("{name}: {other}"),
     };
     let array = NDArray::from_cframe(frame("array")).unwrap();
-    assert_eq!(array.read_all::<i64>().unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(array.read::<Vec<i64>>(..).unwrap(), [0, 1, 2, 3, 4]);
     let array = NDArray::from_cframe(frame("file")).unwrap();
-    assert!(array.read_all::<i32>().unwrap().into_iter().eq(0..10));
+    assert!(array.read::<Vec<i32>>(..).unwrap().into_iter().eq(0..10));
     for (name, meta, nchunks) in
         [("schunk", None, 1), ("objects", Some("vlarray"), 2), ("batches", Some("batcharray"), 1)]
     {
@@ -565,7 +565,7 @@ v["deep"] = {"a": [blosc2.asarray(np.arange(3))]}
     assert_eq!(objects.unwrap(), [[("a".to_owned(), 1)], [("b".to_owned(), 2)]]);
     let deep: BTreeMap<String, Vec<Vec<u8>>> = vlmeta.get_value("deep").unwrap().unwrap();
     let array = NDArray::from_cframe(deep["a"][0].clone()).unwrap();
-    assert_eq!(array.read_all::<i64>().unwrap(), [0, 1, 2]);
+    assert_eq!(array.read::<Vec<i64>>(..).unwrap(), [0, 1, 2]);
 
     assert_eq!(vlmeta.get_value::<u8>("none").unwrap(), None);
     for (name, told) in [("dict", "map"), ("matrix", "sequence"), ("dates", "-9223")] {

@@ -225,7 +225,7 @@ fn chunks_of_an_array_keep_the_size_of_its_blocks() {
         assert_eq!(updated, if fits { Ok(()) } else { Err(ErrorKind::InvalidArgument) });
     }
     drop(schunk);
-    assert!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap() == items);
+    assert!(NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap() == items);
 }
 
 #[test]

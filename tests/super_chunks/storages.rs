@@ -354,7 +354,7 @@ fn an_array_can_be_taken_for_its_super_chunk_and_back() {
     assert_eq!(schunk.meta().names(), ["b2nd"]);
     assert_eq!(schunk.decompress_chunk::<f32>(1).unwrap(), items[300..600]);
     let array = NDArray::from_schunk(schunk).unwrap();
-    assert_eq!(array.read_all::<f32>().unwrap(), items);
+    assert_eq!(array.read::<Vec<f32>>(..).unwrap(), items);
     let plain = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
     assert_eq!(kind(NDArray::from_schunk(plain)), ErrorKind::InvalidData);
 }

@@ -139,7 +139,7 @@ fn zeros_are_not_decompressed() {
     b = zeros("d", &[100, 30], &[10, 30]);
     equal(&folder, &["c", "d"]);
     b.set_byte_order_conversion(true);
-    b.set([99, 29], 1.0f64).unwrap();
+    b.write([99, 29], 1.0f64).unwrap();
     drop(b);
     for files in [["c", "d"], ["d", "c"]] {
         let found = differences(&folder, &files);

@@ -29,23 +29,23 @@ fn opening_and_reading_a_box_takes_few_requests() {
     assert_eq!(log.len(), 2, "opening: {log:?}");
 
     let expected = &items[5000 * 8192 + 100..][..64];
-    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
+    assert_eq!(array.read::<Vec<f32>>((5000..5001, 100..164)).unwrap(), expected);
     let (log, _) = server.taken();
     assert_eq!(log.len(), 2, "the table of blocks, and the block: {log:?}");
     assert!(bytes(&log) < 300 << 10, "{log:?}");
 
     // The same again, and another block of the same chunk.
-    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
+    assert_eq!(array.read::<Vec<f32>>((5000..5001, 100..164)).unwrap(), expected);
     let (log, _) = server.taken();
     assert!(log.is_empty(), "{log:?}");
     let expected = &items[4999 * 8192 + 100..][..64];
-    assert_eq!(array.read::<f32>((4999..5000, 100..164)).unwrap(), expected);
+    assert_eq!(array.read::<Vec<f32>>((4999..5000, 100..164)).unwrap(), expected);
     let (log, _) = server.taken();
     assert!(log.len() <= 1, "{log:?}");
 
     // All chunks. The delay makes requests overlap.
     server.set(Faults { delay: Duration::from_millis(5), ..Faults::default() });
-    assert!(array.read_all::<f32>().unwrap() == items);
+    assert!(array.read::<Vec<f32>>(..).unwrap() == items);
     let (log, most) = server.taken();
     assert!(most >= 4, "{most} requests at the same time");
     assert!(log.len() < 100, "{} requests", log.len());
@@ -69,7 +69,7 @@ fn the_boxes_of_a_selection_are_requested_together() {
     // Two blocks of each chunk.
     let rows: Vec<u64> = (0..64).map(|number| number * 64 + 8 * (number % 2) + 3).collect();
     let start = Instant::now();
-    let found = array.read::<f32>((AxisSelection::from(rows.clone()), 10..20)).unwrap();
+    let found = array.read::<Vec<f32>>((AxisSelection::from(rows.clone()), 10..20)).unwrap();
     let time = start.elapsed();
     let expected = rows.iter().flat_map(|&row| &items[row as usize * 4096 + 10..][..10]);
     assert!(found.iter().eq(expected));
@@ -85,7 +85,7 @@ fn a_small_file_takes_one_request() {
     let array = NDArray::builder().arange(0i16, 10_000, 1).unwrap();
     server.put("a.b2nd", array.to_cframe().unwrap());
     let found = remote(&server).array("a.b2nd").unwrap();
-    assert_eq!(found.read_all::<i16>().unwrap(), array.read_all::<i16>().unwrap());
+    assert_eq!(found.read::<Vec<i16>>(..).unwrap(), array.read::<Vec<i16>>(..).unwrap());
     let (log, _) = server.taken();
     assert_eq!(log.len(), 1, "{log:?}");
 }
@@ -186,7 +186,7 @@ fn neighbours_share_requests() {
     let options = OpenOptions::new();
     let object = remote(&server).object("a.b2nd").unwrap();
     let array = NDArray::open_storage(ReadOnly::new(object), &options).unwrap();
-    assert!(array.read_all::<u64>().unwrap() == items);
+    assert!(array.read::<Vec<u64>>(..).unwrap() == items);
     let (log, _) = server.taken();
     assert!(log.len() <= 6, "{} requests for 400 chunks", log.len());
 }
@@ -213,7 +213,7 @@ fn moved_chunks_are_read_with_the_others() {
         let array = remote(&server).gap(gap).array("a.b2nd").unwrap();
         server.set(Faults { delay: Duration::from_millis(10), ..Faults::default() });
         server.taken();
-        assert!(array.read_all::<f32>().unwrap() == items);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == items);
         let (log, most) = server.taken();
         server.set(Faults::default());
         assert!(log.len() < 30 && most > 1, "{} requests, {most} at the same time", log.len());

@@ -23,7 +23,7 @@ fn remote(server: &Server) -> Remote {
 }
 
 fn read(array: &NDArray) -> Result<Vec<f32>> {
-    array.read_all::<f32>()
+    array.read::<Vec<f32>>(..)
 }
 
 #[test]

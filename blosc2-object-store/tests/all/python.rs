@@ -1,7 +1,7 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk};
 use blosc2_object_store::Remote;
 
 use crate::data::{self, within_a_minute};
@@ -21,17 +21,17 @@ fn a_box_of_a_large_array_takes_five_requests_at_most() {
     let (before, _) = nginx.counts();
     let (remote, path) = Remote::from_url(&nginx.url("a.b2nd"), [("", ""); 0]).unwrap();
     let array = remote.array(&path).unwrap();
-    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
+    assert_eq!(array.read::<Vec<f32>>((5000..5001, 100..164)).unwrap(), expected);
     let (count, bytes) = nginx.counts();
     println!("nginx: {} requests, {bytes} bytes", count - before);
     assert!(count - before <= 5 && bytes < 1 << 20);
-    assert!(array.read_all::<f32>().unwrap() == items);
+    assert!(array.read::<Vec<f32>>(..).unwrap() == items);
 
     let s3 = S3::start();
     s3.remote().save("x/a.b2nd", NDArray::from_cframe(frame).unwrap().schunk(), false).unwrap();
     let array = s3.remote().array("x/a.b2nd").unwrap();
-    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
-    assert!(array.read_all::<f32>().unwrap() == items);
+    assert_eq!(array.read::<Vec<f32>>((5000..5001, 100..164)).unwrap(), expected);
+    assert!(array.read::<Vec<f32>>(..).unwrap() == items);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn files_on_the_server_of_python_are_read() {
         write(server.files(), "empty", b"");
         let no_options = [("", ""); 0];
         let (remote, path) = Remote::from_url(&server.url("a%20b.b2nd?x=1"), no_options).unwrap();
-        assert!(remote.array(path).unwrap().read_all::<f32>().unwrap() == items);
+        assert!(remote.array(path).unwrap().read::<Vec<f32>>(..).unwrap() == items);
         assert_eq!(remote.object("empty").unwrap().size().unwrap(), 0);
         assert_eq!(remote.array("none").unwrap_err().kind(), ErrorKind::NotFound);
         let url = server.url("a%20b.b2nd");
@@ -56,17 +56,17 @@ fn files_on_the_server_of_python_are_read() {
         let builder = NDArray::builder().directory(&path).chunk_shape([10, 100]);
         let mut writer = builder.from_fn([100, 100], |[row, _]| row as u16).unwrap();
         let mut reader = remote.array("dir.b2nd").unwrap();
-        assert_eq!(reader.read::<u16>((9..11, 5)).unwrap(), [9, 10]);
-        writer.fill((0..10, ..), 1u16).unwrap();
-        writer.fill((10..20, ..), 2u16).unwrap();
+        assert_eq!(reader.read::<Vec<u16>>((9..11, 5)).unwrap(), [9, 10]);
+        writer.write((0..10, ..), 1u16).unwrap();
+        writer.write((10..20, ..), 2u16).unwrap();
         for row in [0u64, 10, 50] {
-            match reader.read::<u16>((row, 5)) {
+            match reader.read::<Vec<u16>>((row, 5)) {
                 Ok(found) => assert_eq!(found, [row as u16]),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
             }
         }
         reader.refresh().unwrap();
-        assert_eq!(reader.read::<u16>((9..11, 5)).unwrap(), [1, 2]);
+        assert_eq!(reader.read::<Vec<u16>>((9..11, 5)).unwrap(), [1, 2]);
     });
 }
 
@@ -90,7 +90,7 @@ print(client.generate_presigned_url('get_object', Params=params))
         assert!(url.contains("Signature="), "{url}");
         let (remote, path) = Remote::from_url(url, [("", ""); 0]).unwrap();
         let found = remote.array(path).unwrap();
-        assert_eq!(found.read_all::<i64>().unwrap(), array.read_all::<i64>().unwrap());
+        assert_eq!(found.read::<Vec<i64>>(..).unwrap(), array.read::<Vec<i64>>(..).unwrap());
     });
 }
 
@@ -105,10 +105,10 @@ fn s3_objects_are_saved_and_read() {
         let error = remote.save("a/first.b2nd", second.schunk(), false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
         let opened = remote.array("a/first.b2nd").unwrap();
-        assert_eq!(opened.read_all::<i64>().unwrap(), first.read_all::<i64>().unwrap());
+        assert_eq!(opened.read::<Vec<i64>>(..).unwrap(), first.read::<Vec<i64>>(..).unwrap());
         remote.save("a/first.b2nd", second.schunk(), true).unwrap();
         let found = remote.array("a/first.b2nd").unwrap();
-        assert_eq!(found.read_all::<i64>().unwrap(), second.read_all::<i64>().unwrap());
+        assert_eq!(found.read::<Vec<i64>>(..).unwrap(), second.read::<Vec<i64>>(..).unwrap());
         assert_eq!(remote.array("a/second").unwrap_err().kind(), ErrorKind::NotFound);
 
         // More than one part.
@@ -124,9 +124,9 @@ fn s3_objects_are_saved_and_read() {
         let builder =
             NDArray::builder().folder(remote.folder("dir.b2nd").unwrap()).chunk_shape([10, 100]);
         let mut array = builder.zeros::<u16>([100, 100]).unwrap();
-        array.fill((50.., ..), 7u16).unwrap();
+        array.write((50.., ..), 7u16).unwrap();
         let found = remote.array("dir.b2nd").unwrap();
-        assert_eq!(found.read::<u16>((49..51, 0..2)).unwrap(), [0, 0, 7, 7]);
+        assert_eq!(found.read::<Vec<u16>>((49..51, 0..2)).unwrap(), [0, 0, 7, 7]);
     });
 }
 
@@ -194,9 +194,12 @@ with blosc2.TreeStore(f'{folder}/store.b2z', mode='w') as store:
                 let local = NDArray::open(nginx.files().join(&name)).unwrap();
                 assert_eq!(array.dtype(), local.dtype());
                 let selection = || (50..250, 149..301);
-                let found = array.bytes().read(selection()).unwrap();
-                assert_eq!(found, local.bytes().read(selection()).unwrap(), "{name}");
-                assert_eq!(array.bytes().read(..).unwrap(), local.bytes().read(..).unwrap());
+                let found = array.read::<RawItems>(selection()).unwrap().0;
+                assert_eq!(found, local.read::<RawItems>(selection()).unwrap().0, "{name}");
+                assert_eq!(
+                    array.read::<RawItems>(..).unwrap().0,
+                    local.read::<RawItems>(..).unwrap().0
+                );
                 count += 1;
             }
         }
@@ -205,7 +208,7 @@ with blosc2.TreeStore(f'{folder}/store.b2z', mode='w') as store:
         let store = remote.tree_store("store.b2z").unwrap();
         assert_eq!(store.keys().collect::<Vec<_>>(), ["/b", "/group/a"]);
         let array = NDArray::from_schunk(store.schunk("/group/a").unwrap()).unwrap();
-        assert_eq!(array.read::<i64>((50, 7..9)).unwrap(), [50_007, 50_008]);
+        assert_eq!(array.read::<Vec<i64>>((50, 7..9)).unwrap(), [50_007, 50_008]);
         let after = nginx.counts();
         println!(
             "a member of a store: {} requests, {} bytes",

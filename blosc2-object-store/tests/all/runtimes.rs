@@ -33,7 +33,7 @@ fn synchronous_calls_work_in_every_runtime() {
             let (server, items) = (server.clone(), items.clone());
             move || {
                 let array = remote(&server).array("a.b2nd").unwrap();
-                assert!(array.read_all::<f32>().unwrap() == items);
+                assert!(array.read::<Vec<f32>>(..).unwrap() == items);
             }
         };
         read();
@@ -79,7 +79,7 @@ fn a_store_of_the_caller_works_in_its_runtime() {
             let array = open_in_store_of_caller(&server).await;
             assert!(array.read_async::<f32>(..).await.unwrap() == items);
             // Another thread of the runtime drives the connections.
-            let task = tokio::spawn(async move { array.read_all::<f32>().unwrap() });
+            let task = tokio::spawn(async move { array.read::<Vec<f32>>(..).unwrap() });
             assert!(task.await.unwrap() == items);
         });
         let single = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

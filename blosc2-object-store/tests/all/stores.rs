@@ -33,13 +33,13 @@ fn saved_arrays_are_read_and_not_replaced() {
         let error = remote.save("a/b/first.b2nd", second.schunk(), false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
         let found = remote.array("a/b/first.b2nd").unwrap();
-        assert_eq!(found.read_all::<i64>().unwrap(), first.read_all::<i64>().unwrap());
+        assert_eq!(found.read::<Vec<i64>>(..).unwrap(), first.read::<Vec<i64>>(..).unwrap());
         remote.save("a/b/first.b2nd", second.schunk(), true).unwrap();
         // The opened one is another version.
-        let error = found.read::<i64>(50_000..50_001);
-        assert!(error.is_ok_and(|items| items == [50_000]) || found.read_all::<i64>().is_err());
+        let error = found.read::<Vec<i64>>(50_000..50_001);
+        assert!(error.is_ok_and(|items| items == [50_000]) || found.read::<Vec<i64>>(..).is_err());
         let found = remote.array("a/b/first.b2nd").unwrap();
-        assert_eq!(found.read_all::<i64>().unwrap(), second.read_all::<i64>().unwrap());
+        assert_eq!(found.read::<Vec<i64>>(..).unwrap(), second.read::<Vec<i64>>(..).unwrap());
     }
 }
 
@@ -75,13 +75,16 @@ fn directories_are_read_and_changed() {
         let builder =
             NDArray::builder().folder(remote.folder("x/dir.b2nd").unwrap()).chunk_shape([10, 100]);
         let mut array = builder.from_slice(&items, [100, 100]).unwrap();
-        array.set([55, 5], 7u16).unwrap();
+        array.write([55, 5], 7u16).unwrap();
         let found = remote.array("x/dir.b2nd").unwrap();
         assert_eq!(found.item::<u16>(&[55, 5]).unwrap(), 7);
         let rows = [3u64, 97, 50];
         let expected: Vec<u16> =
             rows.iter().flat_map(|&row| &items[row as usize * 100..][..100]).copied().collect();
-        assert_eq!(found.read::<u16>((AxisSelection::from(rows.to_vec()), ..)).unwrap(), expected);
+        assert_eq!(
+            found.read::<Vec<u16>>((AxisSelection::from(rows.to_vec()), ..)).unwrap(),
+            expected
+        );
         let error = remote.array("x").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
@@ -98,10 +101,10 @@ fn reused_objects_are_not_taken_for_the_chunks_of_an_old_index() {
         let mut writer = builder.from_slice(&items, [400, 100]).unwrap();
         let mut reader = remote.array("dir").unwrap();
         assert_eq!(reader.item::<u32>([0, 0]).unwrap(), 0);
-        writer.fill((0..10, ..), 1u32).unwrap();
-        writer.fill((10..20, ..), 2u32).unwrap();
+        writer.write((0..10, ..), 1u32).unwrap();
+        writer.write((10..20, ..), 2u32).unwrap();
         for rows in [0..1, 10..11, 390..391, 0..400] {
-            let found = reader.read::<u32>((rows.clone(), ..));
+            let found = reader.read::<Vec<u32>>((rows.clone(), ..));
             match found {
                 Ok(found) => {
                     assert_eq!(found, items[rows.start as usize * 100..rows.end as usize * 100]);
@@ -110,8 +113,8 @@ fn reused_objects_are_not_taken_for_the_chunks_of_an_old_index() {
             }
         }
         reader.refresh().unwrap();
-        assert_eq!(reader.read::<u32>((9..11, 0)).unwrap(), [1, 2]);
-        assert_eq!(reader.read_all::<u32>().unwrap(), writer.read_all::<u32>().unwrap());
+        assert_eq!(reader.read::<Vec<u32>>((9..11, 0)).unwrap(), [1, 2]);
+        assert_eq!(reader.read::<Vec<u32>>(..).unwrap(), writer.read::<Vec<u32>>(..).unwrap());
     }
 }
 
@@ -182,7 +185,7 @@ fn members_of_stores_are_read_in_place() {
     let store = remote.tree_store(&path).unwrap();
     assert_eq!(store.keys().collect::<Vec<_>>(), ["/first/speed", "/second"]);
     let array = NDArray::from_schunk(store.schunk("/first/speed").unwrap()).unwrap();
-    assert_eq!(array.read::<f64>(299_990..).unwrap(), items[299_990..]);
+    assert_eq!(array.read::<Vec<f64>>(299_990..).unwrap(), items[299_990..]);
     assert!(matches!(remote.container(&path).unwrap(), Container::TreeStore(_)));
     let remote = Remote::new(Arc::new(InMemory::new()));
     remote.save("a", array.schunk(), false).unwrap();
@@ -196,7 +199,11 @@ fn keys_are_used_unchanged() {
     for remote in &remotes {
         for name in ["~a", "#a", "a[1]", "50%", "a%20b", "a b", "x/{y}", "\u{e4}"] {
             remote.save(name, array.schunk(), false).unwrap();
-            assert_eq!(remote.array(name).unwrap().read_all::<i32>().unwrap().len(), 10, "{name}");
+            assert_eq!(
+                remote.array(name).unwrap().read::<Vec<i32>>(..).unwrap().len(),
+                10,
+                "{name}"
+            );
         }
         for name in ["a//b", "a/../b", "./a"] {
             let error = remote.array(name).unwrap_err();
@@ -204,12 +211,12 @@ fn keys_are_used_unchanged() {
         }
         let builder = NDArray::builder().folder(remote.folder("~d/e f").unwrap());
         builder.from_slice(&[1u8, 2, 3], [3]).unwrap();
-        assert_eq!(remote.array("~d/e f").unwrap().read_all::<u8>().unwrap(), [1, 2, 3]);
+        assert_eq!(remote.array("~d/e f").unwrap().read::<Vec<u8>>(..).unwrap(), [1, 2, 3]);
     }
     // The path of a URL is decoded once.
     let url = format!("file://{}/", folder.path().display());
     for name in ["~a", "%23a", "a[1]", "50%25", "a%20b"] {
         let array = blosc2_object_store::open_array(&format!("{url}{name}"), [("", ""); 0]);
-        assert_eq!(array.unwrap().read_all::<i32>().unwrap().len(), 10, "{name}");
+        assert_eq!(array.unwrap().read::<Vec<i32>>(..).unwrap().len(), 10, "{name}");
     }
 }

@@ -25,7 +25,7 @@ fn start() -> (Server, Vec<f32>, Vec<i16>) {
     server.put("large.b2nd", frame);
     let small = NDArray::builder().arange(0i16, 10_000, 1).unwrap();
     server.put("small.b2nd", small.to_cframe().unwrap());
-    let small = small.read_all().unwrap();
+    let small = small.read(..).unwrap();
     (server, items, small)
 }
 
@@ -51,12 +51,12 @@ fn whole_objects_are_downloaded_once() {
             let (server, large, small) = start();
             server.set(faults.clone());
             let array = open(&server.url("large.b2nd"), &[]).unwrap();
-            assert_eq!(array.read::<f32>((5, 10..13)).unwrap(), large[5 * 1024 + 10..][..3]);
-            assert!(array.read_all::<f32>().unwrap() == large, "{faults:?}");
+            assert_eq!(array.read::<Vec<f32>>((5, 10..13)).unwrap(), large[5 * 1024 + 10..][..3]);
+            assert!(array.read::<Vec<f32>>(..).unwrap() == large, "{faults:?}");
             let (log, _) = server.taken();
             assert_eq!(log.len(), requests, "{faults:?}: {log:?}");
             let array = open(&server.url("small.b2nd"), &[]).unwrap();
-            assert!(array.read_all::<i16>().unwrap() == small, "{faults:?}");
+            assert!(array.read::<Vec<i16>>(..).unwrap() == small, "{faults:?}");
             let (log, _) = server.taken();
             assert_eq!(log.len(), requests, "{faults:?}: {log:?}");
         }
@@ -69,10 +69,10 @@ fn ranges_that_are_whole_objects_can_be_ignored() {
         let (server, large, small) = start();
         server.set(Faults { ignores_whole_ranges: true, ..Faults::default() });
         let array = open(&server.url("small.b2nd"), &[]).unwrap();
-        assert!(array.read_all::<i16>().unwrap() == small);
+        assert!(array.read::<Vec<i16>>(..).unwrap() == small);
         assert_eq!(server.taken().0.len(), 1);
         let array = open(&server.url("large.b2nd"), &[]).unwrap();
-        assert!(array.read_all::<f32>().unwrap() == large);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == large);
     });
 }
 
@@ -83,9 +83,9 @@ fn a_server_can_stop_to_support_ranges() {
         let (server, large, _) = start();
         let array = open(&server.url("large.b2nd"), &[]).unwrap();
         server.set(Faults { ignores_ranges: true, ..Faults::default() });
-        assert!(array.read_all::<f32>().unwrap() == large);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == large);
         server.taken();
-        assert!(array.read_all::<f32>().unwrap() == large);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == large);
         assert!(server.taken().0.is_empty(), "it is kept");
 
         // Another version of the object.
@@ -99,7 +99,7 @@ fn a_server_can_stop_to_support_ranges() {
                 changes_after,
                 ..Faults::default()
             });
-            assert_eq!(array.read_all::<f32>().unwrap_err().kind(), ErrorKind::Busy);
+            assert_eq!(array.read::<Vec<f32>>(..).unwrap_err().kind(), ErrorKind::Busy);
             // A shorter version, which does not contain the ranges.
             server.set(Faults {
                 ignores_ranges: true,
@@ -107,7 +107,7 @@ fn a_server_can_stop_to_support_ranges() {
                 ..Faults::default()
             });
             server.put("large.b2nd", vec![1; 10]);
-            assert_eq!(array.read_all::<f32>().unwrap_err().kind(), ErrorKind::Busy);
+            assert_eq!(array.read::<Vec<f32>>(..).unwrap_err().kind(), ErrorKind::Busy);
             let (server, ..) = start();
             let (remote, path) = Remote::from_url(&server.url("large.b2nd"), QUICK).unwrap();
             let object = remote.object(path).unwrap();
@@ -137,7 +137,7 @@ fn downloads_have_a_limit() {
             }
             assert!(!error.contains('\n'), "{error}");
             let array = open(&url, &[("download_limit", "1GiB")]).unwrap();
-            assert!(array.read_all::<f32>().unwrap() == large);
+            assert!(array.read::<Vec<f32>>(..).unwrap() == large);
         }
 
         // The encoded object is below the limit, the decoded one above.
@@ -212,7 +212,7 @@ fn queries_are_sent_with_each_request() {
         server.set(Faults { query: Some(SECRET), refuses_head: true, ..Faults::default() });
         let url = format!("{}?{SECRET}", server.url("large.b2nd"));
         let array = open(&url, &[]).unwrap();
-        assert!(array.read_all::<f32>().unwrap() == large);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == large);
         let (log, _) = server.taken();
         assert!(log.len() > 2 && log.iter().all(|(path, _)| path.ends_with(SECRET)), "{log:?}");
         // Other objects of the same server.
@@ -237,7 +237,7 @@ fn urls_are_sent_as_they_are_written() {
         {
             server.put(path, frame.clone());
             let array = open(&format!("{}?x=%2f", server.url(path)), &[]).unwrap();
-            assert!(array.read_all::<i16>().unwrap() == small);
+            assert!(array.read::<Vec<i16>>(..).unwrap() == small);
             let (log, _) = server.taken();
             assert_eq!(log[0].0, format!("/{path}?x=%2f"));
             if !path.is_empty() {
@@ -255,7 +255,7 @@ fn a_user_and_a_password_are_sent() {
         // `me` and `p@ss`.
         server.set(Faults { authorization: Some("Basic bWU6cEBzcw=="), ..Faults::default() });
         let url = server.url("small.b2nd").replace("//", "//me:p%40ss@");
-        assert!(open(&url, &[]).unwrap().read_all::<i16>().unwrap() == small);
+        assert!(open(&url, &[]).unwrap().read::<Vec<i16>>(..).unwrap() == small);
         let error = open(&server.url("small.b2nd"), &[]).unwrap_err();
         assert!(error.to_string().contains("403"), "{error}");
     });
@@ -496,7 +496,7 @@ fn redirects_have_no_referer() {
         first.set(Faults { redirect: Some(second.clone()), ..Faults::default() });
         let url = first.url("large.b2nd").replace("//", "//me:pass1234@") + "?token=s3cret99";
         let array = open(&url, &[]).unwrap();
-        assert!(array.read_all::<f32>().unwrap() == large);
+        assert!(array.read::<Vec<f32>>(..).unwrap() == large);
         let (log, _) = second.taken();
         assert!(log.len() > 2 && log.iter().all(|(path, _)| path == "/large.b2nd"), "{log:?}");
         assert_eq!(second.referers(), [""; 0]);
@@ -545,11 +545,11 @@ fn options_of_the_client_are_checked() {
         ("user_agent", "test"),
     ];
     let array = open(&server.url("small.b2nd"), &all).unwrap();
-    assert!(array.read_all::<i16>().unwrap() == small);
+    assert!(array.read::<Vec<i16>>(..).unwrap() == small);
     // A host with a name, with random and other addresses.
     for random in ["true", "false"] {
         let url = server.url("small.b2nd").replace("127.0.0.1", "localhost");
         let array = open(&url, &[("randomize_addresses", random)]).unwrap();
-        assert!(array.read_all::<i16>().unwrap() == small);
+        assert!(array.read::<Vec<i16>>(..).unwrap() == small);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::Field;
-use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, Result};
+use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
 
 use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};
@@ -97,7 +97,7 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
     }
     let invalid = |detail: String| failed(ErrorKind::InvalidData, detail);
     let rows = start..end;
-    let mut bytes = array.bytes().read([rows])?;
+    let mut bytes = array.read::<RawItems>([rows])?.0;
     let dtype = array.dtype().ok_or_else(|| invalid("its dtype is not known".to_owned()))?;
     if !dtype.is_native() {
         dtype.swap_plan().map_err(|error| invalid(error.to_string()))?.apply(&mut bytes);
@@ -122,7 +122,7 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
 /// assert_eq!((batch.num_rows(), batch.schema().field(1).name().as_str()), (2, "level"));
 ///
 /// let back = blosc2_store::arrow::from_record_batch(NDArray::builder(), &batch)?;
-/// assert_eq!(back.bytes().read_all()?, bytes);
+/// assert_eq!(back.read::<RawItems>(..)?.0, bytes);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<RecordBatch> {
@@ -163,7 +163,7 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
 /// let items = Int16Array::from(vec![3, 1, 4]);
 /// let field = Field::new("item", DataType::Int16, false);
 /// let array = blosc2_store::arrow::from_arrow(NDArray::builder(), &field, &items)?;
-/// assert_eq!(array.read_all::<i16>()?, [3, 1, 4]);
+/// assert_eq!(array.read::<Vec<i16>>(..)?, [3, 1, 4]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> Result<NDArray> {

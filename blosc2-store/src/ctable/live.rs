@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use blosc2::dtype::Kind;
 use blosc2::super_chunk::Revision;
-use blosc2::{Advice, Element, ErrorKind, NDArray, Result, SChunk, Selection, Special};
+use blosc2::{Advice, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Selection, Special};
 
 use super::part::{Budget, check_array, replace, row_bytes, row_items, with_rows};
 use super::rows::Ascending;
@@ -108,7 +108,7 @@ impl LiveRows {
         if self.whole(last).is_some() {
             return Ok(rows.end);
         }
-        let marks = self.marks.read::<bool>([rows.clone()])?;
+        let marks = self.marks.read::<Vec<bool>>([rows.clone()])?;
         let last = marks.iter().rposition(|mark| *mark);
         Ok(rows.start + last.map_or(0, |last| last as u64 + 1))
     }
@@ -124,7 +124,7 @@ impl LiveRows {
 
     /// Marks rows as live, which are dead, and makes room for `capacity` rows, in one commit.
     pub(super) fn add(&mut self, rows: Range<u64>, capacity: u64) -> Result<()> {
-        with_rows(&mut self.marks, capacity, |marks| marks.fill([rows.clone()], true))?;
+        with_rows(&mut self.marks, capacity, |marks| marks.write([rows.clone()], true))?;
         self.before.resize(capacity.div_ceil(self.unit) as usize + 1, self.len());
         let (first, unit) = ((rows.start / self.unit) as usize, self.unit);
         for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
@@ -156,8 +156,8 @@ impl LiveRows {
     pub(super) fn compact(&mut self) -> Result<()> {
         let (live, all) = (self.len(), self.capacity());
         self.marks.transaction(|marks| {
-            marks.fill(0..live, true)?;
-            marks.fill(live..all, false)
+            marks.write(0..live, true)?;
+            marks.write(live..all, false)
         })?;
         self.count(0)
     }
@@ -243,7 +243,7 @@ fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> 
         );
         error(marks.schunk(), ErrorKind::TooLarge, OPEN, detail)
     })?;
-    let marks = marks.read::<bool>([rows])?;
+    let marks = marks.read::<Vec<bool>>([rows])?;
     Ok(marks.into_iter().filter(|&mark| mark).count() as u64)
 }
 
@@ -311,7 +311,7 @@ impl Spans<'_> {
         let found = if let (Some(_), Ascending::At(rows)) = (live.whole(unit), &wanted) {
             self.group(places.start, rows.iter().map(|row| (row - before) as usize))
         } else {
-            let marks = live.marks.read::<bool>([places.clone()])?;
+            let marks = live.marks.read::<Vec<bool>>([places.clone()])?;
             let numbers = (0..marks.len()).filter(|&row| marks[row]);
             match wanted {
                 Ascending::Range(rows) => {
@@ -371,7 +371,7 @@ impl Span {
 
     /// Reads the bytes of the wanted rows, with rows of this length.
     pub(super) fn read_bytes(&self, array: &NDArray, row: usize) -> Result<Vec<u8>> {
-        let bytes = array.bytes().read(self.selection(array)?)?;
+        let bytes = array.read::<RawItems>(self.selection(array)?)?.0;
         Ok(self.keep(bytes, row))
     }
 

@@ -1,7 +1,7 @@
 //! Parts of a table: opening them, and limits on the memory for reading them.
 
 use blosc2::limits::default_max_read;
-use blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
+use blosc2::{Dtype, Error, ErrorKind, NDArray, RawItems, Result, SChunk};
 
 use super::{Leaves, OPEN, READ};
 use crate::limits::max_read_of;
@@ -134,14 +134,14 @@ pub(super) fn replace(array: &mut NDArray, places: &[u64], rows: &[u8]) -> Resul
         let span = first..these[count - 1] + 1;
         let (new, more) = rows.split_at(count * row);
         if span.end - span.start == count as u64 {
-            array.bytes_mut().write([span], new)?;
+            array.write([span], RawItems(new))?;
         } else {
-            let mut bytes = array.bytes().read([span.clone()])?;
+            let mut bytes = array.read::<RawItems>([span.clone()])?.0;
             for (place, new) in these.iter().zip(new.chunks_exact(row)) {
                 let start = (place - first) as usize * row;
                 bytes[start..start + row].copy_from_slice(new);
             }
-            array.bytes_mut().write([span], &bytes)?;
+            array.write([span], RawItems(&bytes))?;
         }
         (rest, rows) = (after, more);
     }

@@ -444,7 +444,7 @@ pub(super) fn read_texts(
     span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
     let places = rows.start..rows.end + 1;
-    let ends = offsets.read::<i64>([places])?;
+    let ends = offsets.read::<Vec<i64>>([places])?;
     let len = bytes.shape()[0];
     let in_order = ends.is_sorted() && ends.first().is_none_or(|&first| first >= 0);
     let (Some(&last), true) = (ends.last(), in_order) else {
@@ -470,7 +470,7 @@ pub(super) fn read_texts(
             run.push(ends);
         }
         let places = first as u64..run[run.len() - 1][1] as u64;
-        let bytes = bytes.read::<u8>([places])?;
+        let bytes = bytes.read::<Vec<u8>>([places])?;
         for ends in run {
             let text = (ends[0] - first) as usize..(ends[1] - first) as usize;
             texts.push(&bytes[text]);

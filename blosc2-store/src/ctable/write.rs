@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use blosc2::dtype::ByteOrder;
 use blosc2::elements::bytes_of;
-use blosc2::{Dtype, ErrorKind, NDArray, Result, Value};
+use blosc2::{Dtype, ErrorKind, NDArray, RawItems, Result, Value};
 
 use super::WRITE;
 use super::column::{Content, Stored};
@@ -33,7 +33,7 @@ impl Stored {
         self.arrays().try_for_each(|(array, mark)| {
             let old = array.shape()[0];
             with_rows(array, rows, |array| match mark && rows > old {
-                true => array.fill(old..rows, true),
+                true => array.write(old..rows, true),
                 false => Ok(()),
             })
         })
@@ -95,14 +95,14 @@ impl Stored {
         let end = at + encoded.rows as u64;
         match (&mut self.content, &encoded.cells) {
             (Content::Items(array), Cells::Items { bytes, .. }) => {
-                with_rows(array, capacity, |array| array.bytes_mut().write(at..end, bytes))?;
+                with_rows(array, capacity, |array| array.write(at..end, RawItems(&**bytes)))?;
             }
             (
                 Content::Codes { codes, texts, decoded },
                 Cells::Codes { codes: new, texts: added, .. },
             ) => {
                 add_words(texts, decoded, added)?;
-                with_rows(codes, capacity, |codes| codes.write(at..end, new))?;
+                with_rows(codes, capacity, |codes| codes.write(at..end, &**new))?;
             }
             (Content::Texts { offsets, bytes }, Cells::Texts(new)) => {
                 append_texts(offsets, bytes, at, new)?;
@@ -120,12 +120,12 @@ impl Stored {
             let old = marks.shape()[0];
             with_rows(marks, capacity, |marks| {
                 if capacity > old {
-                    marks.fill(old..capacity, true)?;
+                    marks.write(old..capacity, true)?;
                 }
                 match &encoded.nulls {
                     Some(nulls) => marks.write(at..end, &valid(nulls)),
                     // A deleted row may have been null.
-                    None => marks.fill(at..end, true),
+                    None => marks.write(at..end, true),
                 }
             })?;
         }
@@ -276,7 +276,7 @@ fn append_texts(
     // The bytes first: the strings exist once they have offsets.
     with_rows(bytes, len.max(bytes.shape()[0]), |bytes| match texts.bytes.is_empty() {
         true => Ok(()),
-        false => bytes.write(start as u64..used, &texts.bytes),
+        false => bytes.write(start as u64..used, &*texts.bytes),
     })?;
     let ends: Vec<i64> = texts.offsets[1..].iter().map(|end| start + end).collect();
     let rows = at + ends.len() as u64;
@@ -290,7 +290,7 @@ fn append_texts(
 /// Writes rows from place `at` on. Returns the place after them.
 fn write_rows(array: &mut NDArray, at: u64, bytes: &[u8]) -> Result<u64> {
     let end = at + (bytes.len() / row_bytes(array).max(1)) as u64;
-    array.bytes_mut().write(at..end, bytes)?;
+    array.write(at..end, RawItems(bytes))?;
     Ok(end)
 }
 

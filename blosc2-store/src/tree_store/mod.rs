@@ -56,7 +56,7 @@ const READ: &str = "read from a store";
 /// let mut store = TreeStore::create(&path)?;
 /// store.insert("/first/speed", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
 /// let mut table = store.create_array("/first/table", |builder| builder.zeros::<u8>(&[100, 100]))?;
-/// table.fill([3..4, 4..5], 7u8)?;
+/// table.write([3..4, 4..5], 7u8)?;
 /// drop(table);
 /// store.set_attribute("/first", "author", "me")?;
 /// store.finish()?;
@@ -64,7 +64,7 @@ const READ: &str = "read from a store";
 /// let store = TreeStore::open(&path)?;
 /// assert!(store.keys().eq(["/first/speed", "/first/table"]));
 /// assert_eq!(store.children("/")?, ["/first"]);
-/// assert_eq!(store.array("/first/speed")?.read::<f32>(..)?, [1.5, 2.5]);
+/// assert_eq!(store.array("/first/speed")?.read::<Vec<f32>>(..)?, [1.5, 2.5]);
 /// assert_eq!(store.attributes("/first")?, [("author".to_owned(), "me".into())]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -9,7 +9,7 @@ use arrow_array::{
     RecordBatch, StringArray, TimestampMillisecondArray,
 };
 use arrow_schema::{DataType, Field};
-use blosc2::{Dtype, ErrorKind, NDArray};
+use blosc2::{Dtype, ErrorKind, NDArray, RawItems};
 use blosc2_store::arrow::{field, from_arrow, from_record_batch, to_arrow, to_record_batch};
 use blosc2_testing::{Rng, native};
 
@@ -108,7 +108,7 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
             };
             assert_eq!(back.shape(), expected_shape, "{text}");
             assert_eq!(
-                back.bytes().read_all().unwrap(),
+                back.read::<RawItems>(..).unwrap().0,
                 packed(&dtype, &bytes),
                 "{text} {shape:?}"
             );
@@ -125,7 +125,7 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
                 );
                 let direct = from_arrow(NDArray::builder(), &field, &part).unwrap();
                 let [back, direct] =
-                    [back.unwrap(), direct].map(|array| array.bytes().read_all().unwrap());
+                    [back.unwrap(), direct].map(|array| array.read::<RawItems>(..).unwrap().0);
                 assert_eq!(back, direct, "{text} {rows:?}");
             }
         }
@@ -140,7 +140,7 @@ fn items_are_those_of_typed_reads() {
     let items = to_arrow(&array, rows.clone()).unwrap();
     assert_eq!(
         items.as_primitive::<Float64Type>().values()[..],
-        array.read::<f64>([rows]).unwrap()
+        array.read::<Vec<f64>>([rows]).unwrap()
     );
 
     let numbers: Vec<u16> = (0..60).collect();
@@ -192,7 +192,7 @@ fn strings_dates_and_structures_have_their_types() {
         let field = field("t", &array).unwrap();
         assert!(field.is_nullable());
         let back = from_arrow(NDArray::builder(), &field, &moments).unwrap();
-        assert_eq!(back.bytes().read_all().unwrap().len(), 24);
+        assert_eq!(back.read::<RawItems>(..).unwrap().0.len(), 24);
         assert_eq!(&to_arrow(&back, ..).unwrap(), &expected);
     }
 

@@ -36,7 +36,7 @@ use crate::{Error, Result};
 /// // SAFETY: as above.
 /// let map = unsafe { MappedFile::create(&array_path)? };
 /// let array = NDArray::builder().storage(map).from_slice(&[1.5, 2.5, 3.5], &[3])?;
-/// assert_eq!(array.read::<f64>(1..)?, [2.5, 3.5]);
+/// assert_eq!(array.read::<Vec<f64>>(1..)?, [2.5, 3.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias("mmap", "mmap_mode", "blosc2_stdio_mmap"))]

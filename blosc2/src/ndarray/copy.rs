@@ -83,7 +83,7 @@ impl NDArrayBuilder {
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::builder().arange(10i32, 0, -3)?;
-    /// assert_eq!(array.read_all::<i32>()?, [10, 7, 4, 1]);
+    /// assert_eq!(array.read::<Vec<i32>>(..)?, [10, 7, 4, 1]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -107,7 +107,7 @@ impl NDArrayBuilder {
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::builder().linspace(0.0f32, 1.0, 5)?;
-    /// assert_eq!(array.read_all::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// assert_eq!(array.read::<Vec<f32>>(..)?, [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -200,7 +200,7 @@ impl NDArrayBuilder {
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::from_slice(&[1.5f64, -2.0, 300.0], &[3])?;
-    /// assert_eq!(NDArray::builder().cast::<u8>(&array)?.read_all::<u8>()?, [1, 0, 255]);
+    /// assert_eq!(NDArray::builder().cast::<u8>(&array)?.read::<Vec<u8>>(..)?, [1, 0, 255]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -397,7 +397,7 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
 /// use blosc2::{NDArray, Result};
 ///
 /// fn converted<T: Number>(array: &NDArray) -> Result<Vec<T>> {
-///     NDArray::builder().cast::<T>(array)?.read_all()
+///     NDArray::builder().cast::<T>(array)?.read(..)
 /// }
 ///
 /// let array = NDArray::from_slice(&[0u8, 1, 255], 3)?;
@@ -460,7 +460,7 @@ numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 /// use blosc2::{NDArray, Result};
 ///
 /// fn steps<T: Arithmetic>(start: T, end: T, step: T) -> Result<Vec<T>> {
-///     NDArray::builder().arange(start, end, step)?.read_all()
+///     NDArray::builder().arange(start, end, step)?.read(..)
 /// }
 ///
 /// assert_eq!(steps(0u8, 10, 4)?, [0, 4, 8]);

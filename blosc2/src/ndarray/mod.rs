@@ -92,7 +92,7 @@ const NUMPY_FORMAT: u8 = 0;
 ///
 /// let mut array = NDArray::open_rw(&path)?;
 /// assert_eq!(array.shape(), [10, 10]);
-/// assert_eq!(array.read::<i64>(&[9..10, 8..10])?, [9604, 9801]);
+/// assert_eq!(array.read::<Vec<i64>>(&[9..10, 8..10])?, [9604, 9801]);
 /// array.write(&[0..1, 0..3], &[-1i64, -2, -3])?;
 /// array.append(0, &[7i64; 20])?; // two rows
 /// assert_eq!(array.item::<i64>(&[11, 9])?, 7);
@@ -193,7 +193,7 @@ impl NDArray {
     /// let mut array = NDArray::open_with(&path, &OpenOptions::new().write(true).locking(true))?;
     /// array.locked(|array| {
     ///     let count: u64 = array.item(&[0])?;
-    ///     array.set(&[0], count + 1)
+    ///     array.write(&[0], count + 1)
     /// })?;
     /// assert_eq!(array.item::<u64>(&[0])?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -576,7 +576,7 @@ impl NDArray {
     /// array.transaction(|array| {
     ///     array.write((0..2, 0..3), &[1.0f32; 6])?;
     ///     array.resize([5, 6])?;
-    ///     array.fill(4, 2.0f32)
+    ///     array.write(4, 2.0f32)
     /// })?;
     /// assert_eq!(array.shape(), [5, 6]);
     /// # Ok::<(), blosc2::Error>(())

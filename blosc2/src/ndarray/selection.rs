@@ -20,7 +20,7 @@ pub(super) type AxisVec<T> = SmallVec<[T; 4]>;
 /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], [2, 3])?;
 /// let columns = AxisSelection::from([true, false, true]);
 /// assert_eq!(columns, AxisSelection::Mask(vec![true, false, true]));
-/// assert_eq!(array.read::<u8>((1, columns))?, [3, 5]);
+/// assert_eq!(array.read::<Vec<u8>>((1, columns))?, [3, 5]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +81,9 @@ impl AxisSelection {
     /// use blosc2::{AxisSelection, NDArray};
     ///
     /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], &[6])?;
-    /// assert_eq!(array.read::<u8>(AxisSelection::strided(1.., 2))?, [1, 3, 5]);
-    /// assert_eq!(array.read::<u8>(AxisSelection::strided(.., -1))?, [5, 4, 3, 2, 1, 0]);
-    /// assert_eq!(array.read::<u8>((0..5).step_by(2))?, [0, 2, 4]); // a positive step
+    /// assert_eq!(array.read::<Vec<u8>>(AxisSelection::strided(1.., 2))?, [1, 3, 5]);
+    /// assert_eq!(array.read::<Vec<u8>>(AxisSelection::strided(.., -1))?, [5, 4, 3, 2, 1, 0]);
+    /// assert_eq!(array.read::<Vec<u8>>((0..5).step_by(2))?, [0, 2, 4]); // a positive step
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn strided(range: impl RangeBounds<i64>, step: i64) -> Self {
@@ -112,9 +112,9 @@ impl AxisSelection {
     /// use blosc2::{AxisSelection, NDArray};
     ///
     /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], &[6])?;
-    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(-2, None, 1))?, [4, 5]); // array[-2:]
-    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(-9, None, 1))?.len(), 6); // array[-9:]
-    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(4, 0, -2))?, [4, 2]); // array[4:0:-2]
+    /// assert_eq!(array.read::<Vec<u8>>(AxisSelection::clamped(-2, None, 1))?, [4, 5]); // array[-2:]
+    /// assert_eq!(array.read::<Vec<u8>>(AxisSelection::clamped(-9, None, 1))?.len(), 6); // array[-9:]
+    /// assert_eq!(array.read::<Vec<u8>>(AxisSelection::clamped(4, 0, -2))?, [4, 2]); // array[4:0:-2]
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias = "slice")]
@@ -146,8 +146,8 @@ impl AxisSelection {
 ///
 /// let array = NDArray::from_slice(&[1u8, 2, 3], 3)?;
 /// let (first, end): (u16, usize) = (1, 2);
-/// assert_eq!(array.read::<u8>(first)?, [2]);
-/// assert_eq!(array.read::<u8>(..end)?, [1, 2]);
+/// assert_eq!(array.read::<Vec<u8>>(first)?, [2]);
+/// assert_eq!(array.read::<Vec<u8>>(..end)?, [1, 2]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait AxisIndex: Copy + ToI128 {}
@@ -300,16 +300,16 @@ impl From<&Self> for AxisSelection {
 /// use blosc2::{AxisSelection, NDArray, Selection};
 ///
 /// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
-/// assert_eq!(array.read::<i32>([1..3, 0..2])?, [5, 6, 10, 11]);
-/// assert_eq!(array.read::<i32>((1..3, -2..))?, [8, 9, 13, 14]);
-/// assert_eq!(array.read::<i32>(1)?, [5, 6, 7, 8, 9]); // the second row
-/// assert_eq!(array.read::<i32>((.., 4))?, [4, 9, 14, 19]); // the last column
-/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // columns 4 and 1 of rows 3 and 0
-/// assert_eq!(array.read::<i32>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
-/// assert_eq!(array.read::<i32>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
+/// assert_eq!(array.read::<Vec<i32>>([1..3, 0..2])?, [5, 6, 10, 11]);
+/// assert_eq!(array.read::<Vec<i32>>((1..3, -2..))?, [8, 9, 13, 14]);
+/// assert_eq!(array.read::<Vec<i32>>(1)?, [5, 6, 7, 8, 9]); // the second row
+/// assert_eq!(array.read::<Vec<i32>>((.., 4))?, [4, 9, 14, 19]); // the last column
+/// assert_eq!(array.read::<Vec<i32>>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // columns 4 and 1 of rows 3 and 0
+/// assert_eq!(array.read::<Vec<i32>>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
+/// assert_eq!(array.read::<Vec<i32>>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
 ///
 /// let stored = Selection::from((1, ..3)); // a stored selection can be used several times
-/// assert_eq!(array.read::<i32>(&stored)?, [5, 6, 7]);
+/// assert_eq!(array.read::<Vec<i32>>(&stored)?, [5, 6, 7]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

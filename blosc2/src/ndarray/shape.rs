@@ -37,7 +37,7 @@ impl NDArray {
     ///
     /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4], &[2, 2])?;
     /// array.resize(&[3, 1])?;
-    /// assert_eq!(array.read_all::<u8>()?, [1, 3, 0]);
+    /// assert_eq!(array.read::<Vec<u8>>(..)?, [1, 3, 0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias = "b2nd_resize")]
@@ -69,7 +69,7 @@ impl NDArray {
     ///
     /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], &[2, 3])?;
     /// array.resize_at(&[3, 2], &[1, 0])?; // inserts a row before row 1, removes column 0
-    /// assert_eq!(array.read_all::<u8>()?, [2, 3, 0, 0, 5, 6]);
+    /// assert_eq!(array.read::<Vec<u8>>(..)?, [2, 3, 0, 0, 5, 6]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -169,7 +169,7 @@ impl NDArray {
     /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], [2, 3])?;
     /// array.delete(1, -1)?; // the last column
     /// array.delete(0, ..1)?;
-    /// assert_eq!(array.read_all::<u8>()?, [4, 5]);
+    /// assert_eq!(array.read::<Vec<u8>>(..)?, [4, 5]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///

@@ -24,7 +24,7 @@ impl NDArray {
     /// assert_eq!(view.shape(), [6, 4]);
     /// assert_eq!(view.read::<Vec<i32>>(&[0..1, 0..4])?, [0, 6, 12, 18]); // a column
     /// let odd = view.slice([AxisSelection::Slice { start: 1, end: None, step: 2 }])?;
-    /// assert_eq!(odd.read::<Vec<i32>>(0..4)?, [1, 7, 13, 19]);
+    /// assert_eq!(odd.read::<Vec<i32>>((0, ..))?, [1, 7, 13, 19]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn view(&self) -> NDArrayView<'_> {

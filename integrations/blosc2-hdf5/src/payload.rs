@@ -1,6 +1,6 @@
 //! One filtered chunk of HDF5: a frame in memory.
 
-use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, RawItems};
 
 use crate::FilterParams;
 
@@ -152,7 +152,7 @@ fn decode_array<B: AsMut<[u8]>>(
         }
     }
     let mut target = allocate(array.nbytes())?;
-    array.bytes().read_into(.., target.as_mut())?;
+    array.read_into(.., RawItems(target.as_mut()))?;
     Ok(target)
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use blosc2::super_chunk::Metalayers;
-use blosc2::{NDArray, SChunk, Value};
+use blosc2::{NDArray, SChunk, Value, RawItems};
 use blosc2_format::Limits;
 use blosc2_format::file::File;
 use blosc2_store::{CTable, EmbedStore, Object, TreeStore};
@@ -229,7 +229,7 @@ fn schunk(schunk: SChunk) -> Result<Json> {
         content["shape"] = json!(array.shape());
         content["blocks"] = json!([array.chunk_shape(), array.block_shape()]);
         content["itemsize"] = json!(array.dtype().map_or(array.typesize(), |dtype| dtype.size()));
-        content["items"] = json!(hash(&array.bytes().read(..)?));
+        content["items"] = json!(hash(&array.read::<RawItems>(..)?.0));
     }
     Ok(content)
 }

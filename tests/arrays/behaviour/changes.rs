@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, Codec, ErrorKind, NDArray};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems};
 
 use super::c::CArray;
 use super::{
@@ -40,7 +40,7 @@ fn items_are_appended_along_each_dimension() {
             let expected = joined(axis, &[&old, &new]);
             let what = format!("{cut:?} and {count} along {axis}, {typesize} bytes");
             let mut array = cut.holding(&old, place, path);
-            array.bytes_mut().append(axis, &new.bytes).unwrap();
+            array.append(axis, RawItems(&new.bytes)).unwrap();
             assert_keeps(place, array, path, &expected, &what);
 
             if place.is_file()
@@ -58,7 +58,7 @@ fn items_are_appended_along_each_dimension() {
             let mut array = cut.holding(&old, place, &aside);
             let mut appender = array.appender(axis).unwrap();
             for at in 0..count {
-                appender.append_bytes(&part(&new, axis, at..at + 1).bytes).unwrap();
+                appender.append(RawItems(&part(&new, axis, at..at + 1).bytes)).unwrap();
             }
             appender.flush().unwrap();
             drop(appender);
@@ -89,7 +89,7 @@ fn items_are_inserted_along_each_dimension() {
             let expected = joined(axis, &[&before, &new, &after]);
             let what = format!("{cut:?} and {count} at {at} along {axis}, {typesize} bytes");
             let mut array = cut.holding(&old, place, path);
-            array.bytes_mut().insert(axis, at, &new.bytes).unwrap();
+            array.insert(axis, at, RawItems(&new.bytes)).unwrap();
             assert_keeps(place, array, path, &expected, &what);
             if number < 4
                 && place.is_file()
@@ -301,7 +301,7 @@ fn a_file_that_grows_step_by_step_has_no_gaps() {
     drop(builder().file(&at_once).from_slice(&items, [ITEMS as u64]).unwrap());
     let len = |path| std::fs::metadata(path).unwrap().len();
     for path in [&path, &appended] {
-        assert!(NDArray::open(path).unwrap().read_all::<i64>().unwrap() == items);
+        assert!(NDArray::open(path).unwrap().read::<Vec<i64>>(..).unwrap() == items);
         if let Some(c) = CArray::open(path) {
             let c = c.read_all();
             assert!(c.chunks_exact(8).zip(&items).all(|(c, item)| c == item.to_le_bytes()));
@@ -350,7 +350,7 @@ fn arrays_are_joined_along_each_dimension() {
                 assert_eq!(both.chunk_shape(), one.chunks, "{what}");
                 assert_keeps(place, both, &path, &expected, &what);
                 // Without a copy of the first one.
-                left.append_array(axis, &right).unwrap();
+                left.append(axis, &right).unwrap();
                 let path = path.with_extension("left");
                 assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
                 // By C, except for arrays without items.
@@ -394,8 +394,8 @@ fn boxes_are_written() {
             let what = format!("{cut:?}, {ranges:?}, {typesize} bytes");
             let zeros = constant(cut.shape, typesize, 0);
             let mut array = cut.holding(&zeros, place, path);
-            array.bytes_mut().write(&ranges, &new.bytes).unwrap();
-            assert_eq!(array.bytes().read(&ranges).unwrap(), new.bytes, "{what}");
+            array.write(&ranges, RawItems(&new.bytes)).unwrap();
+            assert_eq!(array.read::<RawItems>(&ranges).unwrap().0, new.bytes, "{what}");
 
             let bytes = match cut.in_c(&zeros, place, &path.with_extension("c")) {
                 Some(mut c) => {
@@ -403,7 +403,7 @@ fn boxes_are_written() {
                     assert_eq!(c.read(&ranges), new.bytes, "{what}, in C");
                     c.read_all()
                 }
-                None => array.bytes().read(..).unwrap(),
+                None => array.read::<RawItems>(..).unwrap().0,
             };
             let expected = Model { bytes, ..zeros };
             assert_keeps(place, array, path, &expected, &what);
@@ -418,11 +418,11 @@ fn boxes_of_chunks_make_up_an_array() {
     let first = array([0, 0, 0, 0, 0, 2, 0, 4, 6]);
     let second = array([1, 3, 0, 5, 7, 0, 0, 0, 0]);
     let mut both = NDArray::builder().chunk_shape([2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
-    let part = first.read::<u8>(&[1..3, 1..3, 0..1]).unwrap();
+    let part = first.read::<Vec<u8>>(&[1..3, 1..3, 0..1]).unwrap();
     both.write(&[0..2, 0..2, 0..1], &part).unwrap();
-    let part = second.read::<u8>(&[0..2, 0..2, 0..1]).unwrap();
+    let part = second.read::<Vec<u8>>(&[0..2, 0..2, 0..1]).unwrap();
     both.write(&[0..2, 0..2, 1..2], &part).unwrap();
-    assert_eq!(both.read_all::<u8>().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(both.read::<Vec<u8>>(..).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
 #[test]
@@ -433,14 +433,14 @@ fn what_does_not_fit_changes_nothing() {
         let model = numbers(cut.shape, typesize, 1);
         let mut array = cut.holding(&model, place, path);
         let bytes = [0; 100];
-        assert_eq!(kind(array.bytes_mut().append(2, &bytes[..8])), InvalidArgument);
-        assert_eq!(kind(array.bytes_mut().append(0, &bytes[..9])), InvalidArgument);
-        assert_eq!(kind(array.bytes_mut().append(1, &bytes[..8])), InvalidArgument);
-        assert_eq!(kind(array.bytes_mut().insert(0, 7, &bytes[..8])), OutOfBounds);
+        assert_eq!(kind(array.append(2, RawItems(&bytes[..8]))), InvalidArgument);
+        assert_eq!(kind(array.append(0, RawItems(&bytes[..9]))), InvalidArgument);
+        assert_eq!(kind(array.append(1, RawItems(&bytes[..8]))), InvalidArgument);
+        assert_eq!(kind(array.insert(0, 7, RawItems(&bytes[..8]))), OutOfBounds);
         assert_eq!(kind(array.delete(1, 3..5)), OutOfBounds);
         assert_eq!(kind(array.resize([6])), InvalidArgument);
-        assert_eq!(kind(array.bytes_mut().write(&[0..2, 0..2], &bytes[..10])), InvalidArgument);
-        assert_eq!(kind(array.bytes_mut().write(&[5..7, 0..1], &bytes[..4])), OutOfBounds);
+        assert_eq!(kind(array.write(&[0..2, 0..2], RawItems(&bytes[..10]))), InvalidArgument);
+        assert_eq!(kind(array.write(&[5..7, 0..1], RawItems(&bytes[..4]))), OutOfBounds);
         assert_keeps(place, array, path, &model, "after errors");
     });
     let (_folder, path) = folder();
@@ -460,7 +460,7 @@ fn places_of_insertions_and_deletions_are_given_as_in_selections() {
     let after = |change: &dyn Fn(&mut NDArray)| {
         let mut array = array();
         change(&mut array);
-        array.read_all::<i32>().unwrap()
+        array.read::<Vec<i32>>(..).unwrap()
     };
     for (at, expected) in [(-6, [9, 0, 1, 2, 3, 4, 5]), (-1, [0, 1, 2, 3, 4, 9, 5])] {
         assert_eq!(after(&|array| array.insert(0, at, &[9]).unwrap()), expected);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use blosc2::{ErrorKind, NDArray, OpenOptions, Result};
+use blosc2::{ErrorKind, NDArray, OpenOptions, Result, Selection};
 
 use super::{IN_FILES, Place, folder, kind};
 
@@ -57,32 +57,40 @@ fn readers_follow_growth_when_they_ask() {
         let what = format!("{place:?}, lock {lock}");
         let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
         assert!(!reader.refresh().unwrap(), "{what}: nothing has changed");
-        assert_eq!(reader.read::<i32>(&[0..1, 0..10]).unwrap(), items(0..1, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(&[0..1, 0..10]).unwrap(), items(0..1, 0..10), "{what}");
 
         writer.resize([20, 10]).unwrap();
         writer.write(&[10..20, 0..10], &items(10..20, 0..10)).unwrap();
         // The reader keeps its shape, and the items in it are right.
         assert_eq!(reader.shape(), [10, 10], "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
-        let outside = reader.read::<i32>(&[10..20, 0..10]);
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..10, 0..10), "{what}");
+        let outside = reader.read::<Vec<i32>>(&[10..20, 0..10]);
         assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{what}");
         assert!(reader.refresh().unwrap(), "{what}: it has grown");
         assert_eq!(reader.shape(), [20, 10], "{what}");
         assert!(!reader.refresh().unwrap(), "{what}: it knows that");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..20, 0..10), "{what}");
 
         // Appending along the other axis changes the index of each chunk.
         writer.append(1, &items(0..20, 10..17)).unwrap();
         assert_eq!(reader.shape(), [20, 10], "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..20, 0..10), "{what}");
         assert_eq!(reader.item::<i32>(&[19, 9]).unwrap(), item(19, 9), "{what}");
-        assert_eq!(reader.read_points::<i32>(&[[19, 9], [0, 7]]).unwrap(), [19010, 8], "{what}");
+        assert_eq!(
+            reader.read::<Vec<i32>>(Selection::points(&[[19, 9], [0, 7]])).unwrap(),
+            [19010, 8],
+            "{what}"
+        );
         assert!(reader.refresh().unwrap(), "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..17), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..20, 0..17), "{what}");
         // After an insertion at the start, reads return the current items.
         writer.insert(0, 0, &[-1; 5 * 17]).unwrap();
-        assert_eq!(reader.read::<i32>(&[0..5, 0..17]).unwrap(), [-1; 5 * 17], "{what}");
-        assert_eq!(reader.read::<i32>(&[5..20, 0..17]).unwrap(), items(0..15, 0..17), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(&[0..5, 0..17]).unwrap(), [-1; 5 * 17], "{what}");
+        assert_eq!(
+            reader.read::<Vec<i32>>(&[5..20, 0..17]).unwrap(),
+            items(0..15, 0..17),
+            "{what}"
+        );
     });
 }
 
@@ -92,31 +100,31 @@ fn readers_beside_an_array_that_shrinks() {
         let what = format!("{place:?}, lock {lock}");
         let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
         reader.set_cache(1 << 20);
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..10, 0..10), "{what}");
         writer.resize([5, 10]).unwrap();
         // Deleted items are out of bounds, also for a reader with the old shape.
         assert_eq!(reader.shape(), [10, 10], "{what}");
-        assert_eq!(kind(reader.read_all::<i32>()), ErrorKind::OutOfBounds, "{what}");
+        assert_eq!(kind(reader.read::<Vec<i32>>(..)), ErrorKind::OutOfBounds, "{what}");
         assert_eq!(kind(reader.item::<i32>(&[9, 9])), ErrorKind::OutOfBounds, "{what}");
-        let points = reader.read_points::<i32>(&[[0, 0], [5, 0]]);
+        let points = reader.read::<Vec<i32>>(Selection::points(&[[0, 0], [5, 0]]));
         assert_eq!(kind(points), ErrorKind::OutOfBounds, "{what}");
-        let lists = reader.read::<i32>([vec![0, 7], vec![0]]);
+        let lists = reader.read::<Vec<i32>>([vec![0, 7], vec![0]]);
         assert_eq!(kind(lists), ErrorKind::OutOfBounds, "{what}");
         let view = reader.view().squeeze();
-        assert_eq!(kind(view.read::<i32>(&[9..10, 0..1])), ErrorKind::OutOfBounds, "{what}");
-        let found = reader.read::<i32>(&[0..5, 0..10]).unwrap();
+        assert_eq!(kind(view.read::<Vec<i32>>(&[9..10, 0..1])), ErrorKind::OutOfBounds, "{what}");
+        let found = reader.read::<Vec<i32>>(&[0..5, 0..10]).unwrap();
         assert_eq!(found, items(0..5, 0..10), "{what}");
         assert!(reader.refresh().unwrap(), "{what}");
         assert_eq!(reader.shape(), [5, 10], "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..5, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..5, 0..10), "{what}");
 
         // Resized to no items and larger again: zeros.
         writer.resize([0, 10]).unwrap();
         assert_eq!(kind(reader.item::<i32>(&[0, 0])), ErrorKind::OutOfBounds, "{what}");
         writer.resize([7, 3]).unwrap();
-        assert_eq!(reader.read::<i32>(&[0..5, 0..3]).unwrap(), [0; 15], "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(&[0..5, 0..3]).unwrap(), [0; 15], "{what}");
         assert!(reader.refresh().unwrap(), "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), [0; 21], "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), [0; 21], "{what}");
     });
 }
 
@@ -132,7 +140,7 @@ fn metalayers_follow_other_handles() {
         assert!(reader.refresh().unwrap(), "{what}");
         assert_eq!(reader.vlmeta().get("text").unwrap().unwrap(), b"brand-new", "{what}");
         assert!(!reader.refresh().unwrap(), "{what}");
-        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
+        assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..10, 0..10), "{what}");
     });
 }
 
@@ -148,7 +156,7 @@ fn a_replaced_array_has_to_be_reopened() {
     other.save(&aside).unwrap();
     std::fs::rename(&aside, &path).unwrap();
     reader.refresh().unwrap();
-    assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10));
+    assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..10, 0..10));
     assert_eq!(reading(&path, false).shape(), [9]);
 }
 
@@ -196,7 +204,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
         };
         let check = |reader: &NDArray| {
             let [rows, columns] = *reader.shape() else { unreachable!("two dimensions") };
-            let whole = reader.read_all::<i32>();
+            let whole = reader.read::<Vec<i32>>(..);
             let corner = reader.item::<i32>(&[rows - 1, columns - 1]);
             // Deleted items are out of bounds; no other error occurs.
             let is_gone = |kind| kind == ErrorKind::OutOfBounds;
@@ -209,7 +217,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
                 Err(error) => assert!(is_gone(error.kind()), "{place:?}: {error}"),
             }
             // Items that are never deleted are always read.
-            let found = reader.read::<i32>(&[0..10, 0..10]).unwrap();
+            let found = reader.read::<Vec<i32>>(&[0..10, 0..10]).unwrap();
             assert!(found == items(0..10, 0..10), "{place:?}");
         };
         // One reader keeps its handle and refreshes it; the other one opens the array each time.
@@ -225,7 +233,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
         beside(&[&write], &[&stays, &opens]);
         let found = NDArray::open(&path).unwrap();
         assert_eq!(found.shape(), [10 + 4 * 4, 10 + 4 * 2], "{place:?}");
-        assert!(found.read_all::<i32>().unwrap() == items(0..26, 0..18), "{place:?}");
+        assert!(found.read::<Vec<i32>>(..).unwrap() == items(0..26, 0..18), "{place:?}");
     }
 }
 
@@ -253,7 +261,7 @@ fn locked_writers_insert_side_by_side() {
             };
             // Other threads open the array repeatedly.
             let open = || {
-                let items = reading(&path, true).read_all::<i64>().unwrap();
+                let items = reading(&path, true).read::<Vec<i64>>(..).unwrap();
                 // The shape is slightly older than the items: a part of the last run may be beyond it.
                 let mut runs = runs(&items);
                 runs.pop();
@@ -263,7 +271,7 @@ fn locked_writers_insert_side_by_side() {
             beside(&[&|| insert(0), &|| insert(1), &|| insert(2)], &[&open]);
 
             let array = NDArray::open(&path).unwrap();
-            let mut runs = runs(&array.read_all::<i64>().unwrap());
+            let mut runs = runs(&array.read::<Vec<i64>>(..).unwrap());
             assert_eq!(runs.pop(), Some((-1, 16)), "{place:?}: what was there");
             assert!(runs.iter().all(|run| run.1 == ITEMS), "{place:?}: {runs:?}");
             assert_eq!(runs.len() as i64, WRITERS * STEPS, "{place:?}: {runs:?}");
@@ -303,7 +311,7 @@ fn locked_writers_append_beside_one_who_cuts() {
             }
         };
         beside(&[&|| append(0), &|| append(1), &cut], &[]);
-        let items = NDArray::open(&path).unwrap().read_all::<i64>().unwrap();
+        let items = NDArray::open(&path).unwrap().read::<Vec<i64>>(..).unwrap();
         assert!(!items.is_empty(), "{place:?}");
         let runs = runs(&items);
         // A run may be cut, but not longer or mixed. Only the first run may be the original one.
@@ -328,13 +336,13 @@ fn writes_across_chunks_are_seen_whole() {
                 array.write(.., &vec![step * 10 + tag; 200 * 50]).unwrap();
                 // A part of each chunk, and back.
                 array.write(&[40..160, 10..20], &vec![-tag; 120 * 10]).unwrap();
-                array.fill(.., step * 10 + tag).unwrap();
+                array.write(.., step * 10 + tag).unwrap();
             }
         };
         let read = || {
             let reader = reading(&path, true);
             for _ in 0..10 {
-                let items = reader.read_all::<i32>().unwrap();
+                let items = reader.read::<Vec<i32>>(..).unwrap();
                 let outside = items[0];
                 let inside = items[40 * 50 + 10];
                 assert!(inside == outside || inside < 0, "{place:?}: {inside} in {outside}");
@@ -360,7 +368,7 @@ fn writers_who_do_not_lock_come_one_after_the_other() {
     drop(one);
     let mut other = NDArray::open_rw(&path).unwrap();
     other.append(0, &items(11..12, 0..10)).unwrap();
-    assert_eq!(other.read_all::<i32>().unwrap(), items(0..12, 0..10));
+    assert_eq!(other.read::<Vec<i32>>(..).unwrap(), items(0..12, 0..10));
 }
 
 /// Blocks that are kept do not outlive `refresh`, whether the file has another length or not.
@@ -372,13 +380,13 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
     drop(builder().file(&path).from_slice(&[1i32; 100], [100]).unwrap());
     let mut array = NDArray::open(&path).unwrap();
     array.set_cache(1 << 20);
-    assert_eq!(array.read::<i32>(..).unwrap(), [1; 100]);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), [1; 100]);
     for items in [&[2; 100][..], &ramp, &[3; 100]] {
         // Written as by another program: no handle of this one is informed.
         let bytes = builder().from_slice(items, [100]).unwrap().to_cframe().unwrap();
         std::fs::write(&path, bytes).unwrap();
         array.refresh().unwrap();
-        assert_eq!(array.read::<i32>(..).unwrap(), items);
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
     }
 }
 
@@ -417,7 +425,7 @@ fn appenders_and_appends_of_another_handle() {
                     let found = reading(&path, true);
                     let count = next - 1 + theirs * parts.len() as i32;
                     assert_eq!(found.shape()[axis], count as u64, "{what}");
-                    let all = found.read_all::<i32>().unwrap();
+                    let all = found.read::<Vec<i32>>(..).unwrap();
                     // On axis 1, the second row is equal.
                     let first: Vec<i32> = match axis {
                         0 => all.iter().copied().step_by(2).collect(),

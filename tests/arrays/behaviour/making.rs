@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, NDArray, NDArrayBuilder, OpenOptions, SChunk,
-    Special, Threads,
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, NDArrayBuilder, OpenOptions, RawItems,
+    SChunk, Special, Threads,
 };
 use blosc2_format::b2nd::Meta;
 
@@ -77,12 +77,12 @@ fn arrays_of_no_number_take_no_room() {
             if typesize == 4 {
                 let array = builder.nans::<f32>(cut.shape).unwrap();
                 assert!(is_special(&array), "{what}");
-                let items = place.reopened(array, path).read_all::<f32>().unwrap();
+                let items = place.reopened(array, path).read::<Vec<f32>>(..).unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             } else {
                 let array = builder.nans::<f64>(cut.shape).unwrap();
                 assert!(is_special(&array), "{what}");
-                let items = place.reopened(array, path).read_all::<f64>().unwrap();
+                let items = place.reopened(array, path).read::<Vec<f64>>(..).unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             }
         });
@@ -111,14 +111,14 @@ fn arrays_of_one_value_hold_it_everywhere() {
         });
     }
     let array = NDArray::builder().full(-5i64, [3, 3]).unwrap();
-    assert_eq!(array.read_all::<i64>().unwrap(), [-5; 9]);
+    assert_eq!(array.read::<Vec<i64>>(..).unwrap(), [-5; 9]);
 }
 
 #[test]
 fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     for (dtype, size) in [("<f4", 4), (">f4", 4), ("<f8", 8), (">f8", 8)] {
         let array = NDArray::builder().special(Special::Nan, [3, 5], dtype, size).unwrap();
-        let bytes = array.bytes().read(..).unwrap();
+        let bytes = array.read::<RawItems>(..).unwrap().0;
         assert_eq!(bytes.len(), 15 * size, "{dtype}");
         for item in bytes.chunks_exact(size) {
             let mut item = item.to_vec();
@@ -200,7 +200,7 @@ fn items_of_more_than_255_bytes() {
                 let ranges = std::slice::from_ref(&range);
                 let expected = model.read(ranges);
                 let what = format!("{place:?}, {typesize} bytes, {range:?}");
-                assert_same(&array.bytes().read(ranges).unwrap(), &expected, &what);
+                assert_same(&array.read::<RawItems>(ranges).unwrap().0, &expected, &what);
                 if let Some(c) = &c {
                     assert_same(&c.read(ranges), &expected, &what);
                 }
@@ -228,7 +228,7 @@ fn strings_are_shuffled_by_their_characters() {
         };
         let (charwise, itemwise) = (make(Filter::ShuffleBytes(BYTES as u8)), make(Filter::Shuffle));
         for array in [&charwise, &itemwise] {
-            assert_same(&array.bytes().read(..).unwrap(), &bytes, &format!("{cut:?}"));
+            assert_same(&array.read::<RawItems>(..).unwrap().0, &bytes, &format!("{cut:?}"));
         }
         let (_folder, path) = folder();
         charwise.save(&path).unwrap();
@@ -343,9 +343,9 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
     assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
     // Valid shapes are accepted, also without items.
     let array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().zeros::<u8>(&[20, 10]).unwrap();
-    assert_eq!(array.read::<u8>(&[1..3, 1..4]).unwrap(), [0; 6]);
+    assert_eq!(array.read::<Vec<u8>>(&[1..3, 1..4]).unwrap(), [0; 6]);
     let array = cut(&[0, 0], &[0, 0], &[0, 0]).builder().uninit::<u8>(&[0, 0]).unwrap();
-    assert!(array.read_all::<u8>().unwrap().is_empty());
+    assert!(array.read::<Vec<u8>>(..).unwrap().is_empty());
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn the_format_of_a_dtype_is_kept() {
     };
     has_it(&array);
     array.resize([6]).unwrap();
-    array.bytes_mut().append(0, &[9; 3]).unwrap();
+    array.append(0, RawItems(&[9; 3])).unwrap();
     array.refresh().unwrap();
     has_it(&array);
     has_it(&NDArray::builder().copy(&array).unwrap());
@@ -371,8 +371,8 @@ fn the_format_of_a_dtype_is_kept() {
     has_it(&NDArray::builder().stack([&array, &array], 0).unwrap());
     // This text only looks like a NumPy dtype.
     let numbers = builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
-    assert_eq!(kind(numbers.read_all::<f32>()), ErrorKind::TypeMismatch);
-    assert_eq!(numbers.bytes().read(..).unwrap(), [0; 8]);
+    assert_eq!(kind(numbers.read::<Vec<f32>>(..)), ErrorKind::TypeMismatch);
+    assert_eq!(numbers.read::<RawItems>(..).unwrap().0, [0; 8]);
     let numpy = NDArray::builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
     assert_eq!(numpy.dtype_format(), 0);
     for pair in [[&numbers, &numpy], [&numpy, &numbers]] {
@@ -465,7 +465,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         let found = NDArray::from_cframe(bad.clone());
         // As in C, an array whose blocks are larger than its chunks can be opened; reading it then fails.
         match found {
-            Ok(array) => assert!(side == 8 && array.bytes().read(..).is_err(), "{side}"),
+            Ok(array) => assert!(side == 8 && array.read::<RawItems>(..).is_err(), "{side}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
         }
         let checked = OpenOptions::new().check(Check::Content).from_cframe(bad);
@@ -486,7 +486,7 @@ fn arrays_without_items_grow_in_automatic_chunks() {
             array.append(axis, &vec![run; row]).unwrap();
         }
         assert_eq!(array.shape()[axis], 5, "{shape:?}");
-        let sum: i32 = array.read_all::<i32>().unwrap().iter().sum();
+        let sum: i32 = array.read::<Vec<i32>>(..).unwrap().iter().sum();
         assert_eq!(sum, 10 * row as i32, "{shape:?}");
         let item_at = vec![-1; shape.len()];
         assert_eq!(array.item::<i32>(&item_at).unwrap(), 4, "{shape:?}");
@@ -495,7 +495,7 @@ fn arrays_without_items_grow_in_automatic_chunks() {
     let mut array = NDArray::builder().zeros::<u8>([0, 0]).unwrap();
     array.resize([2, 3]).unwrap();
     array.write((.., ..), &[1u8, 2, 3, 4, 5, 6]).unwrap();
-    assert_eq!(array.read_all::<u8>().unwrap(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(array.read::<Vec<u8>>(..).unwrap(), [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]
@@ -518,7 +518,7 @@ fn an_array_is_opened_or_created() {
         let again = builder().cparams(&params).max_read(1);
         let array = again.open_or_create(|_| panic!("made again")).unwrap();
         assert_eq!((array.shape(), array.cparams().codec), (&[1][..], Codec::Lz4));
-        assert_eq!(array.read_all::<u16>().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(array.read::<Vec<u16>>(..).unwrap_err().kind(), ErrorKind::TooLarge);
         drop(array);
         // Another program creates it in between.
         let race = builder()

@@ -52,7 +52,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Codec, NDArray, NDArrayBuilder, Threads};
+use blosc2::{CParams, Codec, NDArray, NDArrayBuilder, RawItems, Threads};
 use tempfile::TempDir;
 
 use crate::common::{Model, assert_same, kind, name, table, upstream_files};
@@ -212,7 +212,7 @@ fn joined(axis: usize, models: &[&Model]) -> Model {
 fn assert_holds(array: &NDArray, model: &Model, what: &str) {
     assert_eq!(array.shape(), model.shape, "{what}");
     assert_eq!(array.typesize(), model.typesize, "{what}");
-    assert_same(&array.bytes().read(..).unwrap(), &model.bytes, what);
+    assert_same(&array.read::<RawItems>(..).unwrap().0, &model.bytes, what);
 }
 
 /// Asserts that the array holds what the model does, before and after it is reopened, and as C reads it.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use blosc2::{AxisSelection, ErrorKind, NDArray, NDArrayView, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, NDArrayView, RawItems, Selection};
 
 use super::c::CArray;
 use super::{
@@ -73,9 +73,9 @@ fn boxes_are_read() {
             let expected = part.of_model(&model);
             let what = format!("{place:?}, {:?}, {:?}", part.of, part.ranges());
             let array = part.of.holding(&model, place, path);
-            assert_same(&array.bytes().read(part.ranges()).unwrap(), &expected.bytes, &what);
+            assert_same(&array.read::<RawItems>(part.ranges()).unwrap().0, &expected.bytes, &what);
             let mut bytes = vec![0xee; expected.bytes.len()];
-            array.bytes().read_into(part.ranges(), &mut bytes).unwrap();
+            array.read_into(part.ranges(), RawItems(&mut bytes)).unwrap();
             assert_same(&bytes, &expected.bytes, &what);
             if let Some(c) = part.of.in_c(&model, place, &path.with_extension("c")) {
                 assert_same(&c.read(&part.ranges()), &expected.bytes, &what);
@@ -83,7 +83,7 @@ fn boxes_are_read() {
         });
     }
     let array = NDArray::from_slice(&(0..1000u64).collect::<Vec<_>>(), [10, 10, 10]).unwrap();
-    let found = array.read::<u64>(&[3..5, 0..1, 3..7]).unwrap();
+    let found = array.read::<Vec<u64>>(&[3..5, 0..1, 3..7]).unwrap();
     assert_eq!(found, [303, 304, 305, 306, 403, 404, 405, 406]);
 }
 
@@ -159,7 +159,11 @@ fn points_are_read_in_any_order() {
                     list.iter().map(|&number| index(number, cut.shape)).collect();
                 let expected: Vec<[i32; 2]> =
                     list.iter().map(|&number| pairs[number as usize]).collect();
-                assert_eq!(array.read_points::<[i32; 2]>(&points).unwrap(), expected, "{what}");
+                assert_eq!(
+                    array.read::<Vec<[i32; 2]>>(Selection::points(&points)).unwrap(),
+                    expected,
+                    "{what}"
+                );
                 let list: Vec<i64> = list.iter().map(|&number| number as i64).collect();
                 let bytes: Vec<u8> =
                     expected.iter().flatten().flat_map(|number| number.to_ne_bytes()).collect();
@@ -168,7 +172,10 @@ fn points_are_read_in_any_order() {
                 }
             }
             let outside: Vec<u64> = cut.shape.to_vec();
-            assert_eq!(kind(array.read_points::<[i32; 2]>(&[outside])), ErrorKind::OutOfBounds);
+            assert_eq!(
+                kind(array.read::<Vec<[i32; 2]>>(Selection::points(&[outside]))),
+                ErrorKind::OutOfBounds
+            );
         });
     }
 }
@@ -194,7 +201,7 @@ fn lists_select_their_product() {
             array.save(&aside).unwrap();
             let mut c = CArray::open(&aside);
             let expected = product(&lists);
-            assert_eq!(array.read::<i32>(lists.clone()).unwrap(), expected, "{place:?}");
+            assert_eq!(array.read::<Vec<i32>>(lists.clone()).unwrap(), expected, "{place:?}");
             if let Some(c) = &c {
                 assert_eq!(c.read_orthogonal(&lists), bytes(&expected));
             }
@@ -204,7 +211,7 @@ fn lists_select_their_product() {
             if let Some(c) = &mut c {
                 c.write_orthogonal(&others, &bytes(&new));
             }
-            assert_eq!(array.read::<i32>(others.clone()).unwrap(), new, "{place:?}");
+            assert_eq!(array.read::<Vec<i32>>(others.clone()).unwrap(), new, "{place:?}");
             let mut all = items.clone();
             for (at, item) in product(&others).into_iter().zip(new) {
                 all[at as usize] = item;
@@ -220,7 +227,7 @@ fn lists_select_their_product() {
 fn assert_view(view: &NDArrayView<'_>, shape: &[u64], bytes: &[u8], what: &str) {
     assert_eq!(view.shape(), shape, "{what}");
     assert_eq!(view.ndim(), shape.len(), "{what}");
-    assert_same(&view.bytes().read(..).unwrap(), bytes, what);
+    assert_same(&view.read::<RawItems>(..).unwrap().0, bytes, what);
     for place in PLACES {
         let (_folder, path) = folder();
         let copy = place.of(NDArray::builder(), &path).copy(view.clone()).unwrap();
@@ -337,8 +344,8 @@ fn dimensions_of_one_item_come() {
             let (ranges, (_folder, path)) = (ranges(start, end), folder());
             let copy = place.of(NDArray::builder(), &path).copy(view.clone()).unwrap();
             let expected = wider.read(&ranges);
-            assert_same(&view.bytes().read(&ranges).unwrap(), &expected, &what);
-            assert_same(&copy.bytes().read(&ranges).unwrap(), &expected, &what);
+            assert_same(&view.read::<RawItems>(&ranges).unwrap().0, &expected, &what);
+            assert_same(&copy.read::<RawItems>(&ranges).unwrap().0, &expected, &what);
             assert_holds(&array, &model, &what);
         });
     }

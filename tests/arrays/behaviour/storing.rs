@@ -107,8 +107,8 @@ fn two_arrays_are_in_one_file() {
         let found = OpenOptions::new().offset(offset).open(&path).unwrap();
         let found = NDArray::from_schunk(found).unwrap();
         assert!(found.to_cframe().unwrap() == array.to_cframe().unwrap(), "at {offset}");
-        let items = array.read_all::<i32>().unwrap();
-        assert!(found.read_all::<i32>().unwrap() == items, "at {offset}");
+        let items = array.read::<Vec<i32>>(..).unwrap();
+        assert!(found.read::<Vec<i32>>(..).unwrap() == items, "at {offset}");
         if let Some(c) = CArray::open_at(&path, offset) {
             let c = c.read_all();
             assert!(c.chunks_exact(4).zip(&items).all(|(c, item)| c == item.to_le_bytes()));

@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use blosc2::RawItems;
 use blosc2_sys as sys;
 
 use super::cases::{Case, list};
@@ -39,7 +40,11 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
             } else {
                 c.read_lists(&lists, &mut found, &sizes);
             }
-            assert_same(&found, &case.array.bytes().read(&selection).unwrap(), "what both read");
+            assert_same(
+                &found,
+                &case.array.read::<RawItems>(&selection).unwrap().0,
+                "what both read",
+            );
             assert_same(&found, raw(&case.model.get(numbers)), "what C reads");
             continue;
         }

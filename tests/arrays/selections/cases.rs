@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
-    AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, SplitMode,
-    Threads,
+    AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, RawItems,
+    SplitMode, Threads,
 };
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Options, Report, Severity, directory, frame};
@@ -359,7 +359,7 @@ impl<'l, T: Item> Case<'l, T> {
 
     /// Asserts that the whole array equals the model.
     pub(crate) fn compare(&mut self) {
-        let found = self.array.bytes().read(..).unwrap();
+        let found = self.array.read::<RawItems>(..).unwrap().0;
         assert_same(&found, raw(&self.model.items), "all of it");
     }
 
@@ -371,7 +371,7 @@ impl<'l, T: Item> Case<'l, T> {
         self.array = self.place.reopen(self.array);
         let shape: Vec<u64> = self.model.shape().iter().map(|&size| size as u64).collect();
         assert_eq!(self.array.shape(), shape);
-        let found = self.array.read_all::<T>().unwrap();
+        let found = self.array.read::<Vec<T>>(..).unwrap();
         assert_same(raw(&found), raw(&self.model.items), "all of it");
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use blosc2::compute::zip;
 use blosc2::storage::{Folder, FolderMut, ReadAt, ReadOnly};
-use blosc2::{AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Threads};
+use blosc2::{
+    AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Selection, Threads,
+};
 use blosc2_format::directory::Memory;
 
 use super::cases::Shared;
@@ -42,27 +44,27 @@ fn a_box_fetches_its_blocks_and_no_others() {
     let found = storage.fetched();
     assert!((BLOCK..BLOCK + rest).contains(&found), "an item: {found} bytes");
 
-    assert_eq!(array.read::<u32>(&[130..133, 70..72]).unwrap().len(), 6);
+    assert_eq!(array.read::<Vec<u32>>(&[130..133, 70..72]).unwrap().len(), 6);
     let found = storage.fetched();
     assert!((BLOCK..BLOCK + rest).contains(&found), "a box in a block: {found} bytes");
 
-    assert_eq!(array.read::<u32>(&[60..70, 0..256]).unwrap(), items[60 * 256..70 * 256]);
+    assert_eq!(array.read::<Vec<u32>>(&[60..70, 0..256]).unwrap(), items[60 * 256..70 * 256]);
     let found = storage.fetched();
     assert!((8 * BLOCK..8 * BLOCK + rest).contains(&found), "rows of two blocks: {found} bytes");
 
     // One block of each row of four.
     let column: Vec<u32> = items.iter().skip(70).step_by(256).copied().collect();
-    assert_eq!(array.read::<u32>((.., 70)).unwrap(), column);
+    assert_eq!(array.read::<Vec<u32>>((.., 70)).unwrap(), column);
     let found = storage.fetched();
     assert!((16 * BLOCK..16 * BLOCK + rest).contains(&found), "a column: {found} bytes");
 
     let corners = [[0, 0], [1023, 255], [0, 255]];
     let expected = [items[0], items[1024 * 256 - 1], items[255]];
-    assert_eq!(array.read_points::<u32>(&corners).unwrap(), expected);
+    assert_eq!(array.read::<Vec<u32>>(Selection::points(&corners)).unwrap(), expected);
     let found = storage.fetched();
     assert!((3 * BLOCK..3 * BLOCK + rest).contains(&found), "three points: {found} bytes");
 
-    assert!(array.read::<u32>(&[5..5, 0..256]).unwrap().is_empty());
+    assert!(array.read::<Vec<u32>>(&[5..5, 0..256]).unwrap().is_empty());
     let found = storage.fetched();
     assert!(found < rest, "no items: {found} bytes");
 }
@@ -128,7 +130,7 @@ fn reductions_send_as_few_requests_as_reads() {
     for threads in [1, 4] {
         let (array, items, calls) = remote(Codec::Lz4, 100_000, threads);
         let (other, _, other_calls) = remote(Codec::Lz4, 100_000, threads);
-        array.read_all::<u64>().unwrap();
+        array.read::<Vec<u64>>(..).unwrap();
         let read = taken(&calls);
         let requests = read.len();
         assert!((3..20).contains(&requests), "{read:?}");
@@ -204,7 +206,7 @@ fn the_parts_of_many_chunks_are_requested_at_once() {
         let (array, items, calls) = remote(Codec::Lz4, 5000, threads);
         let points: Vec<[u64; 1]> = (0..NCHUNKS).map(|at| [at * CHUNK / 8 + 5000]).collect();
         let expected: Vec<u64> = points.iter().map(|[at]| items[*at as usize]).collect();
-        assert_eq!(array.read_points::<u64>(&points).unwrap(), expected);
+        assert_eq!(array.read::<Vec<u64>>(Selection::points(&points)).unwrap(), expected);
         // The headers and tables; the blocks.
         let seen = taken(&calls);
         let count = NCHUNKS as usize;
@@ -215,7 +217,7 @@ fn the_parts_of_many_chunks_are_requested_at_once() {
 
         // Chunks up to the cost of a request are read whole.
         let (array, items, calls) = remote(Codec::Lz4, 1 << 20, threads);
-        let found = array.read::<u64>(CHUNK / 8 - 1..2 * CHUNK / 8 + 1).unwrap();
+        let found = array.read::<Vec<u64>>(CHUNK / 8 - 1..2 * CHUNK / 8 + 1).unwrap();
         assert_eq!(found, items[CHUNK as usize / 8 - 1..2 * CHUNK as usize / 8 + 1]);
         let seen = taken(&calls);
         assert_eq!((seen.len(), seen[0].0), (1, 3), "{seen:?}");
@@ -236,7 +238,7 @@ fn whole_chunks_are_fetched_ahead_in_few_calls() {
                 "{what}: {seen:?}"
             );
         };
-        assert!(array.read_all::<u64>().unwrap() == items);
+        assert!(array.read::<Vec<u64>>(..).unwrap() == items);
         check("an array");
         assert!(array.schunk().items::<u64>(..).unwrap() == items);
         check("items");
@@ -264,7 +266,7 @@ fn errors_of_a_source_with_high_latency_are_returned() {
     let failed = |result: blosc2::Result<Vec<u64>>| result.map(drop).unwrap_err();
     let source = Remote { bytes, request_cost: 64 << 10, calls: Calls::default() };
     let broken = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
-    let error = failed(broken.read_all());
+    let error = failed(broken.read(..));
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     assert!(error.to_string().contains("chunk 90"), "{error}");
     let item = broken.item::<u64>(90 * CHUNK / 8).unwrap_err();
@@ -272,7 +274,7 @@ fn errors_of_a_source_with_high_latency_are_returned() {
         item.kind() == ErrorKind::InvalidData && item.to_string().contains("chunk 90"),
         "{item}"
     );
-    assert_eq!(broken.read::<u64>(..10).unwrap(), array.read::<u64>(..10).unwrap());
+    assert_eq!(broken.read::<Vec<u64>>(..10).unwrap(), array.read::<Vec<u64>>(..10).unwrap());
 }
 
 /// The gaps between the needed blocks can be much larger than the blocks.
@@ -293,7 +295,7 @@ fn a_window_is_limited_with_its_gaps() {
     // Every fourth block.
     let points: Vec<[u64; 1]> = (0..CHUNK).step_by(4 * 8192).map(|at| [at]).collect();
     let expected: Vec<u64> = points.iter().map(|[at]| items[*at as usize]).collect();
-    assert!(array.read_points::<u64>(&points).unwrap() == expected);
+    assert!(array.read::<Vec<u64>>(Selection::points(&points)).unwrap() == expected);
     let most = taken(&calls).iter().map(|call| call.1).max().unwrap();
     assert!((CHUNK..5 * CHUNK).contains(&most), "{most} bytes");
 }
@@ -365,7 +367,7 @@ fn files_of_a_folder_with_high_latency_are_opened_together() {
     let builder = NDArray::builder().folder(folder).chunk_shape(1000).block_shape(100);
     let array = builder.from_slice(&items, items.len()).unwrap();
     *open.lock().unwrap() = (0, 0);
-    assert_eq!(array.read_all::<u32>().unwrap(), items);
+    assert_eq!(array.read::<Vec<u32>>(..).unwrap(), items);
     let most = open.lock().unwrap().1;
     assert!((2..=16).contains(&most), "{most} files");
 }
@@ -383,19 +385,19 @@ fn each_block_is_fetched_once() {
         let points: Vec<[u64; 2]> = (0..2000).map(|_| [rng.below(1024), rng.below(256)]).collect();
         let expected: Vec<u32> =
             points.iter().map(|[row, column]| items[(row * 256 + column) as usize]).collect();
-        assert_eq!(array.read_points::<u32>(&points).unwrap(), expected);
+        assert_eq!(array.read::<Vec<u32>>(Selection::points(&points)).unwrap(), expected);
         let found = storage.fetched();
         assert!(found < most, "points: {found} bytes");
 
         let list =
             |end: u64, rng: &mut Rng| -> Vec<u64> { (0..100).map(|_| rng.below(end)).collect() };
         let lists = [list(1024, &mut rng), list(256, &mut rng)];
-        array.read::<u32>(lists.map(AxisSelection::from)).unwrap();
+        array.read::<Vec<u32>>(lists.map(AxisSelection::from)).unwrap();
         let found = storage.fetched();
         assert!(found < most, "lists: {found} bytes");
 
         let back = AxisSelection::Slice { start: 0, end: None, step: -3 };
-        array.read::<u32>([back.clone(), back]).unwrap();
+        array.read::<Vec<u32>>([back.clone(), back]).unwrap();
         let found = storage.fetched();
         assert!(found < most, "every third item: {found} bytes");
     }
@@ -420,7 +422,7 @@ fn what_a_cache_keeps_is_not_fetched_again() {
     assert!(!read(&array, &items, 0, 0) && read(&array, &items, 640, 0), "one too many");
     assert!(read(&array, &items, 64, 0), "the one that was used longest ago is gone");
     // Reads return the written items.
-    array.set([0, 0], 7u32).unwrap();
+    array.write([0, 0], 7u32).unwrap();
     items[0] = 7;
     assert!(read(&array, &items, 0, 0), "it has changed");
     assert!(!read(&array, &items, 0, 1));
@@ -457,11 +459,11 @@ fn what_others_write_is_not_kept() {
     let mut writer = builder.from_slice(&[1u16; 64], [8, 8]).unwrap();
     let mut reader = NDArray::open(&path).unwrap();
     reader.set_cache(1 << 20);
-    assert_eq!(reader.read_all::<u16>().unwrap(), [1; 64]);
+    assert_eq!(reader.read::<Vec<u16>>(..).unwrap(), [1; 64]);
     for round in 2..5 {
-        writer.fill(.., round).unwrap();
+        writer.write(.., round).unwrap();
         assert_eq!(reader.item::<u16>(&[7, 0]).unwrap(), round);
-        assert_eq!(reader.read_all::<u16>().unwrap(), [round; 64]);
+        assert_eq!(reader.read::<Vec<u16>>(..).unwrap(), [round; 64]);
     }
 }
 
@@ -484,10 +486,10 @@ fn parts_of_chunks_with_other_blocks_are_read() {
         let array = NDArray::open(&path).unwrap();
         assert_eq!(array.block_shape(), [u64::from(block)]);
         for range in [100..200, 60_000..61_000, 65_000..66_000, 0..LEN as usize] {
-            assert_eq!(array.read::<u32>(range.clone()).unwrap(), items[range]);
+            assert_eq!(array.read::<Vec<u32>>(range.clone()).unwrap(), items[range]);
         }
         let points = [[5], [65_000], [70_000]];
         let expected = points.map(|[at]: [usize; 1]| items[at]);
-        assert_eq!(array.read_points::<u32>(&points).unwrap(), expected);
+        assert_eq!(array.read::<Vec<u32>>(Selection::points(&points)).unwrap(), expected);
     }
 }

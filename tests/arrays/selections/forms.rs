@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use blosc2::{AxisSelection, ErrorKind, NDArray, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, RawItems, Selection};
 use ndarray::{Array3, ArrayView3, Axis, s};
 
 const SHAPE: [u64; 3] = [5, 6, 7];
@@ -29,13 +29,13 @@ macro_rules! same {
         let (array, model) = (array(), model());
         let pick: fn(ArrayView3<'_, i32>) -> ndarray::ArrayD<i32> = $expected;
         let expected = pick(model.view());
-        assert_eq!(array.read_array::<i32>($selection).unwrap(), expected);
+        assert_eq!(array.read::<ndarray::ArrayD<i32>>($selection).unwrap(), expected);
         let items: Vec<i32> = expected.iter().copied().collect();
-        assert_eq!(array.read::<i32>($selection).unwrap(), items);
-        assert_eq!(array.view().slice($selection).unwrap().read_all::<i32>().unwrap(), items);
+        assert_eq!(array.read::<Vec<i32>>($selection).unwrap(), items);
+        assert_eq!(array.view().slice($selection).unwrap().read::<Vec<i32>>(..).unwrap(), items);
         let mut written = NDArray::builder().zeros::<i32>(&SHAPE).unwrap();
         written.write($selection, &items).unwrap();
-        assert_eq!(written.read::<i32>($selection).unwrap(), items);
+        assert_eq!(written.read::<Vec<i32>>($selection).unwrap(), items);
     }};
 }
 
@@ -103,7 +103,7 @@ fn steps_are_those_of_the_range() {
     // Steps that are longer than the type holds.
     same!((1i8..5).step_by(300), |all| all.slice(s![1..2, .., ..]).to_owned().into_dyn());
     // The longest possible range: its length is computed without iterating.
-    let error = array().read::<i32>((0..u64::MAX).step_by(1)).unwrap_err();
+    let error = array().read::<Vec<i32>>((0..u64::MAX).step_by(1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfBounds);
 }
 
@@ -147,14 +147,30 @@ fn lists_of_one_form_are_for_one_axis_each() {
 #[test]
 fn sixteen_axes_have_a_tuple() {
     let array = NDArray::from_slice(&[1i32, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
-    let item =
-        array.unwrap().read::<i32>((0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, [1, 0]));
+    let item = array.unwrap().read::<Vec<i32>>((
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        ..,
+        0,
+        [1, 0],
+    ));
     assert_eq!(item.unwrap(), [2, 1]);
 }
 
 /// The error message of a selection, without the operation.
 fn error(selection: impl Into<Selection>) -> String {
-    let text = array().read::<i32>(selection).unwrap_err().to_string();
+    let text = array().read::<Vec<i32>>(selection).unwrap_err().to_string();
     text.strip_prefix("cannot read from an array: ").unwrap_or(&text).to_owned()
 }
 
@@ -182,7 +198,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
         "axis 0 has 5 items, asked for 3..2: the range ends before it starts"
     );
     let line = NDArray::from_slice(&[1u8, 2, 3], [3]).unwrap();
-    let message = line.read::<u8>([2, 0]).unwrap_err().to_string();
+    let message = line.read::<Vec<u8>>([2, 0]).unwrap_err().to_string();
     assert!(
         message.ends_with("(a list of indices along the first axis is `([2, 0],)`)"),
         "{message}"
@@ -198,8 +214,8 @@ fn ranges_with_a_step_select_what_they_yield() {
     fn check(steps: impl Iterator<Item: Into<i64>> + Clone + Into<AxisSelection>) {
         let yielded: Vec<i64> = steps.clone().map(Into::into).collect();
         let array = NDArray::from_slice(&[10u8, 11, 12, 13, 14], [5]).unwrap();
-        let listed = array.read::<u8>((&yielded,));
-        match array.read::<u8>((steps,)) {
+        let listed = array.read::<Vec<u8>>((&yielded,));
+        match array.read::<Vec<u8>>((steps,)) {
             Ok(items) => assert_eq!(items, listed.unwrap(), "{yielded:?}"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::OutOfBounds);
@@ -234,66 +250,74 @@ fn points_select_what_indices_of_arrays_do_in_numpy() {
         assert_eq!(found.unwrap(), pick(indices));
     };
     // Indices of every form and type, from the end too.
-    same(array.read_points(&[[4u64, 5, 6], [0, 0, 0]]), &[[4, 5, 6], [0, 0, 0]]);
-    same(array.read_points(&[[-1, -6, 6], [1, -1, -7]]), &[[4, 0, 6], [1, 5, 0]]);
-    same(array.read_points(&[(1u8, -1, 2usize), (0, 0, 3)]), &[[1, 5, 2], [0, 0, 3]]);
-    same(array.read_points(&[vec![1i16, 2, 3]]), &[[1, 2, 3]]);
-    same(array.read_points(&[&[1isize, 2, 3][..], &[4, 4, 4]]), &[[1, 2, 3], [4, 4, 4]]);
-    assert_eq!(array.read_points::<i32>(&[[0u8; 3]; 0]).unwrap(), [0i32; 0]);
+    same(array.read(Selection::points(&[[4u64, 5, 6], [0, 0, 0]])), &[[4, 5, 6], [0, 0, 0]]);
+    same(array.read(Selection::points(&[[-1, -6, 6], [1, -1, -7]])), &[[4, 0, 6], [1, 5, 0]]);
+    same(array.read(Selection::points(&[(1u8, -1, 2usize), (0, 0, 3)])), &[[1, 5, 2], [0, 0, 3]]);
+    same(array.read(Selection::points(&[vec![1i16, 2, 3]])), &[[1, 2, 3]]);
+    same(
+        array.read(Selection::points(&[&[1isize, 2, 3][..], &[4, 4, 4]])),
+        &[[1, 2, 3], [4, 4, 4]],
+    );
+    assert_eq!(array.read::<Vec<i32>>(Selection::points(&[[0u8; 3]; 0])).unwrap(), [0i32; 0]);
     assert_eq!(array.item::<i32>((-1, 0, -2)).unwrap(), model[[4, 0, 5]]);
 
     // Fewer integers than axes: the remaining axes are selected in full.
     let rows = model.select(Axis(0), &[3, 0, 3]);
     assert_eq!(
-        array.read_points::<i32>(&[3, 0, -2]).unwrap(),
+        array.read::<Vec<i32>>(Selection::points(&[3, 0, -2])).unwrap(),
         rows.into_iter().collect::<Vec<_>>()
     );
     let lines = [model.slice(s![4, 1, ..]), model.slice(s![0, 5, ..])];
     let lines: Vec<i32> = lines.iter().flatten().copied().collect();
-    assert_eq!(array.read_points::<i32>(&[(-1, 1), (0, -1)]).unwrap(), lines);
+    assert_eq!(array.read::<Vec<i32>>(Selection::points(&[(-1, 1), (0, -1)])).unwrap(), lines);
 
     // Views: axes that were dropped, added, reversed and sliced.
     let view = array.view().slice((AxisSelection::strided(.., -2), 3, 1..=5)).unwrap();
     let expected = [model[[4, 3, 2]], model[[0, 3, 5]]];
-    assert_eq!(view.read_points::<i32>(&[(0, 1), (2, -1)]).unwrap(), expected);
+    assert_eq!(view.read::<Vec<i32>>(Selection::points(&[(0, 1), (2, -1)])).unwrap(), expected);
     let view = view.expand_dims(1).unwrap().transpose();
     assert_eq!(view.shape(), [5, 1, 3]);
     let expected: Vec<i32> = [4, 2, 0].iter().map(|&z| model[[z, 3, 5]]).collect();
-    assert_eq!(view.read_points::<i32>(&[(4, 0)]).unwrap(), expected);
-    assert_eq!(view.bytes().read_points(&[(4, 0)]).unwrap().len(), 12);
+    assert_eq!(view.read::<Vec<i32>>(Selection::points(&[(4, 0)])).unwrap(), expected);
+    assert_eq!(view.read::<RawItems>(Selection::points(&[(4, 0)])).unwrap().0.len(), 12);
     let mut mask = [false; 15];
     (mask[0], mask[14]) = (true, true);
     let expected = [model[[4, 3, 1]], model[[0, 3, 5]]];
-    assert_eq!(view.read_mask::<i32>(&mask).unwrap(), expected);
+    assert_eq!(view.read::<Vec<i32>>(Selection::mask(&mask)).unwrap(), expected);
 
     // Writes: for an item that is selected twice the last value stays.
     let mut written = NDArray::builder().zeros::<i32>(&SHAPE).unwrap();
-    written.write_points(&[(0, 1), (-1, -1), (0, 1)], &(0..21).collect::<Vec<_>>()).unwrap();
-    written.set((-2, 0, -1), 77).unwrap();
+    written
+        .write(Selection::points(&[(0, 1), (-1, -1), (0, 1)]), &(0..21).collect::<Vec<_>>())
+        .unwrap();
+    written.write((-2, 0, -1), 77).unwrap();
     let mut expected = Array3::zeros((5, 6, 7));
     expected.slice_mut(s![0, 1, ..]).assign(&ndarray::Array1::from_iter(14..21));
     expected.slice_mut(s![4, 5, ..]).assign(&ndarray::Array1::from_iter(7..14));
     expected[[3, 0, 6]] = 77;
-    assert_eq!(written.read_array::<i32>(..).unwrap(), expected.into_dyn());
+    assert_eq!(written.read::<ndarray::ArrayD<i32>>(..).unwrap(), expected.into_dyn());
 
     let message = |result: blosc2::Result<Vec<i32>>| result.unwrap_err().to_string();
-    let outside = message(array.read_points(&[(0, 0), (1, -7)]));
+    let outside = message(array.read(Selection::points(&[(0, 0), (1, -7)])));
     assert!(outside.ends_with("axis 1 has 6 items, asked for index -7 (point 1)"), "{outside}");
-    let unequal = message(array.read_points(&[vec![0, 0], vec![1]]));
+    let unequal = message(array.read(Selection::points(&[vec![0, 0], vec![1]])));
     assert!(unequal.ends_with("point 0 has 2 integers, point 1 has 1"), "{unequal}");
-    let long = message(array.read_points(&[(0, 0, 0, 0)]));
+    let long = message(array.read(Selection::points(&[(0, 0, 0, 0)])));
     assert!(long.ends_with("the shape has 3 axes, got points of 4 integers"), "{long}");
 }
 
 #[test]
 fn points_of_arrays_without_items_or_axes() {
     let empty = NDArray::builder().zeros::<i32>(&[0, 3]).unwrap();
-    assert_eq!(empty.read_points::<i32>(&[[0u8; 2]; 0]).unwrap(), [0i32; 0]);
-    assert_eq!(empty.read_points::<i32>(&[0]).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(empty.read::<Vec<i32>>(Selection::points(&[[0u8; 2]; 0])).unwrap(), [0i32; 0]);
+    assert_eq!(
+        empty.read::<Vec<i32>>(Selection::points(&[0])).unwrap_err().kind(),
+        ErrorKind::OutOfBounds
+    );
     let empty = NDArray::builder().zeros::<i32>(&[3, 0]).unwrap();
-    assert_eq!(empty.read_points::<i32>(&[2, -3]).unwrap(), [0i32; 0]);
+    assert_eq!(empty.read::<Vec<i32>>(Selection::points(&[2, -3])).unwrap(), [0i32; 0]);
     let scalar = NDArray::from_slice(&[5], ()).unwrap();
-    assert_eq!(scalar.read_points::<i32>(&[[0u8; 0]; 2]).unwrap(), [5, 5]);
+    assert_eq!(scalar.read::<Vec<i32>>(Selection::points(&[[0u8; 0]; 2])).unwrap(), [5, 5]);
     assert_eq!(scalar.item::<i32>([0u8; 0]).unwrap(), 5);
 }
 
@@ -326,7 +350,8 @@ fn clamped_slices_are_those_of_python() {
         let bounds = || (-7..8).map(Some).chain([None]);
         for (start, stop) in bounds().flat_map(|start| bounds().map(move |stop| (start, stop))) {
             for step in [1, 2, 3, 9, -1, -2, -3, -9] {
-                let found = array.read::<u8>(AxisSelection::clamped(start, stop, step)).unwrap();
+                let found =
+                    array.read::<Vec<u8>>(AxisSelection::clamped(start, stop, step)).unwrap();
                 let what = format!("{size}: {start:?}:{stop:?}:{step}");
                 assert_eq!(found, python(size, start, stop, step), "{what}");
             }
@@ -335,7 +360,7 @@ fn clamped_slices_are_those_of_python() {
     let still = AxisSelection::Steps { start: 1, step: 0, count: 2 };
     assert_eq!(error(still), "axis 0 has 5 items, expected a step other than 0");
     let extremes = AxisSelection::clamped(i64::MIN, i64::MAX, i64::MAX);
-    assert_eq!(array().read::<i32>((extremes, 0, 0)).unwrap(), [0]);
+    assert_eq!(array().read::<Vec<i32>>((extremes, 0, 0)).unwrap(), [0]);
     assert_eq!(
         error(AxisSelection::clamped(0, 1, 0)),
         "axis 0 has 5 items, expected a step other than 0"
@@ -347,6 +372,6 @@ fn a_plan_of_points_that_memory_does_not_hold_is_an_error() {
     let wide = NDArray::builder().chunk_shape((1, 1 << 20)).zeros::<u8>((4, 1 << 28)).unwrap();
     let bytes = wide.to_cframe().unwrap();
     let array = NDArray::from_cframe(bytes).unwrap();
-    let error = array.read_points::<u8>(&[0, 1, 2, 3]).unwrap_err();
+    let error = array.read::<Vec<u8>>(Selection::points(&[0, 1, 2, 3])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }

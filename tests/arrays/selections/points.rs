@@ -1,5 +1,7 @@
 //! Reads and writes of single items, by point selections and boolean masks.
 
+use blosc2::Selection;
+
 use super::cases::Case;
 use super::model::{Item, items, raw};
 use crate::common::assert_same;
@@ -68,13 +70,13 @@ fn indices<T: Item>(case: &Case<'_, T>, numbers: &[usize]) -> Vec<Vec<u64>> {
 fn read<T: Item>(case: &mut Case<'_, T>, numbers: &[usize], by_mask: bool) {
     let expected = case.model.get(numbers.iter().copied());
     let found = if by_mask {
-        case.array.read_mask::<T>(&bools(numbers, case.model.items.len())).unwrap()
+        case.array.read::<Vec<T>>(Selection::mask(&bools(numbers, case.model.items.len()))).unwrap()
     } else {
         let indices = indices(case, numbers);
         let mut found = vec![T::of(0x5555_5555_5555_5555); numbers.len()];
-        case.array.read_points_into(&indices, &mut found).unwrap();
+        case.array.read_into(Selection::points(&indices), &mut found).unwrap();
         assert_same(raw(&found), raw(&expected), "the caller's items");
-        case.array.read_points(&indices).unwrap()
+        case.array.read(Selection::points(&indices)).unwrap()
     };
     assert_same(raw(&found), raw(&expected), "the items");
 }
@@ -82,10 +84,10 @@ fn read<T: Item>(case: &mut Case<'_, T>, numbers: &[usize], by_mask: bool) {
 fn write<T: Item>(case: &mut Case<'_, T>, numbers: &[usize], by_mask: bool) {
     let items: Vec<T> = items(numbers.len(), &mut case.rng);
     if by_mask {
-        case.array.write_mask(&bools(numbers, case.model.items.len()), &items).unwrap();
+        case.array.write(Selection::mask(&bools(numbers, case.model.items.len())), &items).unwrap();
     } else {
         let indices = indices(case, numbers);
-        case.array.write_points(&indices, &items).unwrap();
+        case.array.write(Selection::points(&indices), &items).unwrap();
     }
     case.model.put(numbers.iter().copied(), &items);
 }

@@ -1,6 +1,6 @@
 //! Refused selections leave the array and the caller's memory unchanged.
 
-use blosc2::{AxisSelection, ErrorKind, NDArray, Result, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, RawItems, Result, Selection};
 use ndarray::{Array, Array2, ArrayViewMut};
 
 const SHAPE: [u64; 2] = [5, 7];
@@ -29,24 +29,24 @@ fn refused<R: std::fmt::Debug>(result: Result<R>, kind: ErrorKind) {
 fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     let mut array = array();
     array.set_cache(1 << 20);
-    refused(array.read::<i32>(selection), kind);
-    refused(array.bytes().read(selection), kind);
-    refused(array.read_array::<i32>(selection), kind);
-    refused(array.view().read::<i32>(selection), kind);
+    refused(array.read::<Vec<i32>>(selection), kind);
+    refused(array.read::<RawItems>(selection), kind);
+    refused(array.read::<ndarray::ArrayD<i32>>(selection), kind);
+    refused(array.view().read::<Vec<i32>>(selection), kind);
     refused(array.view().slice(selection), kind);
     let mut items = vec![-1i32; count];
     refused(array.read_into(selection, &mut items), kind);
     refused(array.view().read_into(selection, &mut items), kind);
-    refused(array.read_to_view(selection, ArrayViewMut::from(&mut items[..])), kind);
+    refused(array.read_into(selection, ArrayViewMut::from(&mut items[..])), kind);
     assert!(items.iter().all(|&item| item == -1));
     let mut bytes = vec![0xee; 4 * count];
-    refused(array.bytes().read_into(selection, &mut bytes), kind);
+    refused(array.read_into(selection, RawItems(&mut bytes)), kind);
     assert!(bytes.iter().all(|&byte| byte == 0xee));
     refused(array.write(selection, &items), kind);
-    refused(array.bytes_mut().write(selection, &bytes), kind);
-    refused(array.fill(selection, -1i32), kind);
-    refused(array.write_view(selection, Array::from(items).view()), kind);
-    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+    refused(array.write(selection, RawItems(&bytes)), kind);
+    refused(array.write(selection, -1i32), kind);
+    refused(array.write(selection, Array::from(items).view()), kind);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), ITEMS);
 }
 
 fn slice(start: i64, end: i64, step: i64) -> AxisSelection {
@@ -128,21 +128,25 @@ fn other_numbers_of_items_than_are_selected() {
                 continue;
             }
             let mut bytes = vec![0xee; wrong];
-            refused(array.bytes().read_into(&selection, &mut bytes), InvalidArgument);
-            refused(array.view().bytes().read_into(&selection, &mut bytes), InvalidArgument);
+            refused(array.read_into(&selection, RawItems(&mut bytes)), InvalidArgument);
+            refused(array.view().read_into(&selection, RawItems(&mut bytes)), InvalidArgument);
             assert!(bytes.iter().all(|&byte| byte == 0xee));
-            refused(array.bytes_mut().write(&selection, &bytes), InvalidArgument);
+            match wrong {
+                // The bytes of one item are written to each selected item.
+                4 => array.write(&selection, RawItems(&bytes)).unwrap(),
+                _ => refused(array.write(&selection, RawItems(&bytes)), InvalidArgument),
+            }
         }
     }
     // The same number of items, but in another shape.
     let mut turned = Array2::from_elem((7, 5), -1);
-    refused(array.read_to_view(.., turned.view_mut()), InvalidArgument);
-    refused(array.view().read_to_view(.., turned.view_mut()), InvalidArgument);
+    refused(array.read_into(.., turned.view_mut()), InvalidArgument);
+    refused(array.view().read_into(.., turned.view_mut()), InvalidArgument);
     assert!(turned.iter().all(|&item| item == -1));
-    refused(array.write_view(.., turned.view()), InvalidArgument);
+    refused(array.write(.., turned.view()), InvalidArgument);
     let flat = Array::from_elem(35, -1);
-    refused(array.write_view(.., flat.view()), InvalidArgument);
-    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+    refused(array.write(.., flat.view()), InvalidArgument);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), ITEMS);
 }
 
 #[test]
@@ -150,26 +154,26 @@ fn items_of_another_type() {
     fn all<T: blosc2::Element + PartialEq + std::fmt::Debug>(item: T) {
         use ErrorKind::TypeMismatch;
         let mut array = array();
-        refused(array.read::<T>(..), TypeMismatch);
-        refused(array.read_all::<T>(), TypeMismatch);
+        refused(array.read::<Vec<T>>(..), TypeMismatch);
+        refused(array.read::<Vec<T>>(..), TypeMismatch);
         refused(array.item::<T>(&[0, 0]), TypeMismatch);
-        refused(array.read_array::<T>(..), TypeMismatch);
-        refused(array.read_points::<T>(&[[0, 0]]), TypeMismatch);
-        refused(array.read_mask::<T>(&[true; 35]), TypeMismatch);
-        refused(array.view().read_all::<T>(), TypeMismatch);
+        refused(array.read::<ndarray::ArrayD<T>>(..), TypeMismatch);
+        refused(array.read::<Vec<T>>(Selection::points(&[[0, 0]])), TypeMismatch);
+        refused(array.read::<Vec<T>>(Selection::mask(&[true; 35])), TypeMismatch);
+        refused(array.view().read::<Vec<T>>(..), TypeMismatch);
         let mut items = vec![item; 35];
         refused(array.read_into(.., &mut items), TypeMismatch);
-        refused(array.read_points_into(&[[0, 0]], &mut items[..1]), TypeMismatch);
+        refused(array.read_into(Selection::points(&[[0, 0]]), &mut items[..1]), TypeMismatch);
         let mut memory = Array2::from_elem((5, 7), item);
-        refused(array.read_to_view(.., memory.view_mut()), TypeMismatch);
+        refused(array.read_into(.., memory.view_mut()), TypeMismatch);
         assert!(items.iter().chain(&memory).all(|found| *found == item));
         refused(array.write(.., &items), TypeMismatch);
-        refused(array.write_view(.., memory.view()), TypeMismatch);
-        refused(array.fill(.., item), TypeMismatch);
-        refused(array.set([0, 0], item), TypeMismatch);
-        refused(array.write_points(&[[0, 0]], &[item]), TypeMismatch);
-        refused(array.write_mask(&[true; 35], &items), TypeMismatch);
-        assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+        refused(array.write(.., memory.view()), TypeMismatch);
+        refused(array.write(.., item), TypeMismatch);
+        refused(array.write([0, 0], item), TypeMismatch);
+        refused(array.write(Selection::points(&[[0, 0]]), &[item]), TypeMismatch);
+        refused(array.write(Selection::mask(&[true; 35]), &items), TypeMismatch);
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), ITEMS);
     }
     all(1u32);
     all(1f32);
@@ -192,33 +196,32 @@ fn points_and_masks_that_do_not_fit() {
         (vec![], InvalidArgument),
     ] {
         refused(array.item::<i32>(&point), kind);
-        refused(array.set(&point, -1i32), kind);
         if point.len() < 2 {
-            continue; // Points of fewer integers select rows.
+            continue; // Fewer integers select rows.
         }
         let points = [vec![1, 1], point];
         let mut items = [-1i32; 2];
-        refused(array.read_points::<i32>(&points), kind);
-        refused(array.read_points_into(&points, &mut items), kind);
+        refused(array.read::<Vec<i32>>(Selection::points(&points)), kind);
+        refused(array.read_into(Selection::points(&points), &mut items), kind);
         assert_eq!(items, [-1; 2]);
-        refused(array.write_points(&points, &items), kind);
+        refused(array.write(Selection::points(&points), &items), kind);
     }
     for wrong in [0, 1, 3] {
         let mut items = vec![-1i32; wrong];
         let points = [[0, 0], [1, 1]];
-        refused(array.read_points_into(&points, &mut items), InvalidArgument);
+        refused(array.read_into(Selection::points(&points), &mut items), InvalidArgument);
         assert!(items.iter().all(|&item| item == -1));
-        refused(array.write_points(&points, &items), InvalidArgument);
+        refused(array.write(Selection::points(&points), &items), InvalidArgument);
         let mut mask = [false; 35];
         mask[3..5].fill(true);
-        refused(array.write_mask(&mask, &items), InvalidArgument);
+        refused(array.write(Selection::mask(&mask), &items), InvalidArgument);
     }
     for len in [0, 34, 36, 70] {
         let mask = vec![true; len];
-        refused(array.read_mask::<i32>(&mask), InvalidArgument);
-        refused(array.write_mask(&mask, &vec![-1i32; len]), InvalidArgument);
+        refused(array.read::<Vec<i32>>(Selection::mask(&mask)), InvalidArgument);
+        refused(array.write(Selection::mask(&mask), &vec![-1i32; len]), InvalidArgument);
     }
-    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+    assert_eq!(array.read::<Vec<i32>>(..).unwrap(), ITEMS);
 }
 
 #[test]
@@ -236,9 +239,9 @@ fn views_that_there_are_not() {
     refused(deep.expand_dims(0), InvalidArgument);
     // Bounds are those of the view.
     let part = array.view().slice(&[1..3, 2..6]).unwrap();
-    refused(part.read::<i32>(&[0..3, 0..1]), OutOfBounds);
-    refused(part.read::<i32>([AxisSelection::Index(0), AxisSelection::Index(4)]), OutOfBounds);
-    refused(part.read::<i32>([AxisSelection::Index(-3)]), OutOfBounds);
+    refused(part.read::<Vec<i32>>(&[0..3, 0..1]), OutOfBounds);
+    refused(part.read::<Vec<i32>>([AxisSelection::Index(0), AxisSelection::Index(4)]), OutOfBounds);
+    refused(part.read::<Vec<i32>>([AxisSelection::Index(-3)]), OutOfBounds);
     let wide = array.view().expand_dims(0).unwrap();
     refused(wide.slice([AxisSelection::Indices(vec![0, 0])]), Unsupported);
     refused(wide.slice([slice(0, 0, 1)]), Unsupported);
@@ -256,14 +259,14 @@ fn changes_of_what_may_only_be_read() {
         drop(builder.from_slice(&ITEMS, SHAPE).unwrap());
         let mut array = NDArray::open(&path).unwrap();
         refused(array.write(.., &[-1i32; 35]), ReadOnly);
-        refused(array.bytes_mut().write(.., &[0xff; 140]), ReadOnly);
+        refused(array.write(.., RawItems(&[0xff; 140])), ReadOnly);
         refused(array.write(&[1..2, 1..2], &[-1i32]), ReadOnly);
-        refused(array.fill(.., -1i32), ReadOnly);
-        refused(array.set([0, 0], -1i32), ReadOnly);
-        refused(array.write_points(&[[0, 0]], &[-1i32]), ReadOnly);
-        refused(array.write_mask(&[true; 35], &[-1i32; 35]), ReadOnly);
-        refused(array.write_view(.., Array2::from_elem((5, 7), -1i32).view()), ReadOnly);
-        assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
-        assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), ITEMS);
+        refused(array.write(.., -1i32), ReadOnly);
+        refused(array.write([0, 0], -1i32), ReadOnly);
+        refused(array.write(Selection::points(&[[0, 0]]), &[-1i32]), ReadOnly);
+        refused(array.write(Selection::mask(&[true; 35]), &[-1i32; 35]), ReadOnly);
+        refused(array.write(.., Array2::from_elem((5, 7), -1i32).view()), ReadOnly);
+        assert_eq!(array.read::<Vec<i32>>(..).unwrap(), ITEMS);
+        assert_eq!(NDArray::open(&path).unwrap().read::<Vec<i32>>(..).unwrap(), ITEMS);
     }
 }

@@ -1,6 +1,6 @@
 //! Reads and writes of regions: into new memory, into the caller's, and into memory of any layout.
 
-use blosc2::{AxisSelection, Selection};
+use blosc2::{AxisSelection, RawItems, Selection};
 use ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 
 use super::cases::{Case, Kinds, selection};
@@ -54,25 +54,25 @@ fn read<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &
         let asked = selected(selection, &mut case.rng);
         let array = &case.array;
         let found = match way {
-            0 => array.read::<T>(asked).unwrap(),
+            0 => array.read::<Vec<T>>(asked).unwrap(),
             1 => {
                 let mut found = vec![other; expected.len()];
                 array.read_into(asked, &mut found).unwrap();
                 found
             }
             2 => {
-                let found = array.bytes().read(asked).unwrap();
+                let found = array.read::<RawItems>(asked).unwrap().0;
                 assert_same(&found, raw(&expected), "its bytes");
                 continue;
             }
             3 => {
                 let mut found = vec![0xee; size_of_val(&expected[..])];
-                array.bytes().read_into(asked, &mut found).unwrap();
+                array.read_into(asked, RawItems(&mut found)).unwrap();
                 assert_same(&found, raw(&expected), "the caller's bytes");
                 continue;
             }
             4 => {
-                let found = array.read_array::<T>(asked).unwrap();
+                let found = array.read::<ArrayD<T>>(asked).unwrap();
                 assert_eq!(found.shape(), numbers.shape());
                 found.into_iter().collect()
             }
@@ -80,7 +80,7 @@ fn read<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &
                 let layout = Layout::random(numbers.shape(), &mut case.rng);
                 let (mut found, mut model) = (layout.memory(other), layout.memory(other));
                 let view = layout.view_mut(&mut found);
-                case.array.read_to_view(asked, view).unwrap();
+                case.array.read_into(asked, view).unwrap();
                 layout.view_mut(&mut model).iter_mut().zip(&expected).for_each(|(to, &item)| {
                     *to = item;
                 });
@@ -116,10 +116,10 @@ fn write<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: 
     let mut items: Vec<T> = items(numbers.len(), &mut case.rng);
     let item = T::of(case.rng.next());
     match way {
-        0 => case.array.bytes_mut().write(asked, raw(&items)),
+        0 => case.array.write(asked, RawItems(raw(&items))),
         1 => {
             items.fill(item);
-            case.array.fill(asked, item)
+            case.array.write(asked, item)
         }
         2 => {
             // Broadcast along some axes: the items are in memory once.
@@ -130,16 +130,16 @@ fn write<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: 
             let few = ArrayD::from_shape_simple_fn(&once[..], || T::of(case.rng.next()));
             let all = few.broadcast(numbers.shape()).unwrap();
             items = all.iter().copied().collect();
-            case.array.write_view(asked, all)
+            case.array.write(asked, all)
         }
         3 | 4 => {
             let layout = Layout::random(numbers.shape(), &mut case.rng);
             let memory = layout.with(&items);
             case.log(format!("{layout:?}"));
-            case.array.write_view(asked, layout.view(&memory))
+            case.array.write(asked, layout.view(&memory))
         }
         _ => match index(selection, case.model.shape()) {
-            Some(index) if numbers.ndim() == 0 => case.array.set(&index, items[0]),
+            Some(index) if numbers.ndim() == 0 => case.array.write(&index, items[0]),
             _ => case.array.write(asked, &items),
         },
     }

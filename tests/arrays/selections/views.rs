@@ -1,6 +1,6 @@
 //! Views of views, read in every way.
 
-use blosc2::NDArrayView;
+use blosc2::{NDArrayView, RawItems};
 use ndarray::{ArrayD, Axis};
 
 use super::cases::{Case, Kinds, selection};
@@ -92,8 +92,8 @@ fn read<T: Item>(
     let expected = model.get(numbers.iter().copied());
     let other = T::of(0x5555_5555_5555_5555);
     let found = match way {
-        0 => view.read_all::<T>().unwrap(),
-        1 => view.read::<T>(..).unwrap(),
+        0 => view.read::<Vec<T>>(..).unwrap(),
+        1 => view.read::<Vec<T>>(..).unwrap(),
         2 => {
             let mut found = vec![other; expected.len()];
             view.read_into(.., &mut found).unwrap();
@@ -101,12 +101,12 @@ fn read<T: Item>(
         }
         3 => {
             let mut found = vec![0xee; size_of_val(&expected[..])];
-            view.bytes().read_into(.., &mut found).unwrap();
-            assert_same(&found, &view.bytes().read(..).unwrap(), "both ways");
+            view.read_into(.., RawItems(&mut found)).unwrap();
+            assert_same(&found, &view.read::<RawItems>(..).unwrap().0, "both ways");
             return assert_same(&found, raw(&expected), "its bytes");
         }
         4 => {
-            let found = view.read_array::<T>(..).unwrap();
+            let found = view.read::<ArrayD<T>>(..).unwrap();
             assert_eq!(found.shape(), numbers.shape());
             found.into_iter().collect()
         }
@@ -114,7 +114,7 @@ fn read<T: Item>(
             let layout = Layout::random(numbers.shape(), rng);
             log.push(format!("{layout:?}"));
             let mut found = layout.memory(other);
-            view.read_to_view(.., layout.view_mut(&mut found)).unwrap();
+            view.read_into(.., layout.view_mut(&mut found)).unwrap();
             layout.view(&found).iter().copied().collect()
         }
     };

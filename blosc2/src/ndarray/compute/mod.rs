@@ -203,14 +203,14 @@ impl<S: Source> LazyExpr<S> {
     /// these items. Python: `a[a > 5]`.
     ///
     /// ```
-    /// use blosc2::NDArray;
+    /// use blosc2::{NDArray, Selection};
     ///
     /// let array = NDArray::from_slice(&[1.5f32, 7.5, f32::NAN, 9.0], (2, 2))?;
     /// let large = array.lazy::<f32>().select(|item| item > 5.0);
     /// assert_eq!((large.count()?, large.items()?), (2, vec![7.5, 9.0]));
     /// let coords = large.coords::<2>()?;
     /// assert_eq!(coords, [[0, 1], [1, 1]]);
-    /// assert_eq!(array.read_points::<f32>(&coords)?, [7.5, 9.0]);
+    /// assert_eq!(array.read::<Vec<f32>>(Selection::points(&coords))?, [7.5, 9.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn select<P: Fn(S::Item) -> bool + Sync>(self, predicate: P) -> Select<S, P> {
@@ -263,7 +263,7 @@ impl<S: Source> LazyExpr<S, Axes> {
     ///
     /// let array = NDArray::from_slice(&[1i32, 2, 3, 4], (2, 2))?;
     /// let sums = array.lazy::<i32>().axes(0).builder(NDArray::builder()).sum()?;
-    /// assert_eq!(sums.read_all::<i64>()?, [4, 6]);
+    /// assert_eq!(sums.read::<Vec<i64>>(..)?, [4, 6]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -516,7 +516,7 @@ pub struct Zip<O>(O);
 /// let corrected = zip((&celsius, &offsets, 2.0f32))
 ///     .map(|(degrees, offset, factor): (f32, f32, f32)| (degrees + offset) * factor + 32.0)
 ///     .create(NDArray::builder())?;
-/// assert_eq!(corrected.read_all::<f32>()?, [53.0, 71.0, 93.0, 111.0]);
+/// assert_eq!(corrected.read::<Vec<f32>>(..)?, [53.0, 71.0, 93.0, 111.0]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn zip<O>(operands: O) -> Zip<O> {

@@ -72,7 +72,7 @@ pub struct Whole;
 /// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
 /// let builder = NDArray::builder();
 /// let sums = array.lazy::<i32>().axes(0).builder(builder).sum()?; // of a `LazyExpr<_, StoredAxes>`
-/// assert_eq!(sums.read_all::<i64>()?, [4, 6]);
+/// assert_eq!(sums.read::<Vec<i64>>(..)?, [4, 6]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]

@@ -57,7 +57,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     }
 
     /// Computes the coordinates of the selected items, in C order. `N` is the number of axes.
-    /// [`NDArray::read_points`](crate::NDArray::read_points) accepts these coordinates. NumPy: `argwhere`.
+    /// [`Selection::points`](crate::Selection::points) accepts these coordinates. NumPy: `argwhere`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the expression does not have `N` axes.
@@ -86,15 +86,15 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     /// Returns an expression of the boolean mask: for each item, whether the item is selected.
     ///
     /// [`create`](LazyExpr::create) stores the mask as a compressed array. [`read`](LazyExpr::read) returns the mask in
-    /// memory, for example for [`NDArray::read_mask`](crate::NDArray::read_mask).
+    /// memory, for example for [`Selection::mask`](crate::Selection::mask).
     ///
     /// ```
-    /// use blosc2::NDArray;
+    /// use blosc2::{NDArray, Selection};
     ///
     /// let array = NDArray::builder().arange(0i32, 6, 1)?;
     /// let mask = array.lazy::<i32>().select(|item| item % 3 == 0).mask();
     /// assert_eq!(mask.read()?, [true, false, false, true, false, false]);
-    /// assert_eq!(array.read_mask::<i32>(&mask.read()?)?, [0, 3]);
+    /// assert_eq!(array.read::<Vec<i32>>(Selection::mask(&mask.read()?))?, [0, 3]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn mask(self) -> LazyExpr<impl Source<Item = bool>> {
