@@ -12,8 +12,8 @@ use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Data, DataStruct, DeriveInput, Error, Field, Index, LitStr, Member, Meta, Result,
-    Token,
+    Attribute, Data, DataStruct, DeriveInput, Error, Field, Index, LitStr, Member, Meta, Path,
+    Result, Token, parse_quote,
 };
 
 /// Derives `blosc2::Element`. Use this macro from the crate `blosc2`, which documents the macro.
@@ -28,7 +28,10 @@ pub fn derive_element(input: Tokens) -> Tokens {
 #[proc_macro_derive(Row, attributes(row))]
 pub fn derive_row(input: Tokens) -> Tokens {
     let input = syn::parse_macro_input!(input as DeriveInput);
-    row::row(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+    library(&input.attrs, "row", parse_quote!(::blosc2_store))
+        .and_then(|library| row::row(&input, &library))
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
 }
 
 fn element(input: &DeriveInput) -> Result<TokenStream> {
@@ -43,6 +46,7 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
         return Err(Error::new(input.ident.span(), "an `Element` has at least one field"));
     }
     let layout = layout(input)?;
+    let library = library(&input.attrs, "element", parse_quote!(::blosc2))?;
     let mut names = HashSet::new();
     let mut parts = Vec::new();
     for (number, field) in fields.iter().enumerate() {
@@ -53,7 +57,7 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
         }
         parts.push(part);
     }
-    let (body, ident) = (body(layout, &parts, input)?, &input.ident);
+    let (body, ident) = (body(layout, &parts, input, &library)?, &input.ident);
     let (member, types): (Vec<_>, Vec<_>) =
         parts.iter().map(|part| (&part.member, &part.field.ty)).unzip();
     Ok(quote! {
@@ -61,7 +65,7 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
         // the layouts of its fields. The code below makes the compiler check that these are all fields and that
         // they have these types.
         #[automatically_derived]
-        unsafe impl ::blosc2::Element for #ident {
+        unsafe impl #library::Element for #ident {
             #body
         }
         const _: () = {
@@ -75,37 +79,42 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// Returns the items of the trait implementation.
-fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenStream> {
+fn body(
+    layout: Repr,
+    parts: &[Part<'_>],
+    input: &DeriveInput,
+    library: &Path,
+) -> Result<TokenStream> {
     let (names, members): (Vec<_>, Vec<_>) =
         parts.iter().map(|part| (&part.name, &part.member)).unzip();
     let types: Vec<_> = parts.iter().map(|part| &part.field.ty).collect();
-    let dtypes: Vec<_> = parts.iter().map(Part::dtype).collect();
+    let dtypes: Vec<_> = parts.iter().map(|part| part.dtype(library)).collect();
     let inner_dtype = dtypes.first();
     match (layout, &types[..]) {
         (Repr::C, _) => Ok(quote! {
-            const LAYOUT: ::blosc2::elements::ElementLayout = ::blosc2::elements::ElementLayout::structure(
+            const LAYOUT: #library::elements::ElementLayout = #library::elements::ElementLayout::structure(
                 ::core::mem::size_of::<Self>(),
                 const {
-                    &[#(::blosc2::elements::ElementField::new::<#types>(
+                    &[#(#library::elements::ElementField::new::<#types>(
                         ::core::mem::offset_of!(Self, #members)
                     )),*]
                 },
             );
 
-            fn dtype() -> ::blosc2::Dtype {
-                let fields = [#(::blosc2::dtype::Field::new(
+            fn dtype() -> #library::Dtype {
+                let fields = [#(#library::dtype::Field::new(
                     #names,
                     ::core::mem::offset_of!(Self, #members),
                     #dtypes,
                 )),*];
-                let dtype = ::blosc2::Dtype::structure(::core::mem::size_of::<Self>(), fields);
+                let dtype = #library::Dtype::structure(::core::mem::size_of::<Self>(), fields);
                 dtype.expect("a structure whose layout was checked at compile time")
             }
         }),
         (Repr::Transparent, [inner]) => Ok(quote! {
-            const LAYOUT: ::blosc2::elements::ElementLayout = <#inner as ::blosc2::Element>::LAYOUT;
+            const LAYOUT: #library::elements::ElementLayout = <#inner as #library::Element>::LAYOUT;
 
-            fn dtype() -> ::blosc2::Dtype {
+            fn dtype() -> #library::Dtype {
                 #inner_dtype
             }
         }),
@@ -113,6 +122,23 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
             Err(Error::new(input.ident.span(), "a `repr(transparent)` element has one field"))
         }
     }
+}
+
+/// Returns the path of the library in the generated code: that of the argument of `#[NAME(crate = "...")]` of the struct,
+/// or `default`.
+fn library(attributes: &[Attribute], name: &str, default: Path) -> Result<Path> {
+    let mut found = default;
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident(name)) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("expected `crate = \"...\"`"));
+            }
+            let text: LitStr = meta.value()?.parse()?;
+            found = text.parse_with(Path::parse_mod_style)?;
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// The representation of a type in memory.
@@ -163,12 +189,12 @@ impl<'a> Part<'a> {
     }
 
     /// Returns the expression that creates its dtype.
-    fn dtype(&self) -> TokenStream {
+    fn dtype(&self, library: &Path) -> TokenStream {
         let ty = &self.field.ty;
         match &self.dtype {
-            None => quote!(<#ty as ::blosc2::Element>::dtype()),
+            None => quote!(<#ty as #library::Element>::dtype()),
             Some(text) => quote!({
-                let dtype = ::blosc2::Dtype::parse(#text).expect(::core::concat!("`", #text, "` is not a dtype"));
+                let dtype = #library::Dtype::parse(#text).expect(::core::concat!("`", #text, "` is not a dtype"));
                 assert!(
                     dtype.size() == ::core::mem::size_of::<#ty>(),
                     "{}",

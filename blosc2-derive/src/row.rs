@@ -6,9 +6,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Data, DataStruct, DeriveInput, Error, Expr, Field, Fields, LitStr, Result};
+use syn::{Data, DataStruct, DeriveInput, Error, Expr, Field, Fields, LitStr, Path, Result};
 
-pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
+/// Returns the implementation of `Row`. `library` is the path of `blosc2-store` in the generated code.
+pub(crate) fn row(input: &DeriveInput, library: &Path) -> Result<TokenStream> {
     let Data::Struct(DataStruct { fields: Fields::Named(fields), .. }) = &input.data else {
         return Err(Error::new(input.ident.span(), "a `Row` is a struct with named fields"));
     };
@@ -30,7 +31,7 @@ pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
         names.push(name);
         specs.push(match spec {
             Some(spec) => quote!(#spec),
-            None => quote!(<#ty as ::blosc2_store::Cell>::spec()),
+            None => quote!(<#ty as #library::Cell>::spec()),
         });
     }
     let ident = &input.ident;
@@ -39,24 +40,24 @@ pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
     let columns: Vec<_> = (0..names.len()).map(|number| format_ident!("column{number}")).collect();
     Ok(quote! {
         #[automatically_derived]
-        impl ::blosc2_store::Row for #ident {
-            fn schema() -> ::blosc2_store::Schema {
-                ::blosc2_store::Schema::new()#(.column(#names, #specs))*
+        impl #library::Row for #ident {
+            fn schema() -> #library::Schema {
+                #library::Schema::new()#(.column(#names, #specs))*
             }
 
             fn columns(
                 rows: &[Self],
-            ) -> ::std::vec::Vec<(&'static str, ::blosc2_store::Data<'static>)> {
+            ) -> ::std::vec::Vec<(&'static str, #library::Data<'static>)> {
                 ::std::vec![#((
                     #names,
-                    ::blosc2_store::Data::cells::<#types>(rows.iter().map(|row| &row.#members)),
+                    #library::Data::cells::<#types>(rows.iter().map(|row| &row.#members)),
                 )),*]
             }
 
             fn read(
-                table: &::blosc2_store::CTable,
-                rows: ::blosc2_store::Rows,
-            ) -> ::blosc2::Result<::std::vec::Vec<Self>> {
+                table: &#library::CTable,
+                rows: #library::Rows,
+            ) -> #library::blosc2::Result<::std::vec::Vec<Self>> {
                 #(let mut #columns = table.cells::<#types>(#names, rows.clone())?.into_iter();)*
                 let mut found = ::std::vec::Vec::new();
                 while let (#(::core::option::Option::Some(#columns),)*) = (#(#columns.next(),)*) {

@@ -114,6 +114,8 @@ mod tree_store;
 mod work;
 
 pub use batch_array::BatchArray;
+/// The crate `blosc2`, which defines types of this API, such as `CParams` and `Error`.
+pub use blosc2;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};

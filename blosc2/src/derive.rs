@@ -13,6 +13,23 @@
 ///   "|S8")]` stores a `[u8; 8]` as a byte string. `Element::dtype` panics if the notation is not valid, or if the size
 ///   of the dtype differs from the size of the field.
 ///
+/// The attribute `#[element(crate = "...")]` of the struct sets the path of this library in the generated code. It is
+/// necessary if the library has another name than `blosc2`, for example `b2` after `b2 = { package = "cblosc2", ... }`
+/// in `Cargo.toml`, or if another crate exports it:
+/// ```
+/// mod exported {
+///     pub extern crate blosc2 as b2;
+/// }
+///
+/// #[derive(Clone, Copy, exported::b2::Element)]
+/// #[element(crate = "exported::b2")]
+/// #[repr(C)]
+/// struct Point {
+///     x: f64,
+///     y: f64,
+/// }
+/// ```
+///
 /// ```
 /// use blosc2::{CParams, Codec, Element};
 ///

@@ -1,21 +1,21 @@
 //! Writes and reads with the codecs in this build of `blosc2`, and checks the errors for the missing ones.
 
-use blosc2::{CParams, Check, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
+use b2::{CParams, Check, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
 
-fn main() -> blosc2::Result<()> {
+fn main() -> b2::Result<()> {
     let items: Vec<f64> = (0..10_000).map(|item| f64::from(item).sqrt()).collect();
     for codec in [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd] {
         let is_optional = matches!(codec, Codec::Zlib | Codec::Zstd);
         let is_here = cfg!(feature = "default") || !is_optional;
         assert_eq!(codec.is_available(), is_here, "{codec}");
         let params = CParams::new().codec(codec);
-        let outcome = blosc2::compress(&items, &params);
+        let outcome = b2::compress(&items, &params);
         if !is_here {
             let error = outcome.expect_err("a codec that is not in this build");
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
             continue;
         }
-        assert_eq!(blosc2::decompress::<f64>(&outcome?)?, items, "{codec}");
+        assert_eq!(b2::decompress::<f64>(&outcome?)?, items, "{codec}");
 
         let mut schunk = SChunk::in_memory::<f64>(&params)?;
         schunk.append(&items)?;
@@ -32,6 +32,8 @@ fn main() -> blosc2::Result<()> {
     let outcome = NDArray::from_slice(&items, &[100, 100]);
     if cfg!(feature = "default") {
         assert_eq!(outcome?.read::<Vec<f64>>(..)?, items);
+        #[cfg(feature = "default")]
+        structs::round_trip()?;
     } else {
         let error = outcome.expect_err("the default codec is not in this build");
         assert!(error.to_string().contains("feature `zstd`"), "{error}");
@@ -52,4 +54,48 @@ fn check_refuses_damage(codec: Codec, bytes: &[u8]) {
         }
     }
     assert!(refused > 0, "{codec}: no damage was found");
+}
+
+/// The derive macros, with other names of the libraries.
+#[cfg(feature = "default")]
+mod structs {
+    use store::{CTable, Row};
+
+    #[derive(Debug, Clone, Copy, PartialEq, b2::Element)]
+    #[element(crate = "b2")]
+    #[repr(C)]
+    struct Point {
+        #[element(name = "abscissa")]
+        x: f64,
+        #[element(dtype = "<i8")]
+        y: [u8; 8],
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, b2::Element)]
+    #[element(crate = "b2")]
+    #[repr(transparent)]
+    struct Length(f32);
+
+    #[derive(Debug, Clone, PartialEq, Row)]
+    #[row(crate = "store")]
+    struct Station {
+        #[row(name = "id")]
+        number: i64,
+        name: Option<String>,
+    }
+
+    pub(super) fn round_trip() -> b2::Result<()> {
+        let points = [Point { x: 0.5, y: [1, 0, 0, 0, 0, 0, 0, 2] }; 100];
+        let chunk = b2::compress(&points, &b2::CParams::new())?;
+        assert_eq!(b2::decompress::<Point>(&chunk)?, points);
+        let chunk = b2::compress(&[Length(1.5); 100], &b2::CParams::new())?;
+        assert_eq!(b2::decompress::<f32>(&chunk)?, [1.5; 100]);
+
+        let stations = [Some("north".to_owned()), None].map(|name| Station { number: 7, name });
+        let mut table = CTable::in_memory(&Station::schema())?;
+        table.append_rows(&stations)?;
+        assert_eq!(table.rows::<Station>(..)?, stations);
+        println!("structs: the derive macros work with other names of the libraries");
+        Ok(())
+    }
 }

@@ -17,6 +17,9 @@ use crate::{ItemKind, ItemType};
 /// - `#[row(spec = EXPR)]` sets the type of the column in the [`schema`](Self::schema). `EXPR` is an expression whose
 ///   type implements `Into<ItemType>`; see [`ItemType`].
 ///
+/// The attribute `#[row(crate = "...")]` of the struct sets the path of this library in the generated code. It is
+/// necessary if the library has another name than `blosc2_store`, or if another crate exports it.
+///
 #[cfg_attr(feature = "derive", doc = "```")]
 #[cfg_attr(not(feature = "derive"), doc = "```ignore")]
 /// use blosc2_store::{CTable, ItemKind, ItemType, Row};
