@@ -177,7 +177,7 @@ fn checksums(folder: &Path) -> Value {
         let mut items = vec![0u32; (CHECKED_CHUNKS * CHECKED_CHUNKS * ITEMS) as usize];
         let items = RefCell::new(&mut items[..]);
         let read = |path: &Path| {
-            SChunk::open(path).unwrap().items_into(0, &mut items.borrow_mut()).unwrap();
+            SChunk::open(path).unwrap().read_into(.., &mut items.borrow_mut()).unwrap();
         };
         let times = medians(1, timed(|| read(&paths[0])), timed(|| read(&paths[1])));
         cases.push(compared("codec", &codec.to_string(), times, MOST_CHECKED));
@@ -197,7 +197,7 @@ fn throughput(schunk: &SChunk, count: u64) -> f64 {
                     let mut target = vec![0u32; RANGE as usize];
                     while start.elapsed() < long {
                         let at = rng.below(CHUNKS * ITEMS - RANGE);
-                        schunk.items_into(at, &mut target).unwrap();
+                        schunk.read_into(at..at + RANGE, &mut target).unwrap();
                         items += black_box(&target).len() as u64;
                     }
                     items
@@ -376,10 +376,10 @@ fn transactions(file: &Many, pool: &[Chunk]) -> Value {
             // Anywhere in the file.
             let index = number * 7919 % (file.chunks as usize - TOGETHER);
             match what {
-                "append" => schunk.append_chunk(&pool[number]).map(drop),
-                "insert" => schunk.insert_chunk(index, &pool[number]).map(drop),
-                "update" => schunk.update_chunk(index, &pool[number]),
-                _ => schunk.delete(index).map(drop),
+                "append" => schunk.append(&pool[number]),
+                "insert" => schunk.insert(index, &pool[number]),
+                "update" => schunk.replace(index, &pool[number]),
+                _ => schunk.remove(index),
             }
         };
         let all = |schunk: &mut SChunk| (0..TOGETHER).try_for_each(|at| change(schunk, at));
@@ -472,15 +472,15 @@ impl Frame for SChunk {
     }
 
     fn item_at(&self, at: u64) -> u32 {
-        self.items(at..at + 1).unwrap()[0]
+        self.read(at..at + 1).unwrap()[0]
     }
 
     fn rewrite_one(&mut self, number: u64, chunk: &Chunk) {
-        self.update_chunk(number as usize, chunk).unwrap();
+        self.replace(number as usize, chunk).unwrap();
     }
 
     fn append_one(&mut self, chunk: &Chunk) {
-        self.append_chunk(chunk).unwrap();
+        self.append(chunk).unwrap();
     }
 }
 

@@ -220,7 +220,7 @@ impl Files<'_> {
             schunk
         };
         let check = |path: &Path, found: &SChunk| {
-            assert_same(path, &found.items::<u8>(..).unwrap(), &data(Kind::Ramp, 5000, 0));
+            assert_same(path, &found.read::<u8>(..).unwrap(), &data(Kind::Ramp, 5000, 0));
         };
 
         let path = self.folder.join("objects.b2frame");

@@ -85,7 +85,7 @@ fn array_of(tensor: &Tensor, path: &str) -> Result<(NDArray, TempDir)> {
     let bytes = |at: u64| at.saturating_mul(size as u64);
     let fill = |ranges: &[Range<u64>], to: &mut [u8]| -> blosc2::Result<()> {
         let Some(range) = ranges.first() else { return Ok(()) };
-        to.copy_from_slice(&tensor.schunk().items::<u8>(bytes(range.start)..bytes(range.end))?);
+        to.copy_from_slice(&tensor.schunk().read::<u8>(bytes(range.start)..bytes(range.end))?);
         Ok(())
     };
     let builder = NDArray::builder().file(folder.path().join("items"));

@@ -408,7 +408,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             self.left = left;
-            match store.schunk().items::<u8>(range) {
+            match store.schunk().read::<u8>(range) {
                 Ok(bytes) => self.frame(&name, Arc::new(bytes), depth + 1),
                 Err(error) => self.failed(Some(&name), &error),
             }

@@ -88,12 +88,12 @@ impl Items for SChunk {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        Ok(self.items::<u8>(bytes_of(ranges, self.typesize())?)?)
+        Ok(self.read::<u8>(bytes_of(ranges, self.typesize())?)?)
     }
 
     fn tail(&self) -> Result<Vec<u8>> {
         let len = self.len().saturating_mul(self.typesize() as u64);
-        Ok(self.items::<u8>(len..self.nbytes())?)
+        Ok(self.read::<u8>(len..self.nbytes())?)
     }
 }
 
@@ -117,7 +117,7 @@ impl Items for Tensor {
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
         raw::read_flat(self.shape(), self.dtype().size(), ranges, &|bytes| {
-            Ok(self.schunk().items::<u8>(bytes)?)
+            Ok(self.schunk().read::<u8>(bytes)?)
         })
     }
 }

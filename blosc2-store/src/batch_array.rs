@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use arrow_array::{Array, ArrayRef};
 #[cfg(feature = "arrow")]
 use arrow_schema::Field;
-use blosc2::super_chunk::{Metalayers, MetalayersMut, Revision};
+use blosc2::super_chunk::{Metalayers, MetalayersMut, Revision, VariableBlocks};
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
@@ -612,8 +612,8 @@ impl<'a> Batches<'a> {
         let blocks = self.blocks(items)?;
         let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
         match index == self.lengths.len() {
-            true => self.schunk.append_blocks(&blocks)?,
-            false => self.schunk.insert_blocks(index, &blocks)?,
+            true => self.schunk.append(VariableBlocks(&blocks))?,
+            false => self.schunk.insert(index, VariableBlocks(&blocks))?,
         };
         self.check_readable(index, items, &blocks)?;
         self.lengths.insert(index, items.len() as u64);
@@ -624,7 +624,7 @@ impl<'a> Batches<'a> {
         self.check(index, self.lengths.len())?;
         let blocks = self.blocks(items)?;
         let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-        self.schunk.update_blocks(index, &blocks)?;
+        self.schunk.replace(index, VariableBlocks(&blocks))?;
         self.check_readable(index, items, &blocks)?;
         self.lengths[index] = items.len() as u64;
         Ok(())
@@ -632,7 +632,7 @@ impl<'a> Batches<'a> {
 
     fn remove(&mut self, index: usize) -> Result<()> {
         self.check(index, self.lengths.len())?;
-        self.schunk.delete(index)?;
+        self.schunk.remove(index)?;
         self.lengths.remove(index);
         Ok(())
     }
@@ -643,7 +643,7 @@ impl<'a> Batches<'a> {
         while let Some(len) = self.lengths.get(kept).filter(|_| end < nitems) {
             (kept, end) = (kept + 1, end + len);
         }
-        self.schunk.truncate(kept)?;
+        self.schunk.remove(kept..)?;
         self.lengths.truncate(kept);
         if end <= nitems {
             return Ok(());
@@ -1205,10 +1205,10 @@ mod tests {
             BatchArray::from_schunk(schunk).unwrap()
         };
         for array in [
-            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\x91\x01", b"\x01"]).unwrap(), 1)),
-            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\xc1"]).unwrap(), 1)),
-            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\x92\x01"]).unwrap(), 1)),
-            made(&|schunk| assert_eq!(schunk.append(b"no blocks").unwrap(), 1)),
+            made(&|schunk| schunk.append(VariableBlocks(&[b"\x91\x01", b"\x01"])).unwrap()),
+            made(&|schunk| schunk.append(VariableBlocks(&[b"\xc1"])).unwrap()),
+            made(&|schunk| schunk.append(VariableBlocks(&[b"\x92\x01"])).unwrap()),
+            made(&|schunk| schunk.append(b"no blocks").unwrap()),
             made(&|schunk| schunk.fill(blosc2::Special::Zeros, 5000, 5000).unwrap()),
         ] {
             for error in [
@@ -1224,7 +1224,7 @@ mod tests {
     #[test]
     fn where_the_file_does_not_say_how_many_items_a_block_has_all_are_read() {
         let mut schunk = BatchArray::in_memory().unwrap().into_schunk();
-        schunk.append_blocks(&[b"\x91\x01", b"\x93\x02\x03\x04"]).unwrap();
+        schunk.append(VariableBlocks(&[b"\x91\x01", b"\x93\x02\x03\x04"])).unwrap();
         let mut array = BatchArray::from_schunk(schunk).unwrap();
         assert_eq!(array.items_per_block(), None);
         array.append(&[5, 6]).unwrap();

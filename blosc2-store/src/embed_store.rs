@@ -171,7 +171,7 @@ impl EmbedStore {
     /// store.insert("/a", &SChunk::in_memory::<u8>(&Default::default())?)?;
     /// let (key, range) = store.frame_ranges().next().unwrap();
     /// assert_eq!(key, "/a");
-    /// let frame = store.schunk().items::<u8>(range.unwrap())?;
+    /// let frame = store.schunk().read::<u8>(range.unwrap())?;
     /// assert_eq!(&frame[2..9], b"b2frame");
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -208,7 +208,7 @@ impl EmbedStore {
         let doing = "read an entry";
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
-                let bytes = self.schunk.items::<u8>(*offset..*offset + *length)?;
+                let bytes = self.schunk.read::<u8>(*offset..*offset + *length)?;
                 options_of(&self.schunk).write(true).from_cframe(bytes)
             }
             Some(Entry::Reference(reference)) => {

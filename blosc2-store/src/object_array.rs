@@ -184,7 +184,10 @@ impl ObjectArray {
     /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let encoded = Encoded::of(value)?;
-        self.put(&encoded, |schunk| Ok(schunk.append(&encoded.bytes)? - 1))
+        self.put(&encoded, |schunk| {
+            schunk.append(&encoded.bytes)?;
+            Ok(schunk.nchunks() - 1)
+        })
     }
 
     /// Inserts a value before `index`, or appends it if `index` is the number of values. Python: `insert`.
@@ -194,7 +197,7 @@ impl ObjectArray {
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
         let encoded = Encoded::of(value)?;
-        self.put(&encoded, |schunk| schunk.insert(index, &encoded.bytes).map(|_| index))
+        self.put(&encoded, |schunk| schunk.insert(index, &encoded.bytes).map(|()| index))
     }
 
     /// Replaces a value. Python: `array[index] = value`.
@@ -205,7 +208,7 @@ impl ObjectArray {
     pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
         let encoded = Encoded::of(value)?;
         self.edit(|schunk| {
-            schunk.update(index, &encoded.bytes)?;
+            schunk.replace(index, &encoded.bytes)?;
             encoded.check(schunk, index)
         })
     }
@@ -216,7 +219,7 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, index: usize) -> Result<()> {
-        self.edit(|schunk| schunk.delete(index).map(drop))
+        self.edit(|schunk| schunk.remove(index))
     }
 
     /// Appends values in one transaction.
@@ -224,8 +227,8 @@ impl ObjectArray {
         self.edit(|schunk| {
             values.iter().try_for_each(|value| {
                 let encoded = Encoded::of(value)?;
-                let nchunks = schunk.append(&encoded.bytes)?;
-                encoded.check(schunk, nchunks - 1)
+                schunk.append(&encoded.bytes)?;
+                encoded.check(schunk, schunk.nchunks() - 1)
             })
         })
     }
@@ -238,7 +241,7 @@ impl ObjectArray {
         self.edit(|schunk| {
             values.try_for_each(|(index, value)| {
                 let encoded = Encoded::of(value)?;
-                schunk.update(index, &encoded.bytes)?;
+                schunk.replace(index, &encoded.bytes)?;
                 encoded.check(schunk, index)
             })
         })
@@ -246,7 +249,7 @@ impl ObjectArray {
 
     /// Removes the values from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) -> Result<()> {
-        self.edit(|schunk| schunk.truncate(len))
+        self.edit(|schunk| schunk.remove(len..))
     }
 
     /// Keeps the values with these ascending indices and removes all others, in one transaction.
@@ -256,7 +259,7 @@ impl ObjectArray {
             let mut next = kept.iter().peekable();
             order.extend((0..schunk.nchunks()).filter(|index| next.next_if_eq(&index).is_none()));
             schunk.reorder(&order)?;
-            schunk.truncate(kept.len())
+            schunk.remove(kept.len()..)
         })
     }
 
@@ -419,7 +422,8 @@ mod tests {
         let bytes = Value::Bytes(vec![7; 4000]).to_msgpack().unwrap();
         let mut put = |memory| {
             let encoded = Encoded { bytes: bytes.clone(), memory };
-            let append = |schunk: &mut SChunk| Ok(schunk.append(&encoded.bytes)? - 1);
+            let append =
+                |schunk: &mut SChunk| schunk.append(&encoded.bytes).map(|()| schunk.nchunks() - 1);
             array.put(&encoded, append).map_err(|error| error.kind())
         };
         assert_eq!(put((1 << 30) + 1), Err(ErrorKind::TooLarge));

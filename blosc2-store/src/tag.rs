@@ -144,6 +144,6 @@ pub(crate) fn free_chunksize(schunk: &mut SChunk) -> Result<()> {
         return Ok(());
     }
     let chunk = schunk.chunk(0)?;
-    schunk.delete(0)?;
-    schunk.append_chunk(&chunk).map(drop)
+    schunk.remove(0)?;
+    schunk.append(&chunk)
 }

@@ -159,7 +159,7 @@ impl Tensor {
             let detail = format!("the items have the dtype {}, expected {wanted}", self.dtype);
             return Err(error(&self.schunk, ErrorKind::TypeMismatch, "read a tensor", detail));
         }
-        self.schunk.items(..)
+        self.schunk.read(..)
     }
 
     /// Reads the bytes of all items, in C order and in the byte order of the dtype.

@@ -195,9 +195,8 @@ fn appends(criterion: &mut Criterion) {
         });
         let path = folder.path().join(format!("{count}.b2frame"));
         let mut schunk = SChunk::create::<u8>(&path, &params).unwrap();
-        let created = schunk.transaction(|schunk| {
-            items.chunks(128).try_for_each(|chunk| schunk.append(chunk).map(drop))
-        });
+        let created = schunk
+            .transaction(|schunk| items.chunks(128).try_for_each(|chunk| schunk.append(chunk)));
         created.unwrap();
         drop(schunk);
         group.bench_function(format!("super-chunk of {count} chunks"), |bench| {

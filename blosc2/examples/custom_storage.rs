@@ -52,7 +52,7 @@ fn main() -> blosc2::Result<()> {
 
     // Reads the header of one chunk, the table of its block positions, and one block.
     read.store(0, Relaxed);
-    assert_eq!(schunk.items::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
+    assert_eq!(schunk.read::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
     println!("{} bytes read for one item", read.load(Relaxed));
     assert!(read.load(Relaxed) < schunk.frame_len()? / 10);
     Ok(())

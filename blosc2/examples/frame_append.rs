@@ -13,13 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for day in 0..3 {
         let mut file = options.open(&path)?;
         let readings: Vec<f64> = (0..24).map(|hour| f64::from(day * 24 + hour)).collect();
-        let nchunks = file.append(&readings)?; // After each call, the file is a complete frame.
-        println!("day {day}: {nchunks} chunks in {} bytes", file.frame_len()?);
+        file.append(&readings)?; // After each call, the file is a complete frame.
+        println!("day {day}: {} chunks in {} bytes", file.nchunks(), file.frame_len()?);
     }
 
     let file = SChunk::open(&path)?;
     assert_eq!((file.nchunks(), file.len()), (3, 72));
     // Reads from 22 h of the first day to 2 h of the second day, from two chunks.
-    assert_eq!(file.items::<f64>(22..26)?, [22.0, 23.0, 24.0, 25.0]);
+    assert_eq!(file.read::<f64>(22..26)?, [22.0, 23.0, 24.0, 25.0]);
     Ok(())
 }

@@ -8,9 +8,9 @@ fn main() -> blosc2::Result<()> {
     for start in [0, 1000, 2000] {
         schunk.append(&(start..start + 1000).collect::<Vec<u32>>())?;
     }
-    schunk.update(1, &[7u32; 1000])?;
+    schunk.replace(1, &[7u32; 1000])?;
     schunk.reorder(&[2, 0, 1])?;
-    schunk.write_items(0, &[1u32, 2, 3])?;
+    schunk.write(0, &[1u32, 2, 3])?;
 
     // Converts the super-chunk to a contiguous frame. Python opens these bytes with blosc2.schunk_from_cframe.
     let bytes = schunk.to_cframe()?;
@@ -18,13 +18,13 @@ fn main() -> blosc2::Result<()> {
 
     // `from_cframe` checks the structure of the frame. `from_cframe` and `into_cframe` do not copy the bytes.
     let received = SChunk::from_cframe(bytes)?;
-    assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
-    assert_eq!(received.items::<u32>(2999..)?, [7]);
+    assert_eq!(received.read::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
+    assert_eq!(received.read::<u32>(2999..)?, [7]);
     let bytes = received.into_cframe()?;
 
     // Opens the frame for changes in the same buffer.
     let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
-    changed.delete(0)?;
+    changed.remove(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));
     Ok(())
 }

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let len = file.len();
             // A read returns complete changes only, here complete chunks.
             assert_eq!(len % ITEMS, 0);
-            assert!(file.items::<u64>(..len)?.into_iter().eq(0..len));
+            assert!(file.read::<u64>(..len)?.into_iter().eq(0..len));
             reads += 1;
         }
         Ok(reads)

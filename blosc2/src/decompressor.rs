@@ -470,20 +470,7 @@ pub(crate) fn chunk_range<T: Element>(
     range: impl RangeBounds<usize>,
     nbytes: usize,
 ) -> Result<Range<usize>> {
-    let wide = |bound: Bound<&usize>| bound.map(|&place| place as u64);
-    let range = (wide(range.start_bound()), wide(range.end_bound()));
-    let bytes = byte_range::<T>(range, nbytes as u64, DOING)?;
-    // Inside the chunk.
-    Ok(bytes.start as usize..bytes.end as usize)
-}
-
-/// Converts a range of items to a range of bytes, in data of `nbytes` bytes.
-pub(crate) fn byte_range<T: Element>(
-    range: impl RangeBounds<u64>,
-    nbytes: u64,
-    doing: &str,
-) -> Result<Range<u64>> {
-    let size = size_of::<T>() as u64;
+    let size = size_of::<T>();
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),
         Bound::Excluded(&before) => before.checked_add(1),
@@ -492,16 +479,9 @@ pub(crate) fn byte_range<T: Element>(
     let stop = match range.end_bound() {
         Bound::Included(&last) => last.checked_add(1),
         Bound::Excluded(&stop) => Some(stop),
-        Bound::Unbounded if nbytes.is_multiple_of(size) => Some(nbytes / size),
-        Bound::Unbounded => {
-            let detail = format!(
-                "{nbytes} bytes are not a multiple of the size of {} ({size} bytes)",
-                T::dtype()
-            );
-            return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
-        }
+        Bound::Unbounded => Some(whole_items::<T>(nbytes)?),
     };
-    let bytes = |items: Option<u64>| items.and_then(|items| items.checked_mul(size));
+    let bytes = |items: Option<usize>| items.and_then(|items| items.checked_mul(size));
     match (bytes(start), bytes(stop)) {
         (Some(from), Some(to)) if from <= to && to <= nbytes => Ok(from..to),
         _ => {
@@ -510,7 +490,7 @@ pub(crate) fn byte_range<T: Element>(
                 _ => "a range".to_owned(),
             };
             let detail = format!("it holds {nbytes} bytes, asked for {asked} of {size} bytes");
-            Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
+            Err(Error::new(ErrorKind::OutOfBounds, DOING, detail))
         }
     }
 }

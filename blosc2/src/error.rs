@@ -541,7 +541,7 @@ mod tests {
         for error in [
             schunk.decompress_chunk::<u32>(2).unwrap_err(),
             // A few items would be decompressed without the rest of the block.
-            schunk.items::<u32>(2100..2900).unwrap_err(),
+            schunk.read::<u32>(2100..2900).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::InvalidData);
             assert!(error.to_string().starts_with("cannot decompress chunk 2: "), "{error}");

@@ -161,11 +161,11 @@ pub mod storage {
     pub use crate::schunk::{create_file, temporary_prefix};
 }
 
-/// Types that methods of [`SChunk`] return: metalayers, items, streams and chunks.
+/// Types that methods of [`SChunk`] accept or return: metalayers, items, streams and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
-        ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, Revision,
-        SChunkInfo, SChunkReader, SChunkWriter,
+        ChunkInfo, ChunkSource, Chunks, FileFormat, LazyChunk, Metalayers, MetalayersMut, Revision,
+        SChunkInfo, SChunkReader, SChunkWriter, VariableBlocks,
     };
     pub use blosc2_format::frame::SEARCH_INDEXES;
 }

@@ -21,7 +21,7 @@ fn main() -> b2::Result<()> {
         schunk.append(&items)?;
         let bytes = schunk.into_cframe()?;
         let schunk = SChunk::from_cframe(bytes.clone())?;
-        assert_eq!(schunk.items::<f64>(..)?, items, "{codec}");
+        assert_eq!(schunk.read::<f64>(..)?, items, "{codec}");
         check_refuses_damage(codec, &bytes);
 
         let array = NDArray::builder().cparams(params).from_slice(&items, &[10, 1000])?;
@@ -49,7 +49,7 @@ fn check_refuses_damage(codec: Codec, bytes: &[u8]) {
         let mut damaged = bytes.to_vec();
         damaged[at] ^= 0x10;
         match options.from_cframe(damaged) {
-            Ok(schunk) => assert!(schunk.items::<f64>(..).is_ok(), "{codec}: byte {at}"),
+            Ok(schunk) => assert!(schunk.read::<f64>(..).is_ok(), "{codec}: byte {at}"),
             Err(_) => refused += 1,
         }
     }

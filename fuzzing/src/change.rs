@@ -1,5 +1,6 @@
 //! Changes of untrusted frames in memory.
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{CParams, Codec, NDArray, RawItems, SChunk, Special};
 
 use crate::check::good_content;
@@ -70,13 +71,13 @@ fn change_schunk(schunk: &mut SChunk, [what, a, b, c]: [u8; 4]) {
     let name = format!("layer{}", a % 3);
     // Each may be refused.
     let _: Result<(), blosc2::Error> = match what % 14 {
-        0 => schunk.append(&bytes).map(drop),
-        1 => schunk.insert(number, &bytes).map(drop),
-        2 => schunk.update(number, &bytes),
-        3 if c > 250 => schunk.truncate(number),
-        3 => schunk.delete(number).map(drop),
-        4 => schunk.append_blocks(&blocks).map(drop),
-        5 => schunk.update_blocks(number, &blocks),
+        0 => schunk.append(&bytes),
+        1 => schunk.insert(number, &bytes),
+        2 => schunk.replace(number, &bytes),
+        3 if c > 250 => schunk.remove(number..),
+        3 => schunk.remove(number),
+        4 => schunk.append(VariableBlocks(&blocks)),
+        5 => schunk.replace(number, VariableBlocks(&blocks)),
         6 => {
             let order: Vec<usize> = (0..count).map(|at| (at + number) % count).collect();
             schunk.reorder(&order)
@@ -84,7 +85,7 @@ fn change_schunk(schunk: &mut SChunk, [what, a, b, c]: [u8; 4]) {
         7 => schunk.vlmeta_mut().set(&name, &data(usize::from(b), c)),
         8 => schunk.vlmeta_mut().remove(&name).map(drop),
         9 => schunk.meta_mut().set(&name, &data(usize::from(b % 8), c)),
-        10 => schunk.write_items(u64::from(a) * u64::from(b), &bytes),
+        10 => schunk.write(u64::from(a) * u64::from(b), &bytes),
         11 => {
             let codec = [Codec::BloscLz, Codec::Lz4, Codec::Zstd, Codec::Zlib][usize::from(a % 4)];
             let cparams = CParams::new().typesize(schunk.typesize()).codec(codec).level(b % 10);
@@ -92,7 +93,7 @@ fn change_schunk(schunk: &mut SChunk, [what, a, b, c]: [u8; 4]) {
         }
         12 => schunk.transaction(|schunk| {
             schunk.append(&bytes)?;
-            schunk.delete(0).map(drop)
+            schunk.remove(0)
         }),
         _ => {
             let special = [Special::Zeros, Special::Nan, Special::Uninit][usize::from(a % 3)];

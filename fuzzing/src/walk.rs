@@ -67,7 +67,7 @@ pub(crate) fn walk(schunk: &SChunk) {
         if let (Ok(data), Some(first)) = (&data, position) {
             let (from, len) = (data.len() / 3, (data.len() / 2).min(500));
             let start = first + from as u64;
-            if let Ok(found) = schunk.items::<u8>(start..start + len as u64) {
+            if let Ok(found) = schunk.read::<u8>(start..start + len as u64) {
                 assert!(found == data[from..from + len], "{len} bytes at {start}");
             }
             position = Some(first + data.len() as u64);
@@ -84,18 +84,18 @@ pub(crate) fn walk(schunk: &SChunk) {
         }
     }
     let len = schunk.len();
-    drop(schunk.gather::<u8>(&[0, len / 2, len.saturating_sub(1), len]));
+    drop(schunk.read::<u8>(&[0, len / 2, len.saturating_sub(1), len]));
     if schunk.nchunks() <= 1000 {
         drop(schunk.offsets());
     }
     if schunk.nbytes() <= MOST {
-        let all = schunk.items::<u8>(..);
+        let all = schunk.read::<u8>(..);
         if let Ok(frame) = schunk.to_cframe() {
             let again = open(&frame, false).expect("this frame was written here");
             assert_eq!(again.nchunks(), schunk.nchunks());
             // The header of a damaged frame can give a size that its chunks do not have.
             if let Ok(all) = all {
-                let again = again.items::<u8>(..).expect("all items could be read");
+                let again = again.read::<u8>(..).expect("all items could be read");
                 assert!(all == again, "the saved frame has other items");
             }
         }

@@ -146,12 +146,12 @@ fn padding_is_stored_as_zeros() {
     let mut schunk = SChunk::in_memory::<Padded>(&params).unwrap();
     schunk.append(&items).unwrap();
     schunk.insert(0, &items).unwrap();
-    schunk.update(1, &items).unwrap();
-    schunk.write_items(5, &items[..7]).unwrap();
-    assert_eq!(schunk.items::<u8>(..).unwrap(), expected.repeat(2));
-    assert_eq!(schunk.items::<Padded>(3..5).unwrap(), items[3..5]);
-    assert_eq!(schunk.gather::<Padded>(&[1999, 0]).unwrap(), items[..2]);
-    assert_eq!(schunk.iter::<Padded>().map(Result::unwrap).collect::<Vec<_>>()[..1000], items);
+    schunk.replace(1, &items).unwrap();
+    schunk.write(5, &items[..7]).unwrap();
+    assert_eq!(schunk.read::<u8>(..).unwrap(), expected.repeat(2));
+    assert_eq!(schunk.read::<Padded>(3..5).unwrap(), items[3..5]);
+    assert_eq!(schunk.read::<Padded>(&[1999, 0]).unwrap(), items[..2]);
+    assert_eq!(schunk.read::<Padded>(..).unwrap()[..1000], items);
     let mut into = dirty(1000);
     into[3].value = 0.0;
     schunk.decompress_chunk_into(0, &mut into).unwrap();
@@ -181,12 +181,12 @@ fn whatever_is_not_zero_is_true() {
     let mut schunk = SChunk::in_memory::<bool>(&params).unwrap();
     schunk.append(&bytes).unwrap();
     assert_eq!(schunk.decompress_chunk::<bool>(0).unwrap(), expected);
-    assert_eq!(schunk.items::<bool>(3..3000).unwrap(), expected[3..3000]);
-    schunk.items_into(5, &mut into).unwrap_err();
-    schunk.items_into(5, &mut into[..9000]).unwrap();
+    assert_eq!(schunk.read::<bool>(3..3000).unwrap(), expected[3..3000]);
+    schunk.read_into(5..10_005, &mut into).unwrap_err();
+    schunk.read_into(5..9005, &mut into[..9000]).unwrap();
     assert_eq!(into[..9000], expected[5..9005]);
     let mut few = [false; 3];
-    schunk.gather_into(&[255, 256, 257], &mut few).unwrap();
+    schunk.read_into(&[255, 256, 257], &mut few).unwrap();
     assert_eq!(few, [true, false, true]);
 }
 

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
     CParams, Chunk, Element, NDArray, OpenOptions, RawItems, Result, SChunk, SaveOptions,
     Selection, Special, Value,
@@ -154,25 +155,22 @@ const CHANGES: &[(&str, Change)] = &[
             s.meta_mut().with_reserved().set("b2nd", meta)
         }),
     ),
-    ("SChunk::update", Change::OfArray(|s| s.update(1, &[9u8; 80]))),
-    ("SChunk::update_chunk", Change::OfArray(|s| s.update_chunk(1, &s.chunk(0)?))),
-    ("SChunk::write_items", Change::OfArray(|s| s.write_items(3, &[9u8; 8]))),
-    ("SChunk::append", Change::Chunks(|s| s.append(&[5u32; 10]).map(drop))),
-    ("SChunk::append_chunk", Change::Chunks(|s| s.append_chunk(&s.chunk(1)?).map(drop))),
-    (
-        "SChunk::append_chunk",
-        Change::Chunks(|s| s.append_chunk(&Chunk::zeros::<u32>(10, &CParams::new())?).map(drop)),
-    ),
-    ("SChunk::delete", Change::Chunks(|s| s.delete(1).map(drop))),
-    ("SChunk::insert", Change::Chunks(|s| s.insert(0, &[5u32; 10]).map(drop))),
-    ("SChunk::insert_chunk", Change::Chunks(|s| s.insert_chunk(0, &s.chunk(1)?).map(drop))),
+    ("SChunk::replace", Change::OfArray(|s| s.replace(1, &[9u8; 80]))),
+    ("SChunk::replace", Change::OfArray(|s| s.replace(1, &s.chunk(0)?))),
+    ("SChunk::write", Change::OfArray(|s| s.write(3, &[9u8; 8]))),
+    ("SChunk::append", Change::Chunks(|s| s.append(&[5u32; 10]))),
+    ("SChunk::append", Change::Chunks(|s| s.append(&s.chunk(1)?))),
+    ("SChunk::append", Change::Chunks(|s| s.append(&Chunk::zeros::<u32>(10, &CParams::new())?))),
+    ("SChunk::remove", Change::Chunks(|s| s.remove(1))),
+    ("SChunk::insert", Change::Chunks(|s| s.insert(0, &[5u32; 10]))),
+    ("SChunk::insert", Change::Chunks(|s| s.insert(0, &s.chunk(1)?))),
     ("SChunk::reorder", Change::Chunks(|s| s.reorder(&[3, 2, 1, 0]))),
-    ("SChunk::truncate", Change::Chunks(|s| s.truncate(1))),
-    ("SChunk::update", Change::Chunks(|s| s.update(0, &[5u32; 10]))),
-    ("SChunk::update_chunk", Change::Chunks(|s| s.update_chunk(0, &s.chunk(1)?))),
-    ("SChunk::write_items", Change::Chunks(|s| s.write_items(8, &[5u32; 4]))),
-    ("SChunk::locked", Change::Chunks(|s| s.locked(|s| s.truncate(1)))),
-    ("SChunk::transaction", Change::Chunks(|s| s.transaction(|s| s.delete(0).map(drop)))),
+    ("SChunk::remove", Change::Chunks(|s| s.remove(1..))),
+    ("SChunk::replace", Change::Chunks(|s| s.replace(0, &[5u32; 10]))),
+    ("SChunk::replace", Change::Chunks(|s| s.replace(0, &s.chunk(1)?))),
+    ("SChunk::write", Change::Chunks(|s| s.write(8, &[5u32; 4]))),
+    ("SChunk::locked", Change::Chunks(|s| s.locked(|s| s.remove(1..)))),
+    ("SChunk::transaction", Change::Chunks(|s| s.transaction(|s| s.remove(0)))),
     (
         "SChunk::writer",
         Change::Chunks(|s| {
@@ -211,9 +209,9 @@ const CHANGES: &[(&str, Change)] = &[
             Ok(())
         }),
     ),
-    ("SChunk::append_blocks", Change::Blocks(|s| s.append_blocks(&[b"new"]).map(drop))),
-    ("SChunk::insert_blocks", Change::Blocks(|s| s.insert_blocks(0, &[b"new"]).map(drop))),
-    ("SChunk::update_blocks", Change::Blocks(|s| s.update_blocks(0, &[b"new"]))),
+    ("SChunk::append", Change::Blocks(|s| s.append(VariableBlocks(&[b"new"])))),
+    ("SChunk::insert", Change::Blocks(|s| s.insert(0, VariableBlocks(&[b"new"])))),
+    ("SChunk::replace", Change::Blocks(|s| s.replace(0, VariableBlocks(&[b"new"])))),
     ("SChunk::fill", Change::Empty(|s| s.fill(Special::Zeros, 100, 10))),
 ];
 
@@ -259,7 +257,6 @@ const OTHER_TYPES: &[&str] = &[
     "FilterBlock",
     "FrameReader",
     "FrameWriter",
-    "Items",
     "MappedFile",
     "PartialRead",
     "ReadOnly",
@@ -384,9 +381,9 @@ fn new_object(change: &Change, place: Place, path: &Path) -> SChunk {
     let mut schunk = new_schunk(place, path);
     for number in 0..4u32 {
         match change {
-            Change::Chunks(_) => schunk.append(&[number; 10]).map(drop).unwrap(),
+            Change::Chunks(_) => schunk.append(&[number; 10]).unwrap(),
             Change::Blocks(_) if number < 2 => {
-                schunk.append_blocks(&[b"some", b"blocks"]).map(drop).unwrap();
+                schunk.append(VariableBlocks(&[b"some", b"blocks"])).unwrap();
             }
             _ => {}
         }
@@ -466,7 +463,7 @@ fn what_changes_no_items_keeps_search_indexes() {
     }
     let mut schunk = new_object(&Change::Chunks(|_| Ok(())), Place::Memory, Path::new(""));
     add_indexes(&mut schunk);
-    schunk.truncate(9).unwrap();
+    schunk.remove(9..).unwrap();
     check(&schunk, false, "nothing is removed");
 }
 
@@ -603,7 +600,7 @@ fn other_descriptions_do_not_prevent_a_change() {
     let good = schunk.vlmeta().get(INDEXES).unwrap().unwrap();
     let mut after = |content: &[u8]| {
         schunk.vlmeta_mut().set(INDEXES, content).unwrap();
-        schunk.update(0, &[5u32; 10]).unwrap();
+        schunk.replace(0, &[5u32; 10]).unwrap();
         schunk.vlmeta().get(INDEXES).unwrap()
     };
     assert!(is_current(&good));

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec};
 use blosc2::{
     CParams, Chunk, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, NDArray,
@@ -70,14 +71,14 @@ fn prefilters_know_where_a_chunk_goes() {
                 schunk.append(&items).unwrap();
                 assert_eq!(taken(&places), blocks_of(chunk, chunk * 160, 160));
             }
-            schunk.update(1, &items).unwrap();
+            schunk.replace(1, &items).unwrap();
             assert_eq!(taken(&places), blocks_of(1, 160, 160));
             schunk.insert(2, &items).unwrap();
             assert_eq!(taken(&places), blocks_of(2, 320, 160));
             // From here on chunks have different sizes.
             schunk.insert(1, &items[..9]).unwrap();
             assert_eq!(taken(&places), blocks_of(1, 160, 72));
-            schunk.update(3, &items).unwrap();
+            schunk.replace(3, &items).unwrap();
             assert_eq!(taken(&places), blocks_of(3, 160 + 72 + 160, 160));
             schunk.append(&items).unwrap();
             assert_eq!(taken(&places), blocks_of(5, 4 * 160 + 72, 160));
@@ -94,10 +95,10 @@ fn what_prefilters_make_of_their_places_is_stored() {
     for len in [20, 20, 20, 7] {
         schunk.append(&vec![0u64; len]).unwrap();
     }
-    assert_eq!(schunk.items::<u64>(..).unwrap(), (0..67).collect::<Vec<_>>());
+    assert_eq!(schunk.read::<u64>(..).unwrap(), (0..67).collect::<Vec<_>>());
     schunk.clear_prefilter();
-    schunk.write_items(30, &[9u64; 5]).unwrap();
-    assert_eq!(schunk.items::<u64>(28..37).unwrap(), [28, 29, 9, 9, 9, 9, 9, 35, 36]);
+    schunk.write(30, &[9u64; 5]).unwrap();
+    assert_eq!(schunk.read::<u64>(28..37).unwrap(), [28, 29, 9, 9, 9, 9, 9, 35, 36]);
 }
 
 #[test]
@@ -111,11 +112,11 @@ fn prefilters_of_blocks_of_variable_length_know_their_places() {
             |index, offset: usize| (Some(chunk), index, offset, Some(start + offset as u64), None);
         [place(0, 0), place(1, 3), place(2, 9)]
     };
-    schunk.append_blocks(&words).unwrap();
+    schunk.append(VariableBlocks(&words)).unwrap();
     assert_eq!(taken(&places), expected(0, 0));
-    schunk.append_blocks(&words).unwrap();
+    schunk.append(VariableBlocks(&words)).unwrap();
     assert_eq!(taken(&places), expected(1, 14));
-    schunk.update_blocks(0, &words).unwrap();
+    schunk.replace(0, VariableBlocks(&words)).unwrap();
     assert_eq!(taken(&places), expected(0, 0));
     schunk.clear_prefilter();
 
@@ -134,8 +135,8 @@ fn kinds_of_super_chunks() -> Vec<SChunk> {
         let mut schunk = SChunk::in_memory::<u64>(&params).unwrap();
         schunk.append(&[7u64; 40]).unwrap();
         schunk.append(&noise).unwrap();
-        schunk.append_chunk(&Chunk::zeros::<u64>(40, &params).unwrap()).unwrap();
-        schunk.append_chunk(&Chunk::repeat(&[5u64], 40, &params).unwrap()).unwrap();
+        schunk.append(&Chunk::zeros::<u64>(40, &params).unwrap()).unwrap();
+        schunk.append(&Chunk::repeat(&[5u64], 40, &params).unwrap()).unwrap();
         schunk.append(&(0..40u64).collect::<Vec<_>>()).unwrap();
         let mut variable = schunk.try_clone().unwrap();
         variable.insert(1, &[3u64; 11]).unwrap();
@@ -156,15 +157,13 @@ fn postfilters_know_where_a_chunk_is() {
             schunk.set_postfilter(number);
             let len = schunk.len();
             let expected: Vec<u64> = (0..len).collect();
-            assert_eq!(schunk.items::<u64>(..).unwrap(), expected);
+            assert_eq!(schunk.read::<u64>(..).unwrap(), expected);
             for range in [3..5, 37..43, 39..40, 60..61, 100..170, len - 1..len] {
-                let found: Vec<u64> = schunk.items(range.clone()).unwrap();
+                let found: Vec<u64> = schunk.read(range.clone()).unwrap();
                 assert_eq!(found, range.collect::<Vec<_>>());
             }
-            let found: Vec<u64> = schunk.iter().map(Result::unwrap).collect();
-            assert_eq!(found, expected);
             let numbers = [len - 1, 0, 41, 90, 120];
-            assert_eq!(schunk.gather::<u64>(&numbers).unwrap(), numbers);
+            assert_eq!(schunk.read::<u64>(&numbers).unwrap(), numbers);
             let chunks = schunk.iter_chunks::<u64>().map(Result::unwrap);
             assert_eq!(chunks.collect::<Vec<_>>().concat(), expected);
 
@@ -321,7 +320,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
             .cparams(&params)
             .from_cframe(schunk.to_cframe().unwrap())
             .unwrap();
-        again.update(4, &chunk).unwrap();
+        again.replace(4, &chunk).unwrap();
         assert_eq!(told(0), of(&[4], [12, 23]));
         schunk = schunk.recompress(&params).unwrap();
         let all: Vec<usize> = (0..9).collect();

@@ -520,7 +520,7 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             check_moods(1, 3, &mut read);
 
             let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
-            check_moods(0, moods, || schunk.append(&items).map(drop));
+            check_moods(0, moods, || schunk.append(&items));
             schunk.set_dparams(dparams.clone());
             check_moods(1, 3, || schunk.decompress_chunk::<u32>(0).map(drop));
             let array =

@@ -406,7 +406,7 @@ fn node_fact(node: Stored) -> Result<String> {
             let dtype = array.dtype_str().context("no dtype")?;
             format!("array of {dtype} {}", digest(&array.read::<RawItems>(..)?.0))
         }
-        Stored::SChunk(schunk) => format!("bytes {}", digest(&schunk.items::<u8>(..)?)),
+        Stored::SChunk(schunk) => format!("bytes {}", digest(&schunk.read::<u8>(..)?)),
         Stored::ObjectArray(array) => {
             let values: Vec<Value> = array.iter().collect::<Result<_, _>>()?;
             format!("objects {}", hashed(&values))

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use blosc2::super_chunk::Metalayers;
+use blosc2::super_chunk::{Metalayers, VariableBlocks};
 use blosc2::{
     CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, RawItems, SChunk,
     Special, SplitMode,
@@ -61,11 +61,11 @@ pub(crate) fn write(object: &Object, path: &Path) -> Result<()> {
                     Part::Data(bytes) => schunk.append(bytes)?,
                     Part::Blocks(blocks) => {
                         let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-                        schunk.append_blocks(&blocks)?
+                        schunk.append(VariableBlocks(&blocks))?
                     }
                     Part::Special { .. } => {
                         let bytes = chunk(part, &cparams(&object.params))?;
-                        schunk.append_chunk(&ChunkRef::new(&bytes)?)?
+                        schunk.append(&ChunkRef::new(&bytes)?)?
                     }
                 };
             }
@@ -77,7 +77,7 @@ pub(crate) fn write(object: &Object, path: &Path) -> Result<()> {
             let mut items = fill.items;
             while items > 0 {
                 let count = items.min(fill.chunk);
-                schunk.append_chunk(&Chunk::repeat(&fill.value, count, &params)?)?;
+                schunk.append(&Chunk::repeat(&fill.value, count, &params)?)?;
                 items -= count;
             }
             finish(schunk, object, path)?;

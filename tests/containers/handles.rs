@@ -352,7 +352,7 @@ fn revisions_change_with_each_change() {
     writer.append(b"chunk").unwrap();
     seen.push(reader.revision().unwrap());
     assert_eq!(writer.revision().unwrap(), seen[1]);
-    writer.update(0, b"other").unwrap();
+    writer.replace(0, b"other").unwrap();
     seen.push(reader.revision().unwrap());
     writer.vlmeta_mut().set("name", b"value").unwrap();
     seen.push(reader.revision().unwrap());

@@ -3,6 +3,7 @@
 use std::io::{Cursor, Write};
 use std::time::Duration;
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
 use blosc2_store::{BatchArray, ItemKind, ItemType, ListArray, Object, TreeStore};
 
@@ -161,7 +162,7 @@ fn item_types_with_many_parts_are_cheap_or_refused() {
 fn uncounted(batches: usize) -> SChunk {
     let mut lists = lists_of(map([("kind", "int8".into())]));
     let batch = [&b"\xdd\x00\x0f\x00\x00"[..], &vec![0xc0; 0xf_0000]].concat();
-    (0..batches).for_each(|_| assert!(lists.append_blocks(&[&batch]).is_ok()));
+    (0..batches).for_each(|_| assert!(lists.append(VariableBlocks(&[&batch])).is_ok()));
     lists
 }
 
@@ -193,7 +194,7 @@ fn counting_the_rows_of_batches_is_cheap_or_refused() {
 fn rows_of_many_small_batches_are_counted() {
     let mut lists = lists_of(map([("kind", "int8".into())]));
     // Half a file of batches of one row, which all together cost more than a large batch.
-    (0..10_000).for_each(|_| assert!(lists.append_blocks(&[b"\x91\x90"]).is_ok()));
+    (0..10_000).for_each(|_| assert!(lists.append(VariableBlocks(&[b"\x91\x90"])).is_ok()));
     assert_eq!(cheap(lists, read_lists).unwrap().1, 10_000);
 }
 
@@ -208,7 +209,7 @@ fn blocks_that_claim_more_items_than_bytes_are_refused() {
         b"\xc1",
     ] {
         let mut lists = lists_of(map([("kind", "int8".into())]));
-        lists.append_blocks(&[block]).unwrap();
+        lists.append(VariableBlocks(&[block])).unwrap();
         refused(lists, ErrorKind::InvalidData, "block 0 of batch 0 is not a list");
     }
 }
@@ -225,7 +226,7 @@ fn lengths_of_batches_are_cheap() {
     for lengths in lengths {
         let lengths = map([("batch_lengths", lengths)]);
         let mut batches = schunk(&[batch_tag()], &[("_batch_array_metadata", lengths)]);
-        batches.append_blocks(&[b"\x92\x01\x02"]).unwrap();
+        batches.append(VariableBlocks(&[b"\x92\x01\x02"])).unwrap();
         let read = |object: Object| {
             let Object::BatchArray(array) = object else { panic!("{}", object.kind()) };
             (array.batch_len(0).unwrap(), array.item(1), array.item(2), array.batch(0))
@@ -249,7 +250,7 @@ fn items_per_block_can_be_any_number() {
     for per_block in [1, 1 << 32, 1 << 63, u64::MAX] {
         let tag = map([("version", 1.into()), ("items_per_block", per_block.into())]);
         let mut batches = schunk(&[("batcharray", tag)], &[]);
-        batches.append_blocks(&[b"\x91\x01", b"\x91\x02"]).unwrap();
+        batches.append(VariableBlocks(&[b"\x91\x01", b"\x91\x02"])).unwrap();
         let read = |object: Object| {
             let Object::BatchArray(array) = object else { panic!("{}", object.kind()) };
             (array.nitems().unwrap(), array.item(1))

@@ -68,7 +68,7 @@ fn fill(table: &mut CTable) {
 fn read(object: Object) -> Result<()> {
     match object {
         Object::NDArray(array) => array.read::<Vec<u8>>(..).map(drop),
-        Object::SChunk(schunk) => schunk.items::<u8>(..).map(drop),
+        Object::SChunk(schunk) => schunk.read::<u8>(..).map(drop),
         Object::Tensor(tensor) => tensor.read::<u8>().map(drop),
         Object::ObjectArray(array) => array.get(99).map(drop),
         Object::BatchArray(array) => array.batch(99).map(drop),
@@ -511,7 +511,7 @@ proptest! {
                     Object::EmbedStore(store) => store.frame(key).unwrap(),
                     other => panic!("a {}", other.kind()),
                 };
-                prop_assert!(schunk.items::<u8>(..).unwrap() == *content, "{name}{key}");
+                prop_assert!(schunk.read::<u8>(..).unwrap() == *content, "{name}{key}");
                 prop_assert!(schunk.vlmeta().get("content").unwrap().as_ref() == Some(content));
             }
         }

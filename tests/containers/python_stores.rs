@@ -61,7 +61,7 @@ blosc2.DictStore("odd.b2d", mode="r").to_b2z(filename="odd.b2z")
                     let items = read(store.get(&format!("/g{}/n{i}", i % 3)).unwrap());
                     assert!(items.into_iter().eq(0..i * 7), "{path:?}");
                 }
-                let text = store.schunk("/text").unwrap().items::<u8>(..).unwrap();
+                let text = store.schunk("/text").unwrap().read::<u8>(..).unwrap();
                 assert_eq!(text, b"some text");
                 if name == "tree" {
                     assert!(store.groups().eq(["/g0", "/g1", "/g2"]));

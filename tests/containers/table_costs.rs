@@ -139,11 +139,7 @@ fn rows_after_the_last_valid_one_are_removed_at_once() {
     let mut cells = SChunk::open_rw(file("cells")).unwrap();
     let (batch, cell) = (batches.chunk(0).unwrap(), cells.chunk(0).unwrap());
     for (schunk, chunk) in [(&mut batches, batch), (&mut cells, cell)] {
-        schunk
-            .transaction(|schunk| {
-                (1..30_000).try_for_each(|_| schunk.append_chunk(&chunk).map(drop))
-            })
-            .unwrap();
+        schunk.transaction(|schunk| (1..30_000).try_for_each(|_| schunk.append(&chunk))).unwrap();
     }
     drop((batches, cells));
     BatchArray::open_rw(file("batches")).unwrap().recount().unwrap();

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{ErrorKind, NDArray, RawItems, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, Data, ItemKind, ItemType, Schema};
 use blosc2_testing::{OTHER_ORDER, swapped};
@@ -141,7 +142,7 @@ fn batches_are_changed_together_or_not_at_all() {
     assert_eq!(old(0), ["0", "1"].map(Value::from));
     let mut schunk = SChunk::open_rw(&file).unwrap();
     let one = Value::List(vec!["2".into()]).to_msgpack().unwrap();
-    schunk.update_blocks(1, &[&one]).unwrap();
+    schunk.replace(1, VariableBlocks(&[&one])).unwrap();
     drop(schunk);
     let texts = || Data::texts([Some("x"), Some("y")]);
     table.refuses(ErrorKind::InvalidData, |table| table.update("text", [0, 1], texts()));

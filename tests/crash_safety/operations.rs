@@ -210,8 +210,8 @@ fn make_schunk(path: &Path, setting: Setting) {
     for (number, tight) in [true, false, true, false, true].into_iter().enumerate() {
         schunk.append(&items(number as u64, tight)).unwrap();
     }
-    schunk.append_chunk(&Chunk::zeros::<u32>(ITEMS, params()).unwrap()).unwrap();
-    schunk.update(2, &items(20, false)).unwrap();
+    schunk.append(&Chunk::zeros::<u32>(ITEMS, params()).unwrap()).unwrap();
+    schunk.replace(2, &items(20, false)).unwrap();
     schunk.vlmeta_mut().set("note", b"first").unwrap();
     schunk.vlmeta_mut().set("text", [7; 700]).unwrap();
 }
@@ -357,21 +357,19 @@ pub(crate) fn all() -> &'static [Operation] {
 
 fn schunks(all: &mut All) {
     all.schunk("read", |schunk| of_schunk(schunk).map(drop)).changes = false;
-    all.schunk("append", |schunk| schunk.append(&items(30, false)).map(drop));
-    all.schunk("append zeros", |schunk| {
-        schunk.append_chunk(&Chunk::zeros::<u32>(ITEMS, params())?).map(drop)
-    });
-    all.schunk("insert", |schunk| schunk.insert(1, &items(31, true)).map(drop));
-    all.schunk("update in place", |schunk| schunk.update(1, &items(32, true)));
-    all.schunk("update elsewhere", |schunk| schunk.update(0, &items(33, false)));
+    all.schunk("append", |schunk| schunk.append(&items(30, false)));
+    all.schunk("append zeros", |schunk| schunk.append(&Chunk::zeros::<u32>(ITEMS, params())?));
+    all.schunk("insert", |schunk| schunk.insert(1, &items(31, true)));
+    all.schunk("update in place", |schunk| schunk.replace(1, &items(32, true)));
+    all.schunk("update elsewhere", |schunk| schunk.replace(0, &items(33, false)));
     all.schunk("update with zeros", |schunk| {
-        schunk.update_chunk(3, &Chunk::zeros::<u32>(ITEMS, params())?)
+        schunk.replace(3, &Chunk::zeros::<u32>(ITEMS, params())?)
     });
-    all.schunk("delete the first", |schunk| schunk.delete(0).map(drop));
-    all.schunk("delete the last stored", |schunk| schunk.delete(2).map(drop));
+    all.schunk("delete the first", |schunk| schunk.remove(0));
+    all.schunk("delete the last stored", |schunk| schunk.remove(2));
     all.schunk("reorder", |schunk| schunk.reorder(&[5, 0, 4, 1, 3, 2]));
-    all.schunk("write items", |schunk| schunk.write_items(450, &items(34, false)));
-    all.schunk("write items past the end", |schunk| schunk.write_items(1700, &items(35, false)));
+    all.schunk("write items", |schunk| schunk.write(450, &items(34, false)));
+    all.schunk("write items past the end", |schunk| schunk.write(1700, &items(35, false)));
     all.schunk("writer", |schunk| {
         let mut writer = schunk.writer(ITEMS * 4)?;
         writer.write_all(&[7; 500])?;
@@ -390,10 +388,10 @@ fn schunks(all: &mut All) {
     all.schunk("transaction", |schunk| {
         schunk.transaction(|schunk| {
             schunk.append(&items(37, false))?;
-            schunk.update(0, &items(38, false))?;
+            schunk.replace(0, &items(38, false))?;
             schunk.vlmeta_mut().set("note", [1; 300])?;
-            schunk.delete(1)?;
-            schunk.insert(2, &items(39, true)).map(drop)
+            schunk.remove(1)?;
+            schunk.insert(2, &items(39, true))
         })
     });
     all.schunk("fill", |schunk| schunk.fill(Special::Zeros, 3000, ITEMS)).prepare =
@@ -401,7 +399,7 @@ fn schunks(all: &mut All) {
             let options = setting.options().create_new(true);
             drop(options.open(folder.join("a.b2frame")).unwrap());
         };
-    all.schunk("first append", |schunk| schunk.append(&items(41, false)).map(drop)).prepare =
+    all.schunk("first append", |schunk| schunk.append(&items(41, false))).prepare =
         |folder, setting| {
             let options = setting.options().create_new(true).meta("kind", b"a log");
             drop(options.open(folder.join("a.b2frame")).unwrap());
@@ -477,7 +475,7 @@ fn make_gaps(path: &Path, setting: Setting) {
     (0..16).for_each(|number| _ = schunk.append(&large(number)).unwrap());
     schunk.vlmeta_mut().set("note", b"first").unwrap();
     for number in [3, 8] {
-        schunk.update_chunk(number, &Chunk::zeros::<u32>(750, params()).unwrap()).unwrap();
+        schunk.replace(number, &Chunk::zeros::<u32>(750, params()).unwrap()).unwrap();
     }
 }
 
@@ -489,27 +487,25 @@ fn gaps(all: &mut All) {
         operation.prepare = |folder, setting| make_gaps(&folder.join("a.b2frame"), setting);
         operation.changes = name != "gaps: compact";
     };
-    add("gaps: update into a gap", |schunk| schunk.update(3, &large(20)));
+    add("gaps: update into a gap", |schunk| schunk.replace(3, &large(20)));
     add("gaps: move a chunk to a gap", |schunk| {
         schunk.transaction(|schunk| {
-            schunk.update_chunk(5, &Chunk::zeros::<u32>(750, params())?)?;
-            schunk.update(8, &large(21))
+            schunk.replace(5, &Chunk::zeros::<u32>(750, params())?)?;
+            schunk.replace(8, &large(21))
         })
     });
     add("gaps: transaction", |schunk| {
         schunk.transaction(|schunk| {
-            schunk.delete(0)?;
+            schunk.remove(0)?;
             schunk.append(&large(22))?;
-            schunk.update(2, &large(23))?;
-            schunk.delete(2)?;
-            schunk.insert(1, &large(24)).map(drop)
+            schunk.replace(2, &large(23))?;
+            schunk.remove(2)?;
+            schunk.insert(1, &large(24))
         })
     });
     // A chunk is moved after the change, in another commit.
     add("gaps: delete and move the last chunk", |schunk| {
-        schunk.transaction(|schunk| {
-            (1..15).rev().try_for_each(|index| schunk.delete(index).map(drop))
-        })
+        schunk.transaction(|schunk| (1..15).rev().try_for_each(|index| schunk.remove(index)))
     });
     add("gaps: compact", SChunk::compact);
 }
@@ -518,7 +514,7 @@ fn gaps(all: &mut All) {
 fn make_long_index(path: &Path, setting: Setting) {
     let options = setting.options().create_new(true).chunksize(40);
     let mut schunk = options.open(path).unwrap();
-    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]).map(drop);
+    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]);
     schunk.transaction(|schunk| (0..2100u32).try_for_each(|each| append(schunk, each))).unwrap();
     append(&mut schunk, 2100).unwrap();
 }
@@ -533,11 +529,9 @@ fn long_index(all: &mut All) {
         // Each state has thousands of chunks to verify.
         operation.levels = &[Level::Durable];
     };
-    add("long index: append", |schunk| schunk.append(&[1u32; 10]).map(drop));
+    add("long index: append", |schunk| schunk.append(&[1u32; 10]));
     add("long index: append more than fits", |schunk| {
-        schunk.transaction(|schunk| {
-            (0..60u32).try_for_each(|number| schunk.append(&[number; 10]).map(drop))
-        })
+        schunk.transaction(|schunk| (0..60u32).try_for_each(|number| schunk.append(&[number; 10])))
     });
     add("long index: set a metalayer", |schunk| schunk.vlmeta_mut().set("note", [3; 100]));
     add("long index: compact", SChunk::compact);

@@ -103,22 +103,22 @@ fn changes_of_a_long_index_are_those_of_c() {
             };
             let what = match rng.below(6) {
                 0 => {
-                    kept.insert_chunk(number as usize, &new_chunk).unwrap();
+                    kept.insert(number as usize, &new_chunk).unwrap();
                     by_c.insert_chunk(number as i64, &new);
                     format!("insert {number}")
                 }
                 1 => {
-                    kept.delete(number as usize).unwrap();
+                    kept.remove(number as usize).unwrap();
                     by_c.delete_chunk(number as i64);
                     format!("delete {number}")
                 }
                 2 | 3 => {
-                    kept.update_chunk(number as usize, &new_chunk).unwrap();
+                    kept.replace(number as usize, &new_chunk).unwrap();
                     by_c.update_chunk(number as i64, &new);
                     format!("update {number}")
                 }
                 _ => {
-                    kept.append_chunk(&new_chunk).unwrap();
+                    kept.append(&new_chunk).unwrap();
                     by_c.append_chunk(&new);
                     "append".to_owned()
                 }
@@ -158,7 +158,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         let expected = SChunk::open(&path).unwrap().decompress_chunk::<u8>(last).unwrap();
         let new = Chunk::new(chunk(&mut Rng(9))).unwrap();
         change_elsewhere(&path, |other| {
-            other.append_chunk(&new).unwrap();
+            other.append(&new).unwrap();
         });
         assert_eq!(reader.decompress_chunk::<u8>(0).unwrap(), first);
         match reader.decompress_chunk::<u8>(last) {
@@ -186,7 +186,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         // A failed refresh leaves the handle unchanged, and it detects the next change too.
         if is_long {
             change_elsewhere(&path, |other| {
-                order.iter().take(1).for_each(|_| drop(other.delete(0)))
+                order.iter().take(1).for_each(|_| drop(other.remove(0)))
             });
             let whole = fs::read(&path).unwrap();
             fs::write(&path, &whole[..whole.len() - 1]).unwrap();

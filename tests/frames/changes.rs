@@ -27,13 +27,15 @@ fn chunks_are_deleted_anywhere() {
             // The ends and the middle first, and then all that is left.
             for first in [0, 8, 4] {
                 model.remove(first);
-                assert_eq!(schunk.delete(first).unwrap(), model.len());
+                schunk.remove(first).unwrap();
+                assert_eq!(schunk.nchunks(), model.len());
             }
             schunk = assert_keeps(place, schunk, &path, &model, "after three");
             while !model.is_empty() {
                 let index = rng.below(model.len() as u64) as usize;
                 model.remove(index);
-                assert_eq!(schunk.delete(index).unwrap(), model.len());
+                schunk.remove(index).unwrap();
+                assert_eq!(schunk.nchunks(), model.len());
                 assert_holds(&schunk, &model, &format!("{place:?}, without {index}"));
             }
             // Chunks can be added again.
@@ -64,14 +66,14 @@ fn chunks_are_inserted_anywhere() {
             };
             // Both ways alternate.
             let chunk = numbers(number);
-            let count = if number % 2 == 0 {
-                schunk.insert(index, &chunk).unwrap()
+            if number % 2 == 0 {
+                schunk.insert(index, &chunk).unwrap();
             } else {
                 let compressed = Compressor::new(&CParams::new()).unwrap().compress(&chunk);
-                schunk.insert_chunk(index, &compressed.unwrap()).unwrap()
-            };
+                schunk.insert(index, &compressed.unwrap()).unwrap();
+            }
             model.insert(index, chunk);
-            assert_eq!(count, model.len());
+            assert_eq!(schunk.nchunks(), model.len());
             if number % 3 == 0 {
                 schunk = assert_keeps(place, schunk, &path, &model, &format!("with {number}"));
             }
@@ -94,7 +96,7 @@ fn chunks_are_replaced_anywhere() {
         for (index, chunk) in
             [(0, &noise), (7, &numbers(50)), (3, &zeros), (0, &zeros), (3, &noise), (7, &zeros)]
         {
-            schunk.update(index, chunk).unwrap();
+            schunk.replace(index, chunk).unwrap();
             model[index].clone_from(chunk);
             let what = format!("chunk {index} replaced");
             schunk = assert_keeps(place, schunk, &path, &model, &what);
@@ -102,7 +104,7 @@ fn chunks_are_replaced_anywhere() {
         assert_eq!(schunk.chunk_info(0).unwrap().cbytes, 0, "{place:?}");
         let nothing = Chunk::uninit::<i32>(CHUNK, &CParams::new()).unwrap();
         for (index, chunk) in model.iter_mut().enumerate() {
-            schunk.update_chunk(index, &nothing).unwrap();
+            schunk.replace(index, &nothing).unwrap();
             chunk.clone_from(&zeros);
         }
         assert_keeps(place, schunk, &path, &model, "all replaced by nothing");
@@ -219,7 +221,7 @@ fn chunks_of_any_lengths() {
             let check = |schunk: &SChunk, texts: &[&str]| {
                 let found: blosc2::Result<Vec<Vec<u8>>> = schunk.iter_chunks::<u8>().collect();
                 assert_eq!(found.unwrap(), texts.iter().map(|t| t.as_bytes()).collect::<Vec<_>>());
-                assert_eq!(schunk.items::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
+                assert_eq!(schunk.read::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
                 assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
                 assert_eq!(schunk.chunksize(), if variable { 0 } else { 3 }, "{what}");
                 // The fields of the header: the version, and the flag of variable-length chunks.
@@ -235,7 +237,7 @@ fn chunks_of_any_lengths() {
             let mut texts = list.to_vec();
             if variable {
                 for (index, text) in [(1, "bravo bravo bravo bravo"), (2, "tiny")] {
-                    schunk.update(index, text.as_bytes()).unwrap();
+                    schunk.replace(index, text.as_bytes()).unwrap();
                     texts[index] = text;
                 }
                 check(&schunk, &texts);
@@ -360,12 +362,12 @@ fn ranges_are_written_across_chunks() {
             }
             for range in ranges {
                 let new: Vec<i32> = range.clone().map(|_| rng.next() as i32 >> 16).collect();
-                schunk.write_items(range.start as u64, &new).unwrap();
+                schunk.write(range.start as u64, &new).unwrap();
                 all[range].copy_from_slice(&new);
-                assert!(schunk.items::<i32>(..).unwrap() == all, "{place:?}");
+                assert!(schunk.read::<i32>(..).unwrap() == all, "{place:?}");
             }
             for start in [1 + len as u64, u64::MAX] {
-                let outside = schunk.write_items(start, &[1i32]);
+                let outside = schunk.write(start, &[1i32]);
                 assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{place:?}");
             }
             let model: Vec<Vec<i32>> = all.chunks(CHUNK).map(<[_]>::to_vec).collect();
@@ -389,10 +391,10 @@ fn items_written_past_the_end_are_appended() {
             {
                 let start = all.len().saturating_sub(before_end);
                 let new: Vec<i32> = (0..count).map(|_| rng.next() as i32 >> 16).collect();
-                schunk.write_items(start as u64, &new).unwrap();
+                schunk.write(start as u64, &new).unwrap();
                 all.truncate(start);
                 all.extend(&new);
-                assert!(schunk.items::<i32>(..).unwrap() == all, "{place:?}");
+                assert!(schunk.read::<i32>(..).unwrap() == all, "{place:?}");
             }
             let model: Vec<Vec<i32>> = all.chunks(CHUNK).map(<[_]>::to_vec).collect();
             assert_keeps(place, schunk, &path, &model, "written past the end");
@@ -403,21 +405,21 @@ fn items_written_past_the_end_are_appended() {
 #[test]
 fn items_past_the_end_need_a_chunk_size() {
     let mut empty = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
-    assert_eq!(kind(empty.write_items(0, &[1i32])), ErrorKind::InvalidArgument);
-    empty.write_items::<i32>(0, &[]).unwrap();
+    assert_eq!(kind(empty.write(0, &[1i32])), ErrorKind::InvalidArgument);
+    empty.write::<i32>(0, &[]).unwrap();
     let options = OpenOptions::new().typesize(4).chunksize(16);
     let mut sized = options.in_memory().unwrap();
-    sized.write_items(0, &(0..9).collect::<Vec<i32>>()).unwrap();
+    sized.write(0, &(0..9).collect::<Vec<i32>>()).unwrap();
     assert_eq!((sized.nchunks(), sized.len()), (3, 9));
     let mut unequal = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
     for len in [3, 7, 2] {
         unequal.append(&vec![5i32; len]).unwrap();
     }
-    assert_eq!(kind(unequal.write_items(11, &[1i32, 2])), ErrorKind::InvalidArgument);
-    assert_eq!(unequal.items::<i32>(..).unwrap(), [5; 12]);
+    assert_eq!(kind(unequal.write(11, &[1i32, 2])), ErrorKind::InvalidArgument);
+    assert_eq!(unequal.read::<i32>(..).unwrap(), [5; 12]);
     let array = blosc2::NDArray::from_slice(&[1i32, 2, 3], [3]).unwrap();
     let mut inner = array.into_schunk();
-    assert_eq!(kind(inner.write_items(3, &[4i32])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(inner.write(3, &[4i32])), ErrorKind::InvalidArgument);
 }
 
 #[test]
@@ -440,12 +442,12 @@ fn what_is_out_of_range_changes_nothing() {
             assert_eq!(kind(schunk.lazy_chunk(index)), out, "{place:?}");
             assert_eq!(kind(schunk.chunk_info(index)), out, "{place:?}");
             assert_eq!(kind(schunk.block(index, 0)), out, "{place:?}");
-            assert_eq!(kind(schunk.update(index, &numbers(1))), out, "{place:?}");
-            assert_eq!(kind(schunk.update_chunk(index, &chunk)), out, "{place:?}");
-            assert_eq!(kind(schunk.delete(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.replace(index, &numbers(1))), out, "{place:?}");
+            assert_eq!(kind(schunk.replace(index, &chunk)), out, "{place:?}");
+            assert_eq!(kind(schunk.remove(index)), out, "{place:?}");
             if index > 2 {
                 assert_eq!(kind(schunk.insert(index, &numbers(1))), out, "{place:?}");
-                assert_eq!(kind(schunk.insert_chunk(index, &chunk)), out, "{place:?}");
+                assert_eq!(kind(schunk.insert(index, &chunk)), out, "{place:?}");
             }
         }
         assert_eq!(kind(schunk.block(0, usize::MAX)), out, "{place:?}");
@@ -474,11 +476,11 @@ fn chunks_of_blosc1_stay_outside() {
             let mut schunk = place.make(&path, &OpenOptions::new());
             schunk.append(b"some bytes").unwrap();
             let refused = ErrorKind::Unsupported;
-            assert_eq!(kind(schunk.append_chunk(&chunk)), refused, "{place:?}");
-            assert_eq!(kind(schunk.insert_chunk(0, &chunk)), refused, "{place:?}");
-            assert_eq!(kind(schunk.update_chunk(0, &chunk)), refused, "{place:?}");
+            assert_eq!(kind(schunk.append(&chunk)), refused, "{place:?}");
+            assert_eq!(kind(schunk.insert(0, &chunk)), refused, "{place:?}");
+            assert_eq!(kind(schunk.replace(0, &chunk)), refused, "{place:?}");
             let schunk = place.reopened(schunk, &path);
-            assert_eq!(schunk.items::<u8>(..).unwrap(), b"some bytes", "{place:?}");
+            assert_eq!(schunk.read::<u8>(..).unwrap(), b"some bytes", "{place:?}");
             assert!(!schunk.has_variable_blocks(), "{place:?}");
         }
     }

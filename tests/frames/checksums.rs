@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use blosc2::repair::{Repaired, repair};
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
     CParams, Codec, ErrorKind, Filter, FrameReader, NDArray, OpenOptions, SChunk, SaveOptions,
     Special,
@@ -56,7 +57,7 @@ fn content(bytes: Vec<u8>) -> blosc2::Result<Content> {
     let (meta, vlmeta) = (schunk.meta(), schunk.vlmeta());
     let layers = meta.iter().chain(vlmeta.iter());
     let layers = layers.collect::<Result<_, _>>()?;
-    Ok((schunk.items::<u8>(..)?, layers, schunk.typesize() as u64))
+    Ok((schunk.read::<u8>(..)?, layers, schunk.typesize() as u64))
 }
 
 /// The parts of a frame.
@@ -118,7 +119,7 @@ fn every_changed_byte_is_reported() {
             }
             // A part of a chunk is not read without a comparison.
             let start = number * 80;
-            schunk.items::<u32>(start..start + 1).expect_err(&what);
+            schunk.read::<u32>(start..start + 1).expect_err(&what);
         }
     }
 }
@@ -159,7 +160,7 @@ fn all_of(path: &Path) -> blosc2::Result<(Content, Option<Vec<u64>>)> {
         return of(array.schunk(), items, Some(array.shape().to_vec()));
     }
     let schunk = SChunk::open(path)?;
-    of(&schunk, schunk.items::<u8>(..)?, None)
+    of(&schunk, schunk.read::<u8>(..)?, None)
 }
 
 /// The same, as `blosc2-format` reads it: the items of chunks, or of the array.
@@ -385,11 +386,11 @@ fn every_change_updates_the_checksums() {
                     model.insert(index, values);
                 }
                 2 | 3 => {
-                    schunk.update(index, &values).unwrap();
+                    schunk.replace(index, &values).unwrap();
                     model[index] = values;
                 }
                 4 if count > 1 => {
-                    schunk.delete(index).unwrap();
+                    schunk.remove(index).unwrap();
                     model.remove(index);
                 }
                 5 => {
@@ -402,13 +403,13 @@ fn every_change_updates_the_checksums() {
                     schunk.vlmeta_mut().set("step", [step]).unwrap();
                 }
                 7 => {
-                    schunk.update(index, &[0i32; CHUNK]).unwrap();
+                    schunk.replace(index, &[0i32; CHUNK]).unwrap();
                     model[index] = vec![0; CHUNK];
                 }
                 _ => {
                     let at = rng.below((count * CHUNK) as u64 - 9);
                     let items: Vec<i32> = (0..9).map(|_| rng.below(1000) as i32).collect();
-                    schunk.write_items(at, &items).unwrap();
+                    schunk.write(at, &items).unwrap();
                     for (offset, item) in items.into_iter().enumerate() {
                         let at = at as usize + offset;
                         model[at / CHUNK][at % CHUNK] = item;
@@ -472,7 +473,7 @@ fn arrays_of_zeros_have_checksums_of_their_index() {
     filled.fill(special, 10_000, 100).unwrap();
     let copy = SChunk::from_cframe(filled.to_cframe().unwrap()).unwrap();
     assert!(copy.has_checksums());
-    let item = copy.items::<f64>(500..501).unwrap()[0];
+    let item = copy.read::<f64>(500..501).unwrap()[0];
     assert_eq!(item.is_nan(), special == Special::Nan);
 }
 
@@ -537,10 +538,10 @@ fn a_damaged_chunk_is_left_out_by_a_repair() {
 fn checksums_keep_the_limits_of_reads() {
     for checksums in [false, true] {
         let mut schunk = OpenOptions::new().checksums(checksums).in_memory_frame().unwrap();
-        schunk.append_blocks(&[&vec![7; 300 << 20]]).unwrap();
+        schunk.append(VariableBlocks(&[&vec![7; 300 << 20]])).unwrap();
         let options = OpenOptions::new().max_read(1 << 20);
         let schunk = options.from_cframe(schunk.into_cframe().unwrap()).unwrap();
-        let error = schunk.items::<u8>(0..1).unwrap_err();
+        let error = schunk.read::<u8>(0..1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{checksums}");
     }
 }

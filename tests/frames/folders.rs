@@ -186,7 +186,8 @@ fn frames_are_made_and_opened_in_folders() {
     let mut schunk = options().create_new(true).open_folder(objects.clone()).unwrap();
     assert_eq!(objects.files().names().unwrap(), [INDEX]);
     for (index, chunk) in model(5).iter().enumerate() {
-        assert_eq!(schunk.append(chunk).unwrap(), index + 1);
+        schunk.append(chunk).unwrap();
+        assert_eq!(schunk.nchunks(), index + 1);
     }
     let mut names: Vec<String> = (0..5).map(chunk_name).collect();
     names.push(INDEX.to_owned());
@@ -216,7 +217,7 @@ fn frames_are_made_and_opened_in_folders() {
     objects.log();
     assert!(reader.decompress_chunk::<i32>(3).unwrap() == numbers(3));
     assert_eq!(objects.log(), ["open 00000003.chunk"]);
-    writer.update(2, &numbers(9)).unwrap();
+    writer.replace(2, &numbers(9)).unwrap();
     let steps = ["put 00000005.chunk", "put chunks.b2frame", "remove 00000002.chunk"];
     let found: Vec<String> =
         objects.log().into_iter().filter(|step| !step.starts_with("open")).collect();
@@ -242,7 +243,8 @@ fn frames_are_made_and_opened_in_folders() {
     let stale = writer.transaction(|writer| {
         writer.append(&numbers(8))?;
         let mut other = options().write(true).open_folder(objects.clone())?;
-        assert_eq!(other.append(&numbers(9))?, 8);
+        other.append(&numbers(9))?;
+        assert_eq!(other.nchunks(), 8);
         before = objects.files();
         writer.append(&numbers(8))
     });
@@ -253,7 +255,7 @@ fn frames_are_made_and_opened_in_folders() {
     objects.log();
     let done = writer.transaction(|writer| {
         writer.append(&numbers(8))?;
-        writer.update(8, &numbers(9))
+        writer.replace(8, &numbers(9))
     });
     done.unwrap();
     let log = objects.log();
@@ -306,16 +308,16 @@ fn arrays_and_copies_are_made_in_folders() {
 #[test]
 fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
     let changes: [fn(&mut SChunk) -> blosc2::Result<()>; 5] = [
-        |schunk| schunk.append(&numbers(7)).map(drop),
-        |schunk| schunk.update(1, &numbers(8)),
-        |schunk| schunk.delete(0).map(drop),
+        |schunk| schunk.append(&numbers(7)),
+        |schunk| schunk.replace(1, &numbers(8)),
+        |schunk| schunk.remove(0),
         |schunk| schunk.vlmeta_mut().set("name", b"content"),
         |schunk| {
             schunk.transaction(|schunk| {
                 schunk.append(&numbers(7))?;
-                schunk.update(1, &numbers(8))?;
-                schunk.update(1, &numbers(9))?;
-                schunk.delete(0).map(drop)
+                schunk.replace(1, &numbers(8))?;
+                schunk.replace(1, &numbers(9))?;
+                schunk.remove(0)
             })
         },
     ];
@@ -411,7 +413,7 @@ fn a_change_that_leaves_all_sizes_is_noticed_by_other_handles() {
     let mut noise = || -> Vec<i32> { (0..CHUNK).map(|_| rng.next() as i32).collect() };
     let chunks: Vec<Vec<i32>> = (0..4).map(|_| noise()).collect();
     let changes: [fn(&mut SChunk, &[i32]); 2] = [
-        |schunk, new| schunk.update(0, new).unwrap(),
+        |schunk, new| schunk.replace(0, new).unwrap(),
         |schunk, _| schunk.reorder(&[1, 0]).unwrap(),
     ];
     for change in changes {
@@ -421,12 +423,12 @@ fn a_change_that_leaves_all_sizes_is_noticed_by_other_handles() {
         one.append(&chunks[1]).unwrap();
         let mut other = options().write(true).open_folder(objects.clone()).unwrap();
         change(&mut one, &chunks[2]);
-        let before = one.items::<i32>(..).unwrap();
-        assert_eq!(kind(other.update(1, &chunks[3])), ErrorKind::Busy);
+        let before = one.read::<i32>(..).unwrap();
+        assert_eq!(kind(other.replace(1, &chunks[3])), ErrorKind::Busy);
         let opened = options().open_folder(objects.clone()).unwrap();
-        assert_eq!(opened.items::<i32>(..).unwrap(), before);
+        assert_eq!(opened.read::<i32>(..).unwrap(), before);
         other.refresh().unwrap();
-        other.update(1, &chunks[3]).unwrap();
+        other.replace(1, &chunks[3]).unwrap();
         assert_eq!(other.decompress_chunk::<i32>(1).unwrap(), chunks[3]);
     }
 }
@@ -445,14 +447,14 @@ fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
         match change {
             // The number of the removed chunk is the lowest free one.
             0 => {
-                writer.update(0, &numbers(50)).unwrap();
-                writer.update(1, &numbers(60)).unwrap();
+                writer.replace(0, &numbers(50)).unwrap();
+                writer.replace(1, &numbers(60)).unwrap();
             }
             1 => {
-                writer.delete(0).unwrap();
+                writer.remove(0).unwrap();
                 writer.append(&numbers(50)).unwrap();
             }
-            2 => drop(writer.delete(0).unwrap()),
+            2 => drop(writer.remove(0).unwrap()),
             _ => drop(writer.append(&numbers(50)).unwrap()),
         }
         for index in 0..3 {
@@ -544,14 +546,15 @@ fn a_failed_request_of_a_version_does_not_end_the_detection_of_changes() {
     assert!(matches!(frame.chunk(0), Err(Error::Io(_))));
     assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Io);
     // The change is stored, but the handle does not know which version it has.
-    assert_eq!(schunk.append(&numbers(1)).unwrap(), 2);
+    schunk.append(&numbers(1)).unwrap();
+    assert_eq!(schunk.nchunks(), 2);
     set_down(false);
     assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Busy);
     schunk.refresh().unwrap();
     assert_holds(&schunk, &model(2), "refreshed");
     // The detection is still on.
     let mut other = options().write(true).open_folder(folder.clone()).unwrap();
-    other.update(0, &numbers(5)).unwrap();
+    other.replace(0, &numbers(5)).unwrap();
     assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Busy);
 }
 

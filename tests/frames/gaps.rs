@@ -53,12 +53,12 @@ fn change(schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, most: usize, rng: &mut 
         }
         8..15 if count > 0 => {
             model[index] = random(rng, most);
-            schunk.update(index, &model[index])?;
+            schunk.replace(index, &model[index])?;
         }
         15 if count > 0 => {
             model[index] = vec![0; 1 + rng.index(most)];
             let zeros = Chunk::zeros::<u8>(model[index].len(), schunk.cparams())?;
-            schunk.update_chunk(index, &zeros)?;
+            schunk.replace(index, &zeros)?;
         }
         16 => {
             let name = *rng.pick(&["one", "two"]);
@@ -66,7 +66,7 @@ fn change(schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, most: usize, rng: &mut 
         }
         17 if rng.below(20) == 0 => {
             let kept = rng.index(count + 1);
-            schunk.truncate(kept)?;
+            schunk.remove(kept..)?;
             model.truncate(kept);
         }
         18 if rng.below(10) == 0 => {
@@ -76,7 +76,7 @@ fn change(schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, most: usize, rng: &mut 
             *model = order.iter().map(|&at| model[at].clone()).collect();
         }
         20.. => {
-            schunk.delete(index)?;
+            schunk.remove(index)?;
             model.remove(index);
         }
         _ => {}
@@ -107,7 +107,7 @@ fn of_schunk(path: Option<&Path>, seed: u64) {
                 for _ in 0..count {
                     change(schunk, &mut model, most, &mut rng)?;
                 }
-                if fails { schunk.delete(usize::MAX).map(drop) } else { Ok(()) }
+                if fails { schunk.remove(usize::MAX) } else { Ok(()) }
             });
             assert_eq!(result.is_err(), fails, "{what}");
             if fails {
@@ -228,11 +228,10 @@ fn a_long_index_keeps_its_place() {
         let append = |schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, rng: &mut Rng| {
             let bytes = random(rng, most);
             model.push(bytes);
-            schunk.append(&model[model.len() - 1]).map(drop)
+            schunk.append(&model[model.len() - 1])
         };
-        let created = schunk.transaction(|schunk| {
-            model.iter().try_for_each(|bytes| schunk.append(bytes).map(drop))
-        });
+        let created =
+            schunk.transaction(|schunk| model.iter().try_for_each(|bytes| schunk.append(bytes)));
         created.unwrap();
         for step in 0..300 {
             let before = schunk.cbytes();
@@ -254,7 +253,7 @@ fn a_long_index_keeps_its_place() {
                     assert!(len < least + 1024, "{what}, step {step}: {len}, {least}");
                 }
                 52 => {
-                    schunk.delete(model.len() - 1).unwrap();
+                    schunk.remove(model.len() - 1).unwrap();
                     model.pop();
                 }
                 53 => schunk.vlmeta_mut().set("note", random(&mut rng, 100)).unwrap(),
@@ -282,7 +281,7 @@ fn a_long_index_keeps_its_place() {
 /// Creates a super-chunk whose index has several blocks, with unused bytes before it. Chunk 0 is only in the index.
 fn make_long_index(path: &Path, count: u32) {
     let mut schunk = SChunk::create::<u32>(path, CParams::new()).unwrap();
-    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]).map(drop);
+    let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]);
     schunk.transaction(|schunk| (0..count - 1).try_for_each(|each| append(schunk, each))).unwrap();
     append(&mut schunk, count - 1).unwrap();
 }
@@ -374,10 +373,10 @@ fn frames_in_memory_have_no_unused_bytes_before_a_long_index() {
         |schunk| schunk.compact().unwrap(),
         |schunk| _ = schunk.append(&[1u32; 10]).unwrap(),
         |schunk| _ = schunk.append(&(0..100_000u32).collect::<Vec<_>>()).unwrap(),
-        |schunk| schunk.update(7, &[7u32; 10]).unwrap(),
-        |schunk| schunk.truncate(3000).unwrap(),
+        |schunk| schunk.replace(7, &[7u32; 10]).unwrap(),
+        |schunk| schunk.remove(3000..).unwrap(),
         |schunk| {
-            schunk.truncate(0).unwrap();
+            schunk.remove(..).unwrap();
             schunk.append(&[1u32; 10]).unwrap();
         },
     ];
@@ -400,7 +399,7 @@ fn an_index_that_becomes_short_releases_the_unused_bytes_before_it() {
     let (_folder, path) = folder();
     make_long_index(&path, 2060);
     let mut schunk = SChunk::open_rw(&path).unwrap();
-    (0..30).for_each(|_| _ = schunk.delete(5).unwrap());
+    (0..30).for_each(|_| _ = schunk.remove(5).unwrap());
     let stored: usize = (0..2030).map(|index| schunk.chunk_info(index).unwrap().cbytes).sum();
     // The deleted chunks have about 70 bytes each.
     assert!(schunk.cbytes() < stored as u64 + 30 * 75, "{} {stored}", schunk.cbytes());
@@ -412,7 +411,7 @@ fn a_directory_has_no_unused_bytes_before_its_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2frame");
     let mut schunk = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
-    let mut append = |number: u32| schunk.append(&number.to_le_bytes()).map(drop);
+    let mut append = |number: u32| schunk.append(&number.to_le_bytes());
     (0..2100).for_each(|number| append(number).unwrap());
     let cbytes = schunk.cbytes();
     drop(schunk);
@@ -430,7 +429,7 @@ fn a_directory_has_no_unused_bytes_before_its_index() {
     let mut schunk = SChunk::open_rw(&path).unwrap();
     assert_eq!(schunk.cbytes(), cbytes);
     let deleted = schunk.chunk_info(5).unwrap().cbytes as u64;
-    schunk.delete(5).unwrap();
+    schunk.remove(5).unwrap();
     assert_eq!(schunk.cbytes(), cbytes - deleted);
     let schunk = SChunk::open(&path).unwrap();
     assert_eq!((schunk.nchunks(), schunk.cbytes()), (2099, cbytes - deleted));
@@ -444,7 +443,7 @@ fn writers_notice_that_a_chunk_was_stored_before_a_long_index() {
     let mut rng = Rng(3);
     let mut schunk = SChunk::create::<u8>(&path, CParams::new()).unwrap();
     let items = |rng: &mut Rng, most| [any(rng, most), vec![0; 300]].concat()[..300].to_vec();
-    let append = |schunk: &mut SChunk, rng: &mut Rng| schunk.append(&items(rng, 200)).map(drop);
+    let append = |schunk: &mut SChunk, rng: &mut Rng| schunk.append(&items(rng, 200));
     schunk.transaction(|schunk| (0..5000).try_for_each(|_| append(schunk, &mut rng))).unwrap();
     append(&mut schunk, &mut rng).unwrap();
     drop(schunk);
@@ -454,8 +453,8 @@ fn writers_notice_that_a_chunk_was_stored_before_a_long_index() {
     for index in 4900..5000 {
         fs::write(&path, &bytes).unwrap();
         let mut schunk = SChunk::open_rw(&path).unwrap();
-        change_elsewhere(&path, |schunk| schunk.update(index, &longer).unwrap());
-        let updated = schunk.update(7, &longer);
+        change_elsewhere(&path, |schunk| schunk.replace(index, &longer).unwrap());
+        let updated = schunk.replace(7, &longer);
         assert!(updated.is_err_and(|error| error.kind() == ErrorKind::Busy), "chunk {index}");
         assert!(schunk.decompress_chunk::<u8>(index).unwrap() == longer, "chunk {index}");
     }
@@ -486,7 +485,7 @@ fn readers_notice_that_a_gap_was_used() {
             drop(schunk);
             change_elsewhere(&path, |schunk| {
                 let zeros = Chunk::zeros::<u8>(len, schunk.cparams()).unwrap();
-                schunk.update_chunk(20, &zeros).unwrap();
+                schunk.replace(20, &zeros).unwrap();
                 model[20].fill(0);
             });
             let time = fs::metadata(&path).unwrap().modified().unwrap();
@@ -499,11 +498,11 @@ fn readers_notice_that_a_gap_was_used() {
                     schunk.compact().unwrap();
                     let index = 30 + round;
                     let zeros = Chunk::zeros::<u8>(len, schunk.cparams()).unwrap();
-                    schunk.update_chunk(index, &zeros).unwrap();
+                    schunk.replace(index, &zeros).unwrap();
                     model[index].fill(0);
                     let index = 20 + round;
                     model[index] = rng.bytes(len);
-                    schunk.update(index, &model[index]).unwrap();
+                    schunk.replace(index, &model[index]).unwrap();
                 });
                 if keeps_time {
                     // As if all of this took less time than the clock of the file system can show.
@@ -522,7 +521,7 @@ fn readers_notice_that_a_gap_was_used() {
                         }
                     }
                 }
-                let all = readers[1].items::<u8>(..);
+                let all = readers[1].read::<u8>(..);
                 assert!(all.is_err_and(|error| error.kind() == ErrorKind::Busy));
             }
             assert!(errors > 0, "{len} bytes");
@@ -549,7 +548,7 @@ fn readers_without_locking_read_what_stays() {
             assert_eq!(reader.decompress_chunk::<u8>(index).unwrap(), [index as u8; 3000]);
         }
     }
-    assert_eq!(reader.items::<u8>(..).unwrap().len(), 60_000);
+    assert_eq!(reader.read::<u8>(..).unwrap().len(), 60_000);
 }
 
 #[test]
@@ -572,14 +571,13 @@ fn handles_find_the_gaps_of_others() {
         let (_folder, path) = folder();
         let mut schunk = SChunk::create::<u8>(&path, CParams::new().level(0)).unwrap();
         let mut rng = Rng(2);
-        let filled = schunk.transaction(|schunk| {
-            (0..count).try_for_each(|_| schunk.append(&rng.bytes(len)).map(drop))
-        });
+        let filled = schunk
+            .transaction(|schunk| (0..count).try_for_each(|_| schunk.append(&rng.bytes(len))));
         filled.unwrap();
         // Chunks of any length, so that few of them fit in place of the last one.
         schunk
             .transaction(|schunk| {
-                (0..count).try_for_each(|index| schunk.update(index, &any(&mut rng, len)))
+                (0..count).try_for_each(|index| schunk.replace(index, &any(&mut rng, len)))
             })
             .unwrap();
         drop(schunk);
@@ -587,7 +585,7 @@ fn handles_find_the_gaps_of_others() {
             let mut schunk = OpenOptions::new().write(true).open(&path).unwrap();
             let index = rng.index(count);
             let bytes = any(&mut rng, len);
-            schunk.update(index, &bytes).unwrap();
+            schunk.replace(index, &bytes).unwrap();
             assert!(schunk.decompress_chunk::<u8>(index).unwrap() == bytes);
             if number % 100 == 0 {
                 let copy = schunk.to_cframe().unwrap().len() as u64;
@@ -607,11 +605,11 @@ fn a_transaction_that_removes_most_chunks_of_a_file_leaves_few_gaps() {
     let mut rng = Rng(5);
     let chunks: Vec<Vec<u8>> = (0..1000).map(|_| rng.bytes(1000)).collect();
     let mut schunk = SChunk::create::<u8>(&path, CParams::new().level(0)).unwrap();
-    chunks.iter().for_each(|chunk| schunk.append(chunk).map(drop).unwrap());
+    chunks.iter().for_each(|chunk| schunk.append(chunk).unwrap());
     drop(schunk);
     let mut schunk = OpenOptions::new().write(true).open(&path).unwrap();
     let remove = |schunk: &mut SChunk| {
-        (0..1000).rev().filter(|at| at % 20 != 3).try_for_each(|at| schunk.delete(at).map(drop))
+        (0..1000).rev().filter(|at| at % 20 != 3).try_for_each(|at| schunk.remove(at))
     };
     schunk.transaction(remove).unwrap();
     let copy = schunk.to_cframe().unwrap();
@@ -659,9 +657,9 @@ fn an_append_reads_no_other_chunks() {
     schunk.append(&[7u8; 100]).unwrap();
     assert!(reads() < 20);
     // A sample shows that there are no gaps.
-    schunk.update(0, &[7u8; 200]).unwrap();
+    schunk.replace(0, &[7u8; 200]).unwrap();
     assert!((64..100).contains(&reads()));
-    schunk.update(1, &[7u8; 200]).unwrap();
+    schunk.replace(1, &[7u8; 200]).unwrap();
     assert!(reads() < 20);
 }
 
@@ -675,7 +673,7 @@ fn a_frame_is_compacted_in_place() {
         let mut model: Vec<Vec<u8>> = (0..50).map(|_| rng.bytes(10_000)).collect();
         model.iter().for_each(|bytes| _ = schunk.append(bytes).unwrap());
         for index in (0..50).step_by(2).rev().filter(|index| index % 3 > 0) {
-            schunk.delete(index).unwrap();
+            schunk.remove(index).unwrap();
             model.remove(index);
         }
         drop(schunk);
@@ -693,7 +691,7 @@ fn a_frame_is_compacted_in_place() {
         }
         assert_good(&fs::read(&path).unwrap(), "compact");
         let failed = schunk.transaction(|schunk| {
-            schunk.delete(0)?;
+            schunk.remove(0)?;
             schunk.compact()
         });
         assert_eq!(kind(failed), ErrorKind::InvalidArgument);
@@ -725,7 +723,7 @@ fn the_gaps_of_damaged_frames_are_not_used() {
         let mut schunk =
             OpenOptions::new().write(true).check(Check::Header).from_cframe(bytes).unwrap();
         for index in [3, 4, 5] {
-            schunk.update(index, &rng.bytes(3000)).unwrap();
+            schunk.replace(index, &rng.bytes(3000)).unwrap();
         }
         for index in [0, 1, 2, 9, 11, 19] {
             assert!(schunk.decompress_chunk::<u8>(index).unwrap() == model[index], "{len}");

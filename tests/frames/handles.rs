@@ -29,16 +29,16 @@ fn handles_follow_changes() {
         assert_holds(&reader, &model, "at first");
 
         // Another handle empties, fills, moves, removes and adds chunks.
-        writer.update_chunk(0, &nothing()).unwrap();
+        writer.replace(0, &nothing()).unwrap();
         model[0].fill(0);
         assert!(reader.decompress_chunk::<i32>(0).unwrap() == model[0], "{place:?}");
         assert_eq!(reader.chunk(0).unwrap().cbytes(), 32, "{place:?}");
         assert_eq!(reader.chunk_info(0).unwrap().cbytes, 0, "{place:?}");
         assert!(reader.decompress_chunk::<i32>(1).unwrap() == model[1], "{place:?}");
         model[0] = numbers(77);
-        writer.update(0, &model[0]).unwrap();
+        writer.replace(0, &model[0]).unwrap();
         assert!(reader.decompress_chunk::<i32>(0).unwrap() == model[0], "{place:?}");
-        writer.delete(3).unwrap();
+        writer.remove(3).unwrap();
         model.remove(3);
         assert!(reader.decompress_chunk::<i32>(3).unwrap() == model[3], "{place:?}");
         assert_eq!(kind(reader.decompress_chunk::<i32>(9)), ErrorKind::OutOfBounds, "{place:?}");
@@ -97,7 +97,7 @@ fn threads_share_a_reader_of_each_storage() {
                             "{place:?}"
                         );
                         let at = (index * CHUNK + 10) as u64;
-                        assert_eq!(schunk.items::<i32>(at..at + 1).unwrap(), [at as i32]);
+                        assert_eq!(schunk.read::<i32>(at..at + 1).unwrap(), [at as i32]);
                         let lazy = schunk.lazy_chunk(index).unwrap();
                         assert_eq!(lazy.items::<i32>(3..4).unwrap(), [model[index][3]]);
                     }
@@ -120,7 +120,7 @@ fn a_chunk_file_that_was_cut() {
         for schunk in [&reader, &SChunk::open(&path).unwrap()] {
             assert_eq!(kind(schunk.decompress_chunk::<i32>(2)), ErrorKind::InvalidData, "{len}");
             assert_eq!(kind(schunk.chunk(2)), ErrorKind::InvalidData, "{len}");
-            let inside = schunk.items::<i32>(2 * CHUNK as u64..2 * CHUNK as u64 + 1);
+            let inside = schunk.read::<i32>(2 * CHUNK as u64..2 * CHUNK as u64 + 1);
             assert_eq!(kind(inside), ErrorKind::InvalidData, "{len}");
             assert!(schunk.decompress_chunk::<i32>(1).unwrap() == model[1], "{len}");
         }
@@ -169,19 +169,22 @@ fn locked_handles_follow_each_other() {
             match step % 6 {
                 0 | 1 => {
                     model.push(numbers(number));
-                    assert_eq!(handle.append(&numbers(number)).unwrap(), model.len());
+                    handle.append(&numbers(number)).unwrap();
+                    assert_eq!(handle.nchunks(), model.len());
                 }
                 2 | 3 => {
                     model.insert(1, numbers(number));
-                    assert_eq!(handle.insert(1, &numbers(number)).unwrap(), model.len());
+                    handle.insert(1, &numbers(number)).unwrap();
+                    assert_eq!(handle.nchunks(), model.len());
                 }
                 4 => {
                     model[2] = numbers(number);
-                    handle.update(2, &numbers(number)).unwrap();
+                    handle.replace(2, &numbers(number)).unwrap();
                 }
                 _ => {
                     model.remove(0);
-                    assert_eq!(handle.delete(0).unwrap(), model.len());
+                    handle.remove(0).unwrap();
+                    assert_eq!(handle.nchunks(), model.len());
                 }
             }
             let name = format!("name{step}");
@@ -256,12 +259,12 @@ fn writers_of_items_do_not_undo_each_other() {
                     let mut handle = locking(path);
                     for step in 0..60 {
                         let at = CHUNK as u64 - 60 + 2 * step + thread;
-                        handle.write_items(at, &[-(at as i32)]).unwrap();
+                        handle.write(at, &[-(at as i32)]).unwrap();
                     }
                 });
             }
         });
-        let found = SChunk::open(&path).unwrap().items::<i32>(..).unwrap();
+        let found = SChunk::open(&path).unwrap().read::<i32>(..).unwrap();
         let written = CHUNK - 60..CHUNK + 60;
         for (at, item) in found.into_iter().enumerate() {
             let expected = if written.contains(&at) { -(at as i32) } else { at as i32 };
@@ -278,7 +281,7 @@ fn writers_of_items_do_not_undo_each_other() {
                 scope.spawn(move || {
                     let mut handle = locking(path);
                     for step in 0..30 {
-                        handle.write_items(0, &vec![step * 10 + tag; 4 * CHUNK]).unwrap();
+                        handle.write(0, &vec![step * 10 + tag; 4 * CHUNK]).unwrap();
                     }
                 })
             });
@@ -287,7 +290,7 @@ fn writers_of_items_do_not_undo_each_other() {
                 scope.spawn(move || {
                     let reader = OpenOptions::new().locking(true).open(path).unwrap();
                     while !done.load(Ordering::Relaxed) {
-                        let items = reader.items::<i32>(..).unwrap();
+                        let items = reader.read::<i32>(..).unwrap();
                         let first = items[0];
                         let other = items.iter().find(|item| **item != first);
                         assert_eq!(other, None, "{place:?}: half of a change, with {first}");

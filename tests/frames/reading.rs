@@ -55,15 +55,15 @@ fn items_of_more_than_255_bytes() {
                     (typesize, 3 * count as u64),
                     "{what}"
                 );
-                assert!(schunk.items::<u8>(..).unwrap() == data, "{what}");
+                assert!(schunk.read::<u8>(..).unwrap() == data, "{what}");
                 for _ in 0..20 {
                     let item = rng.below(3 * count as u64);
                     let bytes = item * typesize as u64..(item + 1) * typesize as u64;
                     let expected = &data[bytes.start as usize..bytes.end as usize];
-                    assert!(schunk.items::<u8>(bytes.clone()).unwrap() == expected, "{what}");
+                    assert!(schunk.read::<u8>(bytes.clone()).unwrap() == expected, "{what}");
                     let numbers: Vec<u64> = bytes.rev().collect();
                     let reversed: Vec<u8> = expected.iter().rev().copied().collect();
-                    assert!(schunk.gather::<u8>(&numbers).unwrap() == reversed, "{what}");
+                    assert!(schunk.read::<u8>(&numbers).unwrap() == reversed, "{what}");
                 }
             }
         }
@@ -93,19 +93,19 @@ fn ranges_across_chunks() {
                 ranges.push(start..start + rng.below((len - start) as u64 + 1) as usize);
             }
             for range in ranges {
-                let items = schunk.items::<i32>(range.start as u64..range.end as u64).unwrap();
+                let items = schunk.read::<i32>(range.clone()).unwrap();
                 assert!(items == all[range.clone()], "{place:?}, {range:?}");
                 let mut target = vec![-1; range.len()];
-                schunk.items_into(range.start as u64, &mut target).unwrap();
+                schunk.read_into(range.clone(), &mut target).unwrap();
                 assert!(target == all[range.clone()], "{place:?}, {range:?}");
             }
             let len = len as u64;
             for range in [0..len + 1, len + 1..len + 1, len..u64::MAX, u64::MAX..u64::MAX] {
-                let outside = schunk.items::<i32>(range.clone());
+                let outside = schunk.read::<i32>(range.clone());
                 assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{place:?}, {range:?}");
             }
             let (from, to) = (len + 1, len);
-            assert!(schunk.items::<i32>(from..to).is_err(), "{place:?}");
+            assert!(schunk.read::<i32>(from..to).is_err(), "{place:?}");
         }
     }
 }
@@ -141,7 +141,7 @@ fn a_range_reads_its_chunks_only() {
             let mut bytes = good.clone();
             bytes[header + places[index]..][..32].fill(0xff);
             let options = OpenOptions::new().check(blosc2::Check::Header);
-            options.from_cframe(bytes).unwrap().items::<i32>(range.clone())
+            options.from_cframe(bytes).unwrap().read::<i32>(range.clone())
         };
         let touched: BTreeSet<usize> = (0..10).filter(|&at| with_broken(at).is_err()).collect();
         assert_eq!(touched, chunks.collect(), "{range:?}");
@@ -197,14 +197,14 @@ fn single_items_in_any_order() {
                             .copied()
                             .collect();
                         let found = match typesize {
-                            2 => bytes(schunk.gather::<u16>(numbers).unwrap(), u16::to_ne_bytes),
-                            4 => bytes(schunk.gather::<i32>(numbers).unwrap(), i32::to_ne_bytes),
-                            _ => bytes(schunk.gather::<u64>(numbers).unwrap(), u64::to_ne_bytes),
+                            2 => bytes(schunk.read::<u16>(numbers).unwrap(), u16::to_ne_bytes),
+                            4 => bytes(schunk.read::<i32>(numbers).unwrap(), i32::to_ne_bytes),
+                            _ => bytes(schunk.read::<u64>(numbers).unwrap(), u64::to_ne_bytes),
                         };
                         assert_eq!(found, expected, "{what}");
                     }
                     for outside in [items * typesize as u64, u64::MAX] {
-                        let found = schunk.gather::<u8>(&[0, outside]);
+                        let found = schunk.read::<u8>(&[0, outside]);
                         assert_eq!(kind(found), ErrorKind::OutOfBounds, "{what}");
                     }
                 }
@@ -213,7 +213,7 @@ fn single_items_in_any_order() {
         let (_folder, path) = folder();
         let mut schunk = place.make(&path, &OpenOptions::new().typesize(4));
         schunk.fill(Special::Zeros, 1024, 128).unwrap();
-        assert_eq!(schunk.gather::<f32>(&coords).unwrap(), [0.0; 32], "{place:?}");
+        assert_eq!(schunk.read::<f32>(&coords).unwrap(), [0.0; 32], "{place:?}");
     }
 }
 
@@ -330,7 +330,7 @@ fn a_custom_storage_backend_is_called() {
         schunk.append(chunk).unwrap();
     }
     assert!(storage.take().contains("write"));
-    schunk.delete(19).unwrap();
+    schunk.remove(19).unwrap();
     assert!(storage.take().contains("cut"), "the frame has become shorter");
     schunk.sync().unwrap();
     assert!(storage.take().contains("sync"));

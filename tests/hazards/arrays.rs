@@ -91,7 +91,7 @@ mod safe {
         let params = CParams::new().blocksize(usize::try_from(block).unwrap());
         let mut schunk = options.cparams(&params).in_memory_frame()?;
         for chunk in chunks {
-            schunk.append_chunk(&ChunkRef::new(chunk)?)?;
+            schunk.append(&ChunkRef::new(chunk)?)?;
         }
         let mut frame = schunk.into_cframe()?;
         let name = frame.windows(4).position(|bytes| bytes == b"x2nd").unwrap();

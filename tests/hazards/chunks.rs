@@ -480,8 +480,8 @@ mod safe {
         schunk.append(&items).unwrap();
         let numbers = [49_999u64, 0, 2047, 2048, 30_000, 30_000];
         let expected = numbers.map(|number| items[number as usize]);
-        assert_eq!(schunk.gather::<i32>(&numbers).unwrap(), expected);
-        assert!(schunk.items::<i32>(2000..30_000).unwrap() == items[2000..30_000]);
+        assert_eq!(schunk.read::<i32>(&numbers).unwrap(), expected);
+        assert!(schunk.read::<i32>(2000..30_000).unwrap() == items[2000..30_000]);
     }
 
     #[test]

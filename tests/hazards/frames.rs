@@ -231,7 +231,8 @@ mod safe {
         let mut schunk = SChunk::open_rw(&path).unwrap();
         assert_eq!(schunk.append(&noise(1)).unwrap_err().kind(), ErrorKind::Unsupported);
         schunk.set_cparams(CParams::new()).unwrap();
-        assert_eq!(schunk.append(&noise(1)).unwrap(), 2);
+        schunk.append(&noise(1)).unwrap();
+        assert_eq!(schunk.nchunks(), 2);
     }
 
     /// Chunks of 1000, 100 and 333 bytes.
@@ -246,7 +247,8 @@ mod safe {
     #[test]
     fn special_chunk_divides_by_zero() {
         let mut schunk = varying_sizes();
-        assert_eq!(schunk.append(&[0u8; CHUNK]).unwrap(), 4);
+        schunk.append(&[0u8; CHUNK]).unwrap();
+        assert_eq!(schunk.nchunks(), 4);
         let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(3).unwrap() == [0; CHUNK]);
         // A compressed index, without the length of the chunk.
@@ -265,26 +267,26 @@ mod safe {
     #[test]
     fn slice_divides_by_zero() {
         let schunk = varying_sizes();
-        assert!(schunk.items::<u8>(..1000).unwrap() == noise(0));
+        assert!(schunk.read::<u8>(..1000).unwrap() == noise(0));
         let all = [&noise(0)[..], &noise(1)[..100], &noise(1)[..333]].concat();
-        assert!(schunk.items::<u8>(990..1200).unwrap() == all[990..1200]);
+        assert!(schunk.read::<u8>(990..1200).unwrap() == all[990..1200]);
     }
 
     #[test]
     fn setting_a_slice_divides_by_zero() {
         let mut schunk = varying_sizes();
-        schunk.write_items(0, &noise(9)).unwrap();
-        schunk.write_items(1050, &[7u8; 100]).unwrap();
+        schunk.write(0, &noise(9)).unwrap();
+        schunk.write(1050, &[7u8; 100]).unwrap();
         let mut all = [&noise(9)[..], &noise(1)[..100], &noise(1)[..333]].concat();
         all[1050..1150].fill(7);
-        assert!(schunk.items::<u8>(..).unwrap() == all);
+        assert!(schunk.read::<u8>(..).unwrap() == all);
     }
 
     #[test]
     fn empty_chunk_makes_a_frame_unreadable() {
         let (_folder, path) = folder();
         let mut schunk = create(&path, 2);
-        assert_eq!(schunk.append::<u8>(&[]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(schunk.append(&[0u8; 0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert!(schunk.decompress_chunk::<u8>(1).unwrap() == noise(1));
     }
 
@@ -341,7 +343,8 @@ mod safe {
         one.append(&noise(1)).unwrap();
         drop(one);
         let mut two = SChunk::open_rw(&path).unwrap();
-        assert_eq!(two.append(&noise(2)).unwrap(), 3);
+        two.append(&noise(2)).unwrap();
+        assert_eq!(two.nchunks(), 3);
     }
 
     #[test]
@@ -390,7 +393,8 @@ mod safe {
     #[test]
     fn copied_frame_overflows_when_it_grows() {
         let mut schunk = to_change(changed_bytes(600, |_| {})).unwrap();
-        assert_eq!(schunk.append(&noise(600)).unwrap(), 601);
+        schunk.append(&noise(600)).unwrap();
+        assert_eq!(schunk.nchunks(), 601);
         holds(&schunk, 0..601);
     }
 
@@ -435,7 +439,8 @@ mod safe {
         drop(create(&path, 3));
         let options = OpenOptions::new().write(true).locking(true);
         let (mut one, mut other) = (options.open(&path).unwrap(), options.open(&path).unwrap());
-        assert_eq!(other.append(&noise(3)).unwrap(), 4);
+        other.append(&noise(3)).unwrap();
+        assert_eq!(other.nchunks(), 4);
         assert_eq!(one.reorder(&[2, 1, 0]).unwrap_err().kind(), ErrorKind::InvalidArgument);
         one.reorder(&[3, 2, 1, 0]).unwrap();
         holds(&other, [3, 2, 1, 0]);
@@ -458,7 +463,7 @@ mod safe {
         // Lazy chunks of this crate have no bytes; those of C are not valid chunks.
         let schunk = to_change(changed_bytes(1, |_| {})).unwrap();
         let mut target = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
-        target.append_chunk(&schunk.lazy_chunk(0).unwrap().read().unwrap()).unwrap();
+        target.append(&schunk.lazy_chunk(0).unwrap().read().unwrap()).unwrap();
         holds(&target, [0]);
         let mut bytes = schunk.chunk(0).unwrap().into_bytes();
         bytes[31] |= 0x08;
@@ -477,7 +482,7 @@ mod safe {
         assert_eq!(SChunk::from_cframe(bytes.clone()).unwrap_err().kind(), ErrorKind::InvalidData);
         let options = OpenOptions::new().check(blosc2::Check::Header);
         let schunk = options.from_cframe(bytes).unwrap();
-        let items = schunk.items::<u8>(..2 * CHUNK as u64 + 500);
+        let items = schunk.read::<u8>(..2 * CHUNK as u64 + 500);
         assert_eq!(items.unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
@@ -512,8 +517,8 @@ mod safe {
             false => unsafe { MappedFile::open(&path) },
         };
         let schunk = OpenOptions::new().write(changes).open_storage(map.unwrap()).unwrap();
-        assert!(schunk.items::<i32>(..).unwrap() == items);
-        assert!(schunk.items::<i32>(50_000..50_001).unwrap() == items[50_000..50_001]);
+        assert!(schunk.read::<i32>(..).unwrap() == items);
+        assert!(schunk.read::<i32>(50_000..50_001).unwrap() == items[50_000..50_001]);
         drop(schunk);
         assert!(fs::read(&path).unwrap() == before);
     }
@@ -620,7 +625,8 @@ mod safe {
         let mut schunk = to_change(changed_bytes(1, |_| {})).unwrap();
         let late = schunk.meta_mut().set("late", b"content");
         assert_eq!(late.unwrap_err().kind(), ErrorKind::InvalidArgument);
-        assert_eq!(schunk.append(&noise(1)).unwrap(), 2);
+        schunk.append(&noise(1)).unwrap();
+        assert_eq!(schunk.nchunks(), 2);
         holds(&schunk, 0..2);
         assert!(schunk.meta().is_empty());
     }
@@ -653,11 +659,8 @@ mod safe {
         let chunk = Chunk::new(chunk).unwrap();
         assert!(chunk.decompress::<u8>().unwrap() == bytes);
         schunk.append(&noise(0)).unwrap();
-        for refused in [
-            schunk.append_chunk(&chunk).map(drop),
-            schunk.insert_chunk(0, &chunk).map(drop),
-            schunk.update_chunk(0, &chunk),
-        ] {
+        for refused in [schunk.append(&chunk), schunk.insert(0, &chunk), schunk.replace(0, &chunk)]
+        {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
         }
         holds(&schunk, [0]);
@@ -689,10 +692,10 @@ mod safe {
         for items in [&[0u8, 1, 2, 3][..], &[4, 5, 6, 7], &[8, 9]] {
             schunk.append(items).unwrap();
         }
-        schunk.write_items(0, &[90u8, 91]).unwrap();
-        assert_eq!(schunk.items::<u8>(..).unwrap(), [90, 91, 2, 3, 4, 5, 6, 7, 8, 9]);
-        schunk.write_items(8, &[90u8, 91]).unwrap();
-        assert_eq!(schunk.items::<u8>(..).unwrap(), [90, 91, 2, 3, 4, 5, 6, 7, 90, 91]);
+        schunk.write(0, &[90u8, 91]).unwrap();
+        assert_eq!(schunk.read::<u8>(..).unwrap(), [90, 91, 2, 3, 4, 5, 6, 7, 8, 9]);
+        schunk.write(8, &[90u8, 91]).unwrap();
+        assert_eq!(schunk.read::<u8>(..).unwrap(), [90, 91, 2, 3, 4, 5, 6, 7, 90, 91]);
     }
 
     #[test]
@@ -718,7 +721,7 @@ mod safe {
     #[test]
     fn scattered_items_need_a_blocksize() {
         let schunk = to_change(changed_bytes(3, |_| {})).unwrap();
-        let found = schunk.gather::<u8>(&[1900, 5, 2000]).unwrap();
+        let found = schunk.read::<u8>(&[1900, 5, 2000]).unwrap();
         assert_eq!(found, [noise(1)[900], noise(0)[5], noise(2)[0]]);
     }
 
@@ -728,8 +731,8 @@ mod safe {
         let mut schunk = SChunk::in_memory::<i32>(&params).unwrap();
         let items: Vec<i32> = (0..4096).collect();
         let mut compressor = Compressor::new(&params.blocksize(1024)).unwrap();
-        schunk.append_chunk(&compressor.compress(&items).unwrap()).unwrap();
-        assert_eq!(schunk.gather::<i32>(&[10, 1100, 2100]).unwrap(), [10, 1100, 2100]);
+        schunk.append(&compressor.compress(&items).unwrap()).unwrap();
+        assert_eq!(schunk.read::<i32>(&[10, 1100, 2100]).unwrap(), [10, 1100, 2100]);
     }
 
     #[test]
@@ -738,7 +741,8 @@ mod safe {
         if crate::common::own_process().is_some() {
             let mut schunk = to_change(changed_bytes(5, |_| {})).unwrap();
             let first = schunk.chunk(0).unwrap();
-            assert_eq!(schunk.insert_chunk(2, &first).unwrap(), 6);
+            schunk.insert(2, &first).unwrap();
+            assert_eq!(schunk.nchunks(), 6);
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
             let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
             holds(&schunk, [0, 1, 0, 2, 3, 4]);

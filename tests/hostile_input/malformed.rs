@@ -81,7 +81,7 @@ fn bytes_that_are_no_frame() {
     }
     // The whole of it is one.
     open(&frame, |way, opened| {
-        assert_eq!(opened.unwrap().items::<i32>(..).unwrap(), model(1)[0], "{way}");
+        assert_eq!(opened.unwrap().read::<i32>(..).unwrap(), model(1)[0], "{way}");
     });
 }
 
@@ -194,8 +194,8 @@ fn a_chunk_that_claims_more_than_there_is() {
             assert_eq!(kind(schunk.lazy_chunk(1)), ErrorKind::InvalidData, "{what}");
             assert_eq!(kind(schunk.chunk(1)), ErrorKind::InvalidData, "{what}");
             let last = 2 * CHUNK as u64 - 1;
-            assert_eq!(kind(schunk.items::<i32>(last..)), ErrorKind::InvalidData, "{what}");
-            assert_eq!(kind(schunk.gather::<i32>(&[last])), ErrorKind::InvalidData, "{what}");
+            assert_eq!(kind(schunk.read::<i32>(last..)), ErrorKind::InvalidData, "{what}");
+            assert_eq!(kind(schunk.read::<i32>(&[last])), ErrorKind::InvalidData, "{what}");
         });
     }
     // In a directory the length of the file is what there is.

@@ -67,7 +67,7 @@ fn open_all(source: &Stated, what: &str) {
             drop(array.read::<Vec<u8>>(0..1));
         }
         if let Some(schunk) = object.schunk() {
-            drop((schunk.decompress_chunk::<u8>(0), schunk.items::<u8>(0..1)));
+            drop((schunk.decompress_chunk::<u8>(0), schunk.read::<u8>(0..1)));
         }
     };
     let schunk = || OpenOptions::new().open_storage(ReadOnly::new(source.clone()));

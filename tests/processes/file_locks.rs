@@ -100,7 +100,7 @@ fn write_until_stopped(path: &Path, stop: &Path) -> u32 {
         schunk.append(&chunk(count, 0)).unwrap();
         count += 1;
         if count % 5 == 0 {
-            schunk.update(0, &chunk(0, count / 5 % 1000)).unwrap();
+            schunk.replace(0, &chunk(0, count / 5 % 1000)).unwrap();
         }
     }
     count
@@ -133,7 +133,7 @@ fn read_for_a_while(path: &Path) -> usize {
         if count > 2 {
             // Items across chunks.
             let start = (count as u64 - 2) * ITEMS as u64;
-            let items = schunk.items::<u32>(start..start + 2 * ITEMS as u64).unwrap();
+            let items = schunk.read::<u32>(start..start + 2 * ITEMS as u64).unwrap();
             let expected = [chunk(count as u32 - 2, 0), chunk(count as u32 - 1, 0)].concat();
             assert!(items == expected, "the last two of {count} chunks");
         }
@@ -308,10 +308,10 @@ fn change_until_killed(path: &Path, locking: bool) {
         let count = schunk.nchunks();
         let index = rng.below(count.max(1) as u64) as usize;
         match rng.below(6) {
-            0 if count > 40 => drop(schunk.delete(count - 1).unwrap()),
+            0 if count > 40 => drop(schunk.remove(count - 1).unwrap()),
             1 => schunk.vlmeta_mut().set("n", &vec![7; rng.below(300) as usize]).unwrap(),
             2 | 3 if count > 0 => {
-                schunk.update(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
+                schunk.replace(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
             }
             _ => drop(schunk.append(&chunk(count as u32, 0)).unwrap()),
         }

@@ -169,7 +169,7 @@ fn work(folder: &Path, setting: Setting, rng: &mut Rng, first: u32) -> Vec<Done>
                     keep(What::Append, 0);
                 }
                 9 => {
-                    handles[at].update(0, &[id; ITEMS])?;
+                    handles[at].replace(0, &[id; ITEMS])?;
                     keep(What::Update, 0);
                 }
                 10 => drop(handles[at].refresh()?),

@@ -464,7 +464,8 @@ fn a_file_that_cannot_grow_keeps_its_last_good_state() {
             assert!(schunk.decompress_chunk::<u64>(index).unwrap() == noise(index as u64 + 1));
         }
     }
-    assert_eq!(schunk.append(&noise(4)).unwrap(), 4);
+    schunk.append(&noise(4)).unwrap();
+    assert_eq!(schunk.nchunks(), 4);
     drop(schunk);
     assert!(SChunk::open(&path).unwrap().decompress_chunk::<u64>(3).unwrap() == noise(4));
 }
@@ -497,7 +498,8 @@ fn a_handle_stays_with_its_file_when_the_folder_changes_or_another_takes_its_nam
     env::set_current_dir(&first).unwrap();
     fs::rename("name", "other").unwrap();
     drop(create(Path::new("name"), 4));
-    assert_eq!(schunk.append(&[5; 100]).unwrap(), 3);
+    schunk.append(&[5; 100]).unwrap();
+    assert_eq!(schunk.nchunks(), 3);
     assert_eq!(SChunk::open("name").unwrap().nchunks(), 1);
     assert_eq!(SChunk::open("other").unwrap().nchunks(), 3);
 }

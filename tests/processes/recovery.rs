@@ -26,9 +26,9 @@ fn change_until_killed(path: &Path, options: &OpenOptions) {
         let count = schunk.nchunks();
         let index = rng.below(count.max(1) as u64) as usize;
         match rng.below(4) {
-            0 if count > 40 => drop(schunk.delete(count - 1).unwrap()),
+            0 if count > 40 => drop(schunk.remove(count - 1).unwrap()),
             0 | 1 if count > 0 => {
-                schunk.update(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
+                schunk.replace(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
             }
             _ => drop(schunk.append(&chunk(count as u32, 0)).unwrap()),
         }
@@ -138,10 +138,10 @@ fn handles_that_were_open_go_on_after_a_writer_was_killed() {
                 read.err().into_iter().for_each(refused);
             }
             match round % 4 {
-                0 => writer.update(0, &chunk(0, 7)).unwrap(),
+                0 => writer.replace(0, &chunk(0, 7)).unwrap(),
                 1 => drop(writer.refresh().unwrap()),
                 2 => drop(writer.decompress_chunk::<u32>(0).unwrap()),
-                _ => writer.locked(|writer| writer.update(0, &chunk(0, 5))).unwrap(),
+                _ => writer.locked(|writer| writer.replace(0, &chunk(0, 5))).unwrap(),
             }
             // The same handles.
             reader.refresh().unwrap();

@@ -88,7 +88,7 @@ fn both_change_files_with_gaps() {
     let mut items = vec![0i64; SIDE * SIDE];
     let mut chunks: Vec<Vec<u8>> = (0..40).map(|_| noise(&mut rng, LEN)).collect();
     let mut schunk = SChunk::create::<u8>(path("s.b2frame"), CParams::new()).unwrap();
-    chunks.iter().for_each(|chunk| schunk.append(chunk).map(drop).unwrap());
+    chunks.iter().for_each(|chunk| schunk.append(chunk).unwrap());
     drop(schunk);
     let mut most_gaps = 0;
     for turn in 0..TURNS {
@@ -124,11 +124,11 @@ fn both_change_files_with_gaps() {
                     chunks.insert(at, new);
                 }
                 1 => {
-                    schunk.delete(at).unwrap();
+                    schunk.remove(at).unwrap();
                     chunks.remove(at);
                 }
                 _ => {
-                    schunk.update(at, &new).unwrap();
+                    schunk.replace(at, &new).unwrap();
                     chunks[at] = new;
                 }
             }
@@ -191,7 +191,7 @@ fn both_append_to_a_long_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2frame");
     let mut schunk = SChunk::create::<u32>(&path, CParams::new()).unwrap();
-    let append = |schunk: &mut SChunk, number: u32| schunk.append(&[number; 25]).map(drop);
+    let append = |schunk: &mut SChunk, number: u32| schunk.append(&[number; 25]);
     schunk.transaction(|schunk| (0..5000).try_for_each(|each| append(schunk, each))).unwrap();
     drop(schunk);
     let mut count = 5000;

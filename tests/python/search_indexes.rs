@@ -213,7 +213,7 @@ fn change_chunks(path: &Path, rng: &mut Rng) {
     let mut schunk = OpenOptions::new().write(true).open(path).unwrap();
     let count = schunk.nchunks();
     let chunk = schunk.chunk(rng.index(count)).unwrap();
-    schunk.update_chunk(rng.index(count), &chunk).unwrap();
+    schunk.replace(rng.index(count), &chunk).unwrap();
 }
 
 fn change_in_turn(path: &Path, form: &str, dtype: &str, copy: Option<&Path>, rng: &mut Rng) {

@@ -354,12 +354,12 @@ impl Object {
         }
         let mut schunk = SChunk::open_rw(&self.path)?;
         match change {
-            Change::AppendChunk { bytes } => schunk.append(&bytes[..]).map(drop),
-            Change::InsertChunk { at, bytes } => schunk.insert(*at, &bytes[..]).map(drop),
-            Change::UpdateChunk { at, bytes } => schunk.update(*at, &bytes[..]),
-            Change::DeleteChunk { at } => schunk.delete(*at).map(drop),
+            Change::AppendChunk { bytes } => schunk.append(&bytes[..]),
+            Change::InsertChunk { at, bytes } => schunk.insert(*at, &bytes[..]),
+            Change::UpdateChunk { at, bytes } => schunk.replace(*at, &bytes[..]),
+            Change::DeleteChunk { at } => schunk.remove(*at),
             Change::WriteItems { start, bytes } => {
-                schunk.write_items((start * self.typesize) as u64, &bytes[..])
+                schunk.write((start * self.typesize) as u64, &bytes[..])
             }
             Change::Fixed(value) => schunk.meta_mut().set_value(FIXED, &value.value()),
             Change::Set(name, value) => schunk.vlmeta_mut().set_value(name, &value.value()),
@@ -389,7 +389,7 @@ impl Object {
                     for (found, chunk) in found.iter().zip(chunks) {
                         assert_same(found, chunk, "a chunk");
                     }
-                    assert_same(&schunk.items::<u8>(..).unwrap(), &chunks.concat(), "all items");
+                    assert_same(&schunk.read::<u8>(..).unwrap(), &chunks.concat(), "all items");
                 }
             }
             assert_eq!(schunk.meta().get(FIXED).unwrap(), Some(self.fixed.bytes()));
@@ -692,7 +692,7 @@ fn files_of_chunks_that_are_often_replaced_keep_small_numbers() {
     schunk.append(b"ab").unwrap();
     schunk.append(b"ab").unwrap();
     for turn in 1..100u8 {
-        schunk.update(usize::from(turn % 2), &[turn, turn + 1]).unwrap();
+        schunk.replace(usize::from(turn % 2), &[turn, turn + 1]).unwrap();
         if turn % 10 == 0 {
             drop(schunk);
             schunk = SChunk::open_rw(&path).unwrap();
@@ -701,18 +701,18 @@ fn files_of_chunks_that_are_often_replaced_keep_small_numbers() {
         assert!(numbers.iter().all(|&number| number <= schunk.cbytes() - 32), "{numbers:?}");
         assert_ne!(numbers[0], numbers[1]);
     }
-    assert_eq!(schunk.items::<u8>(..).unwrap(), [98, 99, 99, 100]);
+    assert_eq!(schunk.read::<u8>(..).unwrap(), [98, 99, 99, 100]);
     // An index and two chunks.
     assert_eq!(fs::read_dir(&path).unwrap().count(), 3);
 
     // The first one goes, and one comes at the end.
     for turn in 1..100u8 {
         schunk.append(&[turn, turn]).unwrap();
-        schunk.delete(0).unwrap();
+        schunk.remove(0).unwrap();
         let numbers: Vec<u64> = schunk.offsets().unwrap().into_iter().flatten().collect();
         assert!(numbers.iter().all(|&number| number < 4), "{numbers:?}");
     }
-    assert_eq!(schunk.items::<u8>(..).unwrap(), [98, 98, 99, 99]);
+    assert_eq!(schunk.read::<u8>(..).unwrap(), [98, 98, 99, 99]);
     // Numbers that went are taken again, before there are new ones.
     for turn in 0..10u8 {
         schunk.append(&[turn, turn]).unwrap();

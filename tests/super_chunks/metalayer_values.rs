@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{ArrayValue, CParams, Dtype, ErrorKind, OpenOptions, SChunk, Value};
 use blosc2_format::file::{self, File};
 use blosc2_format::{Limits, Options};
@@ -138,7 +139,7 @@ proptest! {
         chunks.vlmeta_mut().set_value("value", &value).unwrap();
         chunks.append(&bytes).unwrap();
         let mut blocks = schunk();
-        blocks.append_blocks(&[&bytes]).unwrap();
+        blocks.append(VariableBlocks(&[&bytes])).unwrap();
         let read = |max_read| {
             let open = |schunk: &SChunk| {
                 OpenOptions::new().max_read(max_read).from_cframe(schunk.to_cframe().unwrap())

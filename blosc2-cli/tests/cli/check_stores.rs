@@ -399,7 +399,7 @@ fn embedded_frames_are_checked() {
     store.insert("/bad", &inner).unwrap();
     // The version of the chunk in the second frame.
     let range = store.frame_ranges().nth(1).unwrap().1.unwrap();
-    let frame = store.schunk().items::<u8>(range.clone()).unwrap();
+    let frame = store.schunk().read::<u8>(range.clone()).unwrap();
     let header_len = u32::from_be_bytes(frame[11..15].try_into().unwrap());
     let at = range.start + u64::from(header_len);
     let mut schunk = store.into_schunk();
@@ -407,7 +407,7 @@ fn embedded_frames_are_checked() {
     let index = (at / chunksize) as usize;
     let mut data = schunk.decompress_chunk::<u8>(index).unwrap();
     data[(at % chunksize) as usize] = 0;
-    schunk.update(index, &data).unwrap();
+    schunk.replace(index, &data).unwrap();
     drop(schunk);
     let (status, report) = check(&folder, &["a.b2e"]);
     assert_eq!((status, rules(&report)), (1, vec![named("/bad", "chunk.version")]), "{report:#}");

@@ -41,7 +41,7 @@ fn super_chunk(folder: &Folder, name: &str, chunks: &[&[u8]], typesize: usize) {
     let mut schunk = SChunk::create::<u8>(folder.path(name), &params).unwrap();
     for chunk in chunks {
         let chunk = Chunk::new(blosc2::compress(chunk, &params).unwrap()).unwrap();
-        schunk.append_chunk(&chunk).unwrap();
+        schunk.append(&chunk).unwrap();
     }
 }
 

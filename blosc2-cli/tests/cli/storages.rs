@@ -121,7 +121,7 @@ fn chunks_are_listed() {
     let mut schunk = SChunk::create::<f64>(folder.path("a.b2frame"), &params).unwrap();
     schunk.append(&[0f64; 1000]).unwrap();
     schunk.append(&(0..1000).map(f64::from).collect::<Vec<_>>()).unwrap();
-    schunk.append_chunk(&Chunk::repeat(&[1.5f64], 1000, &params).unwrap()).unwrap();
+    schunk.append(&Chunk::repeat(&[1.5f64], 1000, &params).unwrap()).unwrap();
     let mut rng = Rng(0);
     let random: Vec<f64> = (0..100).map(|_| f64::from_bits(rng.next())).collect();
     schunk.append(&random).unwrap();

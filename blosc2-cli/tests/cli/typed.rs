@@ -118,7 +118,7 @@ fn distant_parts_of_a_tensor_are_read_without_what_is_between() {
     let mut schunk = SChunk::create::<u8>(folder.path("t"), CParams::new()).unwrap();
     let chunk = blosc2::Chunk::zeros::<u8>(1 << 30, &CParams::new()).unwrap();
     (0..64).for_each(|_| {
-        schunk.append_chunk(&chunk).unwrap();
+        schunk.append(&chunk).unwrap();
     });
     let shape = Value::Tuple(vec![side.into(), side.into()]);
     let described = Value::Tuple(vec!["numpy".into(), shape, "|u1".into()]);

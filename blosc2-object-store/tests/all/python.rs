@@ -118,7 +118,7 @@ fn s3_objects_are_saved_and_read() {
             schunk.append(items).unwrap();
         }
         remote.save("large", &schunk, false).unwrap();
-        assert!(remote.schunk("large").unwrap().items::<u64>(..).unwrap() == items);
+        assert!(remote.schunk("large").unwrap().read::<u64>(..).unwrap() == items);
 
         // A directory.
         let builder =

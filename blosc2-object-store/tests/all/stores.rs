@@ -63,7 +63,7 @@ fn large_frames_are_uploaded_in_parts() {
         remote.save("large", &schunk, true).unwrap();
         let found = remote.schunk("large").unwrap();
         assert_eq!(found.nchunks(), 9);
-        assert!(found.items::<u64>(..).unwrap() == items);
+        assert!(found.read::<u64>(..).unwrap() == items);
     }
 }
 

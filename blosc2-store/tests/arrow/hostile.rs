@@ -1,6 +1,7 @@
 //! Damaged blocks of batches that are serialized with Arrow.
 
 use arrow_array::{Array, ArrayRef};
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
 use blosc2_store::BatchArray;
 use blosc2_testing::{Rng, repeats};
@@ -54,7 +55,7 @@ fn damaged_blocks_are_errors() {
         let mut schunk = schunks[which].take().unwrap();
         let mut block = blocks[which].clone();
         mutate(&mut block, &mut rng);
-        schunk.update_blocks(0, &[&block]).unwrap();
+        schunk.replace(0, VariableBlocks(&[&block])).unwrap();
         let batches = BatchArray::from_schunk(schunk).unwrap();
         let read = batches.arrow_batch(0);
         match &read {

@@ -31,7 +31,7 @@ use crate::{Error, Result};
 /// drop(schunk);
 /// // SAFETY: as above.
 /// let map = unsafe { MappedFile::open(&frame_path)? };
-/// assert_eq!(OpenOptions::new().open_storage(map)?.items::<u64>(1..)?, [2, 3]);
+/// assert_eq!(OpenOptions::new().open_storage(map)?.read::<u64>(1..)?, [2, 3]);
 ///
 /// // SAFETY: as above.
 /// let map = unsafe { MappedFile::create(&array_path)? };

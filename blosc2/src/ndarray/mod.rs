@@ -53,6 +53,7 @@ pub use copy::{Arithmetic, Number};
 pub use index::PerAxis;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
+pub(crate) use region::Positions;
 pub use rows::Rows;
 pub use selection::{AxisIndex, AxisSelection, Selection};
 pub use transfer::{FromItems, ItemBuffer, ItemSource, RawItems};

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Positions {
+pub(crate) enum Positions {
     /// `count` positions starting at `start` with the distance `step`, which may be negative.
     Slice {
         start: u64,
@@ -21,7 +21,7 @@ pub(super) enum Positions {
 
 /// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct List {
+pub(crate) struct List {
     positions: Vec<u64>,
     /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
     /// so that the last of them is written last.
@@ -60,6 +60,26 @@ impl Positions {
                 start.wrapping_add_signed(step.wrapping_mul(index as i64))
             }
             Self::List(list) => list.positions[index as usize],
+        }
+    }
+
+    /// Returns the range of the positions if they are consecutive and ascending.
+    pub(crate) fn as_range(&self) -> Option<Range<u64>> {
+        match *self {
+            Self::Slice { start, step: 1, count } => Some(start..start + count),
+            _ => None,
+        }
+    }
+
+    /// Returns the positions in ascending order, each with its index.
+    pub(crate) fn into_sorted(self) -> Vec<(u64, u64)> {
+        match self {
+            Self::List(list) => list.sorted,
+            Self::Slice { step, count, .. } => {
+                let at = |index: u64| (self.get(index), index);
+                let indices = 0..count;
+                if step > 0 { indices.map(at).collect() } else { indices.rev().map(at).collect() }
+            }
         }
     }
 
@@ -123,7 +143,7 @@ impl AxisSelection {
     }
 
     /// Returns the selected positions of an axis with this size.
-    fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
+    pub(crate) fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
         let outside = |what: String| (ErrorKind::OutOfBounds, what);
         // Sizes are below 2^63.
         let from_end = |at: i64| if at < 0 { at.saturating_add_unsigned(size) } else { at };

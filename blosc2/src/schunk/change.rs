@@ -1,4 +1,4 @@
-//! Changes of chunks: append, insert, replace, delete, reorder, fill; and transactions of several changes.
+//! Changes of chunks: append, insert, replace, remove, reorder, fill; and transactions of several changes.
 
 use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
@@ -9,277 +9,168 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Outline, Sizes, Slot, Stores};
 
 use super::limits::check_readable;
+use super::source::{ChunkSource, Source};
 use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta, search_indexes};
-use crate::chunk::ChunkBytes;
 use crate::closures::ChunkPlace;
-use crate::element::{Element, bytes_of};
 use crate::encoder::Encoder;
 use crate::params::MAX_CHUNK_LEN;
-use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
+use crate::{AxisSelection, ChunkRef, Error, ErrorKind, Result, Special};
 
 const APPEND: &str = "append a chunk";
 const INSERT: &str = "insert a chunk";
-const UPDATE: &str = "update a chunk";
+const REPLACE: &str = "replace a chunk";
 const TRANSACTION: &str = "change a frame in a transaction";
 /// The maximum number of chunks that are replaced one by one. Each replacement walks through the blocks of the index, which
 /// contain 2,048 chunks each.
 const MAX_REPLACED: usize = 1000;
 
 impl SChunk {
-    /// Compresses items and appends them as one chunk. Returns the new number of chunks. C:
-    /// `blosc2_schunk_append_buffer`. Python: `SChunk.append_data`.
+    /// Appends one chunk: items, a compressed chunk or variable-length blocks; see [`ChunkSource`]. C:
+    /// `blosc2_schunk_append_buffer`, `blosc2_schunk_append_chunk`. Python: `SChunk.append_data`.
     ///
     /// Reading is fastest if all chunks have the same size; only the last chunk may be shorter. The super-chunk gets
     /// variable-length chunks if a chunk is longer than the [chunk size](Self::chunksize), or is appended after a
     /// shorter chunk. With variable-length chunks, each handle reads the headers of all chunks at its first access to
     /// items.
     ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array (its shape determines the
-    ///   number of chunks); or the chunks have variable-length blocks;
-    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    #[doc(alias("append_data", "blosc2_schunk_append_buffer"))]
-    pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
-        self.check_item::<T>(APPEND)?;
-        self.check_change(APPEND, Access::Append)?;
-        self.check_no_array(APPEND)?;
-        self.append_bytes(&bytes_of(items))
-    }
-
-    /// Appends a compressed chunk. Returns the new number of chunks. C: `blosc2_schunk_append_chunk`. Python:
-    /// `SChunk.append_chunk`.
+    /// ```
+    /// use blosc2::{CParams, SChunk};
     ///
-    /// The chunk must have the typesize of the super-chunk. If that typesize is greater than 255, the chunk must have
-    /// the typesize 1. The codec and the filters of the chunk may differ.
-    ///
-    /// A [special chunk](crate::Special) of zeros, NaN or uninitialized items usually takes no space: only the index
-    /// records it. It is stored as a small chunk in these cases:
-    /// - the super-chunk has variable-length chunks;
-    /// - the decompressed size of the chunk is not a multiple of the typesize of the super-chunk;
-    /// - the items are NaN, and the block size of the super-chunk is less than the typesize.
+    /// let mut schunk = SChunk::in_memory::<u16>(CParams::default())?;
+    /// schunk.append(&[1u16, 2, 3])?;
+    /// schunk.append(&schunk.chunk(0)?)?;
+    /// assert_eq!(schunk.read::<u16>(..)?, [1, 2, 3, 1, 2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
-    ///   either the chunk or the super-chunk has variable-length blocks, but not both;
-    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
-    #[doc(alias = "blosc2_schunk_append_chunk")]
-    pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
-        self.check_change(APPEND, Access::Append)?;
-        self.check_chunk(APPEND, chunk)?;
-        self.push(APPEND, None, chunk.as_bytes())
+    /// Fails with the [errors of changes](Self#errors-of-changes), the [errors of the source](ChunkSource#errors), and
+    /// with
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, whose shape determines the number of chunks.
+    #[doc(alias(
+        "append_data",
+        "append_chunk",
+        "blosc2_schunk_append_buffer",
+        "blosc2_schunk_append_chunk"
+    ))]
+    pub fn append(&mut self, source: impl ChunkSource) -> Result<()> {
+        self.add(APPEND, Access::Append, None, source)
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and appends the blocks as one chunk. Returns the new
-    /// number of chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`.
-    ///
-    /// A super-chunk cannot mix chunks with variable-length blocks and other chunks. Variable-length blocks suit
-    /// strings and documents, because [`block`](Self::block) decompresses only one block. From a file, `block` reads
-    /// the complete compressed chunk.
+    /// Inserts one chunk before the chunk at `index`: items, a compressed chunk or variable-length blocks; see
+    /// [`ChunkSource`]. C: `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`, `SChunk.insert_chunk`.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
-    ///   the other chunks do not have variable-length blocks;
-    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    pub fn append_blocks(&mut self, blocks: &[&[u8]]) -> Result<usize> {
-        self.check_change(APPEND, Access::Append)?;
-        self.check_no_array(APPEND)?;
-        let chunk = self.compressed_blocks(None, blocks)?;
-        self.push(APPEND, None, chunk)
+    /// Fails with the errors of [`append`](Self::append), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks.
+    #[doc(alias("insert_data", "insert_chunk", "blosc2_schunk_insert_chunk"))]
+    pub fn insert(&mut self, index: usize, source: impl ChunkSource) -> Result<()> {
+        self.add(INSERT, Access::Write, Some(index), source)
     }
 
-    /// Compresses items and inserts them as one chunk before the chunk at `index`. Returns the new number of chunks. C:
-    /// `blosc2_compress_ctx` and `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array (its shape determines the
-    ///   number of chunks); or the chunks have variable-length blocks;
-    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    #[doc(alias = "insert_data")]
-    pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
-        self.check_item::<T>(INSERT)?;
-        self.check_change(INSERT, Access::Write)?;
-        self.check_no_array(INSERT)?;
-        let chunk = self.compressed_bytes(INSERT, Some(index), &bytes_of(items))?;
-        self.push(INSERT, Some(index), chunk)
+    fn add(
+        &mut self,
+        doing: &str,
+        needed: Access,
+        index: Option<usize>,
+        source: impl ChunkSource,
+    ) -> Result<()> {
+        let source = source.source(self, doing)?;
+        self.check_change(doing, needed)?;
+        self.check_no_array(doing)?;
+        let chunk = self.compressed(doing, index, source)?;
+        self.push(doing, index, chunk)
     }
 
-    /// Inserts a compressed chunk before the chunk at `index`. Returns the new number of chunks. C:
-    /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_chunk`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks of the super-chunk belong to an array; or
-    ///   either the chunk or the super-chunk has variable-length blocks, but not both;
-    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
-    #[doc(alias = "blosc2_schunk_insert_chunk")]
-    pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
-        self.check_change(INSERT, Access::Write)?;
-        self.check_chunk(INSERT, chunk)?;
-        self.push(INSERT, Some(index), chunk.as_bytes())
-    }
-
-    /// Compresses each of `blocks` to one variable-length block, and inserts the blocks as one chunk before the chunk
-    /// at `index`. Returns the new number of chunks.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
-    ///   the other chunks do not have variable-length blocks;
-    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
-        self.check_change(INSERT, Access::Write)?;
-        self.check_no_array(INSERT)?;
-        let chunk = self.compressed_blocks(Some(index), blocks)?;
-        self.push(INSERT, Some(index), chunk)
-    }
-
-    /// Compresses items to one chunk, which replaces the chunk at `index`. C: `blosc2_compress_ctx` and
-    /// `blosc2_schunk_update_chunk`. Python: `SChunk.update_data`.
+    /// Replaces the chunk at `index` with items, a compressed chunk or variable-length blocks; see [`ChunkSource`]. C:
+    /// `blosc2_schunk_update_chunk`. Python: `SChunk.update_data`, `SChunk.update_chunk`.
     ///
     /// In a contiguous frame, the new chunk overwrites the old chunk if it fits, and otherwise is stored in a gap or at
     /// the end. The unused bytes of the old chunk become a gap, which later changes use. [`compact`](Self::compact)
     /// closes all gaps. A program that reads the file without locking may read a partly written chunk.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// Fails with the [errors of changes](Self#errors-of-changes), the [errors of the source](ChunkSource#errors), and
+    /// with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks have variable-length blocks; or the chunks
-    ///   belong to an array, and `items` does not have the chunk size of the array;
-    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    #[doc(alias = "update_data")]
-    pub fn update<T: Element>(&mut self, index: usize, items: &[T]) -> Result<()> {
-        self.check_item::<T>(UPDATE)?;
-        self.check_change(UPDATE, Access::Write)?;
-        self.check_same_size(index, size_of_val(items))?;
-        let chunk = self.compressed_bytes(UPDATE, Some(index), &bytes_of(items))?;
-        self.put(vec![(index, chunk.into())])
-    }
-
-    /// Compresses each of `blocks` to one variable-length block of a new chunk, which replaces the chunk at `index`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::InvalidArgument`]: `blocks` is empty, or a block is empty; or the chunks belong to an array; or
-    ///   the other chunks do not have variable-length blocks;
-    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
-    pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
-        self.check_change(UPDATE, Access::Write)?;
-        self.check_no_array(UPDATE)?;
-        let chunk = self.compressed_blocks(Some(index), blocks)?;
-        self.put(vec![(index, chunk.into())])
-    }
-
-    /// Replaces the chunk at `index` with a compressed chunk. C: `blosc2_schunk_update_chunk`. Python:
-    /// `SChunk.update_chunk`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: the chunk has a different typesize;
-    /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///   - the chunk is empty;
-    ///   - either the chunk or the super-chunk has variable-length blocks, but not both;
-    ///   - the chunks belong to an array, and the chunk has a different chunk size;
-    ///   - the chunks belong to an array, and the chunk is not [special](Special) and has a different block size;
-    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
-    #[doc(alias = "blosc2_schunk_update_chunk")]
-    pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
-        self.check_change(UPDATE, Access::Write)?;
-        self.check_storable(UPDATE, chunk)?;
-        self.check_same_size(index, chunk.nbytes())?;
-        let blocksize = self.blocksize().filter(|_| self.is_array() && chunk.special().is_none());
-        if let Some(expected) = blocksize
-            && chunk.blocksize() != blocksize
-        {
-            let found = chunk.blocksize().map_or_else(
-                || "the chunk has variable-length blocks".to_owned(),
-                |found| format!("the blocks of the chunk have {found} bytes"),
-            );
-            let detail = format!("the array has blocks of {expected} bytes, but {found}");
-            return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, and the new chunk has another chunk size,
+    ///   variable-length blocks, or (if it is not [special](Special)) another block size.
+    #[doc(alias("update", "update_data", "update_chunk", "blosc2_schunk_update_chunk"))]
+    pub fn replace(&mut self, index: usize, source: impl ChunkSource) -> Result<()> {
+        let source = source.source(self, REPLACE)?;
+        self.check_change(REPLACE, Access::Write)?;
+        if self.is_array() {
+            self.check_like_others(index, &source)?;
         }
-        self.put(vec![(index, chunk.as_bytes().into())])
+        let chunk = self.compressed(REPLACE, Some(index), source)?;
+        self.put(vec![(index, chunk)])
     }
 
-    /// Deletes the chunk at `index`. Returns the number of remaining chunks. C: `blosc2_schunk_delete_chunk`. Python:
-    /// `SChunk.delete_chunk`.
+    /// Removes chunks: one index, a range, or a list of indices; see [`AxisSelection`]. C: `blosc2_schunk_delete_chunk`.
+    /// Python: `SChunk.delete_chunk`.
     ///
-    /// # Errors
-    /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array.
-    #[doc(alias("delete_chunk", "blosc2_schunk_delete_chunk"))]
-    pub fn delete(&mut self, index: usize) -> Result<usize> {
-        let doing = "delete a chunk";
-        self.check_change(doing, Access::Write)?;
-        self.change(doing, |state, freed| {
-            no_array(state, doing)?;
-            let sizes = state.sizes(index, doing)?;
-            state.survey(sizes.cbytes.into(), doing)?;
-            freed.extend(state.offset(index, doing)?.place());
-            let removed = state.outline.remove(index as u64, sizes);
-            removed.map_err(|error| Error::from_frame(doing, error))?;
-            Ok(Stores::new())
-        })?;
-        Ok(self.nchunks())
-    }
-
-    /// Truncates the super-chunk to its first `nchunks` chunks. Has no effect if there are at most `nchunks` chunks.
-    ///
-    /// The index is written once. The header of each removed chunk is read if the super-chunk has variable-length
-    /// chunks or is in a directory.
+    /// The index is written once. Removing the last chunks is faster than removing other chunks.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// for start in 0..5u8 {
+    /// for start in 0..6u8 {
     ///     schunk.append(&[start; 100])?;
     /// }
-    /// schunk.truncate(2)?;
+    /// schunk.remove(3..)?;
+    /// schunk.remove(0)?;
     /// assert_eq!((schunk.nchunks(), schunk.nbytes()), (2, 200));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array.
-    pub fn truncate(&mut self, nchunks: usize) -> Result<()> {
+    /// - [`ErrorKind::OutOfBounds`]: an index is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or the selection is invalid.
+    #[doc(alias("delete", "truncate", "delete_chunk", "blosc2_schunk_delete_chunk"))]
+    pub fn remove(&mut self, chunks: impl Into<AxisSelection>) -> Result<()> {
         let doing = "remove chunks";
+        let chunks = chunks.into();
         self.check_change(doing, Access::Write)?;
         self.change_if(doing, |state, freed| {
             no_array(state, doing)?;
-            let removed = nchunks..state.nchunks();
-            if removed.is_empty() {
-                return Ok(None);
-            }
+            let nchunks = state.nchunks();
+            let removed = chunks.resolve(nchunks as u64).map_err(|(kind, what)| {
+                Error::new(kind, doing, format!("there are {nchunks} chunks, {what}"))
+            })?;
+            let mut removed: Vec<u64> =
+                removed.into_sorted().into_iter().map(|(at, _)| at).collect();
+            removed.dedup();
+            let (Some(&first), count) = (removed.first(), removed.len()) else { return Ok(None) };
+            let is_tail = count > 1 && count as u64 == nchunks as u64 - first;
             state.load(doing)?;
-            state.survey(u64::MAX, doing)?;
-            let mut sizes = Vec::new();
-            for index in removed {
-                freed.extend(state.offset(index, doing)?.place());
-                sizes.push(match (state.outline.layout(), state.outline.nbytes_of(index as u64)) {
-                    // A contiguous frame does not need the stored size.
-                    (Layout::Contiguous, Some(nbytes)) => Sizes { nbytes, cbytes: 0 },
-                    _ => state.sizes(index, doing)?,
+            let mut sizes = Vec::with_capacity(count);
+            for &index in &removed {
+                freed.extend(state.offset(index as usize, doing)?.place());
+                sizes.push(match (state.outline.layout(), state.outline.nbytes_of(index)) {
+                    // The end of a contiguous frame is removed without the stored sizes.
+                    (Layout::Contiguous, Some(nbytes)) if is_tail => Sizes { nbytes, cbytes: 0 },
+                    _ => state.sizes(index as usize, doing)?,
                 });
             }
-            let removed = state.outline.truncate(nchunks as u64, &sizes);
-            removed.map_err(|error| Error::from_frame(doing, error))?;
+            state.survey(if count == 1 { sizes[0].cbytes.into() } else { u64::MAX }, doing)?;
+            let before = (count > 1 && !is_tail).then(|| state.outline.clone());
+            let outline = &mut state.outline;
+            let done = match is_tail {
+                true => outline.truncate(first, &sizes),
+                false => {
+                    let mut chunks = removed.iter().zip(&sizes).rev();
+                    chunks.try_for_each(|(&index, &sizes)| outline.remove(index, sizes))
+                }
+            };
+            done.map_err(|error| {
+                if let Some(before) = before {
+                    *outline = before;
+                }
+                Error::from_frame(doing, error)
+            })?;
             Ok(Some(Stores::new()))
         })
     }
@@ -366,7 +257,7 @@ impl SChunk {
     /// for start in 0..10u8 {
     ///     schunk.append(&[start; 1000])?;
     /// }
-    /// schunk.delete(0)?;
+    /// schunk.remove(0)?;
     /// assert!(schunk.frame_len()? > 10_000);
     /// schunk.compact()?;
     /// assert!(schunk.frame_len()? < 10_000);
@@ -392,7 +283,7 @@ impl SChunk {
     }
 
     /// Compresses bytes and appends them as one chunk. Used for arrays while they are created.
-    pub(super) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+    pub(super) fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let chunk = self.compressed_bytes(APPEND, None, bytes)?;
         self.push(APPEND, None, chunk)
     }
@@ -407,14 +298,13 @@ impl SChunk {
         Ok(chunk)
     }
 
-    /// Inserts a valid chunk before the chunk `before`, or appends it if `before` is `None`. Returns the new number of
-    /// chunks.
+    /// Inserts a valid chunk before the chunk `before`, or appends it if `before` is `None`.
     pub(super) fn push<'a>(
         &mut self,
         doing: &str,
         before: Option<usize>,
         chunk: impl Into<Cow<'a, [u8]>>,
-    ) -> Result<usize> {
+    ) -> Result<()> {
         let chunk = chunk.into();
         let nbytes = check_readable(doing, &chunk, self.max_read());
         let nbytes = nbytes.map_err(|error| self.at(error))?;
@@ -435,8 +325,7 @@ impl SChunk {
             }
             let stores = state.outline.insert(index as u64, chunk);
             stores.map(Some).map_err(|error| Error::from_frame(doing, error))
-        })?;
-        Ok(self.nchunks())
+        })
     }
 
     /// Replaces all of these chunks, or none after an error.
@@ -452,17 +341,17 @@ impl SChunk {
         end: Option<usize>,
     ) -> Result<()> {
         let check = |(_, chunk): &(_, Cow<'_, [u8]>)| {
-            check_readable(UPDATE, chunk, self.max_read()).map(drop)
+            check_readable(REPLACE, chunk, self.max_read()).map(drop)
         };
         chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
-        self.change(UPDATE, |state, freed| {
+        self.change(REPLACE, |state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
             let mut sizes = Vec::with_capacity(chunks.len());
             for &(index, _) in chunks.iter().filter(|(index, _)| !is_new(*index)) {
-                sizes.push(state.sizes(index, UPDATE)?);
+                sizes.push(state.sizes(index, REPLACE)?);
             }
             if !sizes.is_empty() {
-                state.survey(sizes.iter().map(|sizes| u64::from(sizes.cbytes)).sum(), UPDATE)?;
+                state.survey(sizes.iter().map(|sizes| u64::from(sizes.cbytes)).sum(), REPLACE)?;
             }
             let mut sizes = sizes.into_iter();
             let before = (chunks.len() > 1).then(|| state.outline.clone());
@@ -470,14 +359,14 @@ impl SChunk {
             let replaced = chunks.into_iter().try_for_each(|(index, chunk)| {
                 if is_new(index) {
                     let stores = state.outline.insert(index as u64, chunk);
-                    all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
+                    all.extend(stores.map_err(|error| Error::from_frame(REPLACE, error))?);
                     return Ok(());
                 }
                 let sizes = sizes.next().unwrap_or_default();
-                let old = state.offset(index, UPDATE)?.place();
+                let old = state.offset(index, REPLACE)?.place();
                 let stores = state.outline.replace(index as u64, sizes, chunk, true);
-                all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
-                if state.offset(index, UPDATE)?.place() != old {
+                all.extend(stores.map_err(|error| Error::from_frame(REPLACE, error))?);
+                if state.offset(index, REPLACE)?.place() != old {
                     freed.extend(old);
                 }
                 Ok(())
@@ -627,6 +516,23 @@ impl SChunk {
         })
     }
 
+    /// Returns the chunk with this content for the position `index`, or for the end if `index` is `None`.
+    fn compressed<'s>(
+        &mut self,
+        doing: &str,
+        index: Option<usize>,
+        source: Source<'s>,
+    ) -> Result<Cow<'s, [u8]>> {
+        Ok(match source {
+            Source::Items(bytes) => self.compressed_bytes(doing, index, &bytes)?.into(),
+            Source::Blocks(blocks) => self.compressed_blocks(index, blocks)?.into(),
+            Source::Chunk(chunk) => {
+                self.check_storable(doing, &chunk)?;
+                chunk.into_bytes().into()
+            }
+        })
+    }
+
     /// Compresses bytes to a chunk for the position `index`, or for the end if `index` is `None`.
     pub(super) fn compressed_bytes(
         &mut self,
@@ -693,13 +599,8 @@ impl SChunk {
         Err(self.error(ErrorKind::Unsupported, doing, detail))
     }
 
-    fn check_chunk(&self, doing: &str, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
-        self.check_no_array(doing)?;
-        self.check_storable(doing, chunk)
-    }
-
     /// Checks that a chunk can be stored in this super-chunk.
-    fn check_storable(&self, doing: &str, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
+    fn check_storable(&self, doing: &str, chunk: &ChunkRef<'_>) -> Result<()> {
         let header: &Header = chunk.header();
         if !header.extended {
             let detail = "it is a Blosc1 chunk, with a header of 16 bytes";
@@ -728,14 +629,29 @@ impl SChunk {
             && is_cut
     }
 
-    /// Checks that a new chunk of an array has the size of the other chunks.
-    fn check_same_size(&self, index: usize, len: usize) -> Result<()> {
-        if !self.is_array() || len == self.chunksize() {
-            return Ok(());
+    /// Checks that a new chunk of an array has the chunk size and the block size of the other chunks.
+    fn check_like_others(&self, index: usize, source: &Source<'_>) -> Result<()> {
+        let invalid = |detail| Err(self.error(ErrorKind::InvalidArgument, REPLACE, detail));
+        let (len, chunk) = match source {
+            Source::Items(bytes) => (bytes.len(), None),
+            Source::Chunk(chunk) => (chunk.nbytes(), Some(chunk)),
+            Source::Blocks(_) => return self.check_no_array(REPLACE),
+        };
+        let (chunksize, blocksize) = (self.chunksize(), self.blocksize());
+        if len != chunksize {
+            return invalid(format!("chunk {index} of an array has {chunksize} bytes, got {len}"));
         }
-        let chunksize = self.chunksize();
-        let detail = format!("chunk {index} of an array has {chunksize} bytes, got {len}");
-        Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail))
+        if let (Some(chunk), Some(expected)) = (chunk, blocksize)
+            && chunk.special().is_none()
+            && chunk.blocksize() != blocksize
+        {
+            let found = chunk.blocksize().map_or_else(
+                || "the chunk has variable-length blocks".to_owned(),
+                |found| format!("the blocks of the chunk have {found} bytes"),
+            );
+            return invalid(format!("the array has blocks of {expected} bytes, but {found}"));
+        }
+        Ok(())
     }
 
     /// Completes the frame of the stored chunks.
@@ -760,14 +676,14 @@ impl SChunk {
     ///     for start in 0..100 {
     ///         schunk.append(&[start, start + 1, start + 2])?;
     ///     }
-    ///     schunk.delete(0)?;
+    ///     schunk.remove(0)?;
     ///     schunk.vlmeta_mut().set("complete", b"yes")
     /// })?;
     /// assert_eq!(schunk.nchunks(), 99);
     ///
     /// let failed = schunk.transaction(|schunk| {
-    ///     schunk.delete(0)?;
-    ///     schunk.delete(1000)
+    ///     schunk.remove(0)?;
+    ///     schunk.remove(1000)
     /// });
     /// assert!(failed.is_err());
     /// assert_eq!(schunk.nchunks(), 99);

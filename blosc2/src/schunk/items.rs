@@ -1,9 +1,6 @@
-//! Access to the items of a super-chunk: ranges, single items, iteration, writing.
+//! Access to the items of a super-chunk: reading selected items, writing.
 
-use std::fmt;
-use std::iter::FusedIterator;
-use std::marker::PhantomData;
-use std::ops::{Range, RangeBounds};
+use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
@@ -12,10 +9,11 @@ use blosc2_format::frame::ChunkSize;
 use super::read::check_range;
 use super::reader_writer::{SChunkReader, SChunkWriter};
 use super::{Access, Fetched, Reading, SChunk, Wanted};
-use crate::decompressor::{byte_range, to_items};
+use crate::decompressor::to_items;
 use crate::element::{Element, bytes_of, make_items, with_bytes_mut};
 use crate::memory::{Pieces, Target, resize};
-use crate::{ErrorKind, Result};
+use crate::ndarray::Positions;
+use crate::{AxisSelection, ErrorKind, Result};
 
 const READ: &str = "read items";
 const WRITE: &str = "write items";
@@ -23,47 +21,102 @@ const WRITE: &str = "write items";
 const PIECE: u64 = 1 << 20;
 
 impl SChunk {
-    /// Reads a range of items, across chunk boundaries. With `T = u8`, the range is a range of byte offsets, and the
-    /// method returns bytes. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
+    /// Reads the selected items, across chunk boundaries: a range, a list of indices, or another [`AxisSelection`]. With
+    /// `T = u8`, the method selects and returns bytes. C: `blosc2_schunk_get_slice_buffer`,
+    /// `blosc2_schunk_get_sparse_buffer`. Python: `SChunk.get_slice`.
     ///
-    /// The method reads and decompresses only the blocks that contain the items, with these exceptions:
+    /// The method reads and decompresses only the blocks that contain the items, each at most once, with these
+    /// exceptions:
     /// - With the filter delta, it also reads and decompresses the first block of each chunk.
     /// - From a file, it reads the complete compressed chunk if the compressed size is up to 64 KiB, or if more than
     ///   three quarters of the data of the chunk are requested.
     /// - It reads and decompresses a chunk with variable-length blocks completely.
     ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data, or its start is after its end;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or the range has no
-    ///   end, and the data ends with an incomplete item.
-    #[doc(alias("read", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
-    pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
-        self.check_item::<T>(READ)?;
-        let reading = self.reading()?;
-        let bytes = byte_range::<T>(range, reading.nbytes(), READ);
-        let bytes = bytes.map_err(|error| self.at(error))?;
-        let nbytes = bytes.end - bytes.start;
-        self.allow(READ, nbytes)?;
-        let len = usize::try_from(nbytes)
-            .map_err(|_| self.error(ErrorKind::TooLarge, READ, format!("{nbytes} bytes")))?;
-        to_items(len, |target| self.read_in(&reading, bytes.start, target))
-    }
-
-    /// Reads `items.len()` items into `items`, starting at the index `start`.
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+    /// schunk.append(&(0..1000u32).collect::<Vec<_>>())?;
+    /// assert_eq!(schunk.read::<u32>(2..4)?, [2, 3]);
+    /// assert_eq!(schunk.read::<u32>(-2..)?, [998, 999]);
+    /// assert_eq!(schunk.read::<u32>([999, 0, 500, 0])?, [999, 0, 500, 0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: `start` plus the length of `items` is after the end of the data;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
-    pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
-        self.check_item::<T>(READ)?;
-        let stop = start.saturating_add(items.len() as u64);
+    /// - [`ErrorKind::OutOfBounds`]: an index or a bound is outside the data;
+    /// - [`ErrorKind::InvalidArgument`]: the selection is invalid, for example a range that ends before it starts;
+    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or a range has no end,
+    ///   and the data ends with an incomplete item.
+    #[doc(alias("items", "gather", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
+    #[doc(alias = "blosc2_schunk_get_sparse_buffer")]
+    pub fn read<T: Element>(&self, selection: impl Into<AxisSelection>) -> Result<Vec<T>> {
         let reading = self.reading()?;
-        let bytes = byte_range::<T>(start..stop, reading.nbytes(), READ);
-        let bytes = bytes.map_err(|error| self.at(error))?;
-        with_bytes_mut(items, |target| {
-            self.read_in(&reading, bytes.start, Target::of(target)).map(|_| ())
+        let places = self.places::<T>(&reading, &selection.into())?;
+        let nbytes = places.len().saturating_mul(size_of::<T>() as u64);
+        self.allow(READ, nbytes)?;
+        let len = usize::try_from(nbytes)
+            .map_err(|_| self.error(ErrorKind::TooLarge, READ, format!("{nbytes} bytes")))?;
+        match places.as_range() {
+            Some(range) => {
+                let start = range.start * size_of::<T>() as u64;
+                to_items(len, |target| self.read_in(&reading, start, target))
+            }
+            None => make_items(len / size_of::<T>(), READ, |bytes| {
+                self.read_places(&reading, places, size_of::<T>(), bytes)
+            }),
+        }
+    }
+
+    /// Reads the selected items into `items`, which must have the length of the selection. Otherwise like
+    /// [`read`](Self::read).
+    ///
+    /// # Errors
+    /// Fails with the errors of [`read`](Self::read), and with
+    /// - [`ErrorKind::InvalidArgument`]: `items` does not have the length of the selection.
+    #[doc(alias("items_into", "gather_into"))]
+    pub fn read_into<T: Element>(
+        &self,
+        selection: impl Into<AxisSelection>,
+        items: &mut [T],
+    ) -> Result<()> {
+        let reading = self.reading()?;
+        let places = self.places::<T>(&reading, &selection.into())?;
+        if places.len() != items.len() as u64 {
+            let detail =
+                format!("{} items are selected, got room for {}", places.len(), items.len());
+            return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
+        }
+        with_bytes_mut(items, |bytes| match places.as_range() {
+            Some(range) => {
+                let start = range.start * size_of::<T>() as u64;
+                self.read_in(&reading, start, Target::of(bytes)).map(|_| ())
+            }
+            None => self.read_places(&reading, places, size_of::<T>(), bytes),
+        })
+    }
+
+    /// Returns the positions of the selected items.
+    fn places<T: Element>(
+        &self,
+        reading: &Reading<'_>,
+        selection: &AxisSelection,
+    ) -> Result<Positions> {
+        self.check_item::<T>(READ)?;
+        let (nbytes, size) = (reading.nbytes(), size_of::<T>() as u64);
+        if !nbytes.is_multiple_of(size)
+            && matches!(selection, AxisSelection::Slice { end: None, .. })
+        {
+            let detail = format!(
+                "{nbytes} bytes are not a multiple of the size of {} ({size} bytes)",
+                T::dtype()
+            );
+            return Err(self.error(ErrorKind::TypeMismatch, READ, detail));
+        }
+        let items = nbytes / size;
+        selection.resolve(items).map_err(|(kind, what)| {
+            self.error(kind, READ, format!("it holds {items} items of {size} bytes, {what}"))
         })
     }
 
@@ -113,7 +166,7 @@ impl SChunk {
     /// Overwrites items, starting at the index `start`. Items past the end of the data are appended. C:
     /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
-    /// Each affected chunk is recompressed, which can create gaps in a contiguous frame; see [`update`](Self::update).
+    /// Each affected chunk is recompressed, which can create gaps in a contiguous frame; see [`replace`](Self::replace).
     /// Items past the end first fill the last chunk up to the chunk size, and then new chunks. After an error, no item
     /// is written.
     ///
@@ -122,8 +175,8 @@ impl SChunk {
     ///
     /// let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
     /// schunk.append(&[1, 2, 3])?;
-    /// schunk.write_items(2, &[30, 40, 50])?;
-    /// assert_eq!(schunk.items::<i32>(..)?, [1, 2, 30, 40, 50]);
+    /// schunk.write(2, &[30, 40, 50])?;
+    /// assert_eq!(schunk.read::<i32>(..)?, [1, 2, 30, 40, 50]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -135,8 +188,8 @@ impl SChunk {
     ///   the super-chunk has variable-length chunks, or it is empty and has no [chunk size](Self::chunksize);
     /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set (it would run a second time on the other items of
     ///   the chunks); or the chunks have variable-length blocks.
-    #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
-    pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
+    #[doc(alias("write_items", "set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
+    pub fn write<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
         self.check_change(WRITE, Access::Write)?;
         if self.has_variable_blocks() {
@@ -213,57 +266,20 @@ impl SChunk {
         Ok(())
     }
 
-    /// Reads the items at these indices. The indices may be in any order and may repeat. C:
-    /// `blosc2_schunk_get_sparse_buffer`.
-    ///
-    /// Each block is decompressed at most once, and only in part if few of its items are needed. An item that lies in
-    /// several blocks is decompressed separately.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
-    /// schunk.append(&(0..1000u32).collect::<Vec<_>>())?;
-    /// assert_eq!(schunk.gather::<u32>(&[999, 0, 500, 0])?, [999, 0, 500, 0]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: an index is not less than the number of items;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
-    pub fn gather<T: Element>(&self, indices: &[u64]) -> Result<Vec<T>> {
-        let len = indices.len().saturating_mul(size_of::<T>());
-        self.allow(READ, len as u64)?;
-        make_items(indices.len(), READ, |bytes| self.gather_to::<T>(indices, bytes))
-    }
-
-    /// Reads the items at these indices into `items`, which must have the same length as `indices`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: an index is not less than the number of items;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
-    /// - [`ErrorKind::InvalidArgument`]: `items` and `indices` have different lengths.
-    pub fn gather_into<T: Element>(&self, indices: &[u64], items: &mut [T]) -> Result<()> {
-        if indices.len() != items.len() {
-            let detail = format!("{} indices for {} items", indices.len(), items.len());
-            return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
-        }
-        with_bytes_mut(items, |bytes| self.gather_to::<T>(indices, bytes))
-    }
-
-    fn gather_to<T: Element>(&self, indices: &[u64], target: &mut [u8]) -> Result<()> {
-        self.check_item::<T>(READ)?;
-        let reading = self.reading()?;
-        let (size, nbytes) = (size_of::<T>(), reading.nbytes());
-        let mut order: Vec<(u64, usize)> = Vec::with_capacity(indices.len());
-        for (slot, &index) in indices.iter().enumerate() {
-            let bytes = byte_range::<T>(index..index.saturating_add(1), nbytes, READ);
-            order.push((bytes.map_err(|error| self.at(error))?.start, slot));
-        }
-        order.sort_unstable();
-        let starts = self.starts(&reading)?;
+    /// Reads items of `size` bytes at any positions.
+    fn read_places(
+        &self,
+        reading: &Reading<'_>,
+        places: Positions,
+        size: usize,
+        target: &mut [u8],
+    ) -> Result<()> {
+        let order: Vec<(u64, usize)> = places
+            .into_sorted()
+            .into_iter()
+            .map(|(at, slot)| (at * size as u64, slot as usize))
+            .collect();
+        let starts = self.starts(reading)?;
         let starts = starts.as_deref().map(Vec::as_slice);
         let mut rest = &order[..];
         let mut block = Vec::new();
@@ -272,7 +288,7 @@ impl SChunk {
             // This item lies in two chunks.
             if first + size as u64 > chunk.end {
                 let slot = rest[0].1 * size;
-                self.read_in(&reading, first, Target::of(&mut target[slot..slot + size]))?;
+                self.read_in(reading, first, Target::of(&mut target[slot..slot + size]))?;
                 rest = &rest[1..];
                 continue;
             }
@@ -282,7 +298,7 @@ impl SChunk {
             let span = (these[0].0 - chunk.start) as usize
                 ..(these[count - 1].0 - chunk.start) as usize + size;
             self.with_chunk_in(
-                &reading,
+                reading,
                 index,
                 Some(slice::from_ref(&span)),
                 |compressed, decoder| {
@@ -340,28 +356,6 @@ impl SChunk {
             )?;
         }
         Ok(())
-    }
-
-    /// Returns an iterator over all items. The iterator buffers up to 1 MiB of decompressed items, or one item that is
-    /// longer than 1 MiB.
-    ///
-    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
-    /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`. An error ends the
-    /// iteration.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u16>(&CParams::default())?;
-    /// schunk.append(&[1u16, 2, 3])?;
-    /// schunk.append(&[4u16])?;
-    /// let sum = schunk.iter::<u16>().sum::<blosc2::Result<u16>>()?;
-    /// assert_eq!(sum, 10);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn iter<T: Element>(&self) -> Items<'_, T> {
-        let left = self.nbytes() / size_of::<T>().max(1) as u64;
-        Items { schunk: self, at: 0, left, ahead: Vec::new().into_iter(), item: PhantomData }
     }
 
     /// Calls `work` for each chunk that contains bytes of a range. Its arguments are the index of the chunk, the part
@@ -508,77 +502,5 @@ impl Reading<'_> {
                 (index, starts.get(index).copied().unwrap_or(0)..end)
             }
         }
-    }
-}
-
-/// An iterator over the items of a [`SChunk`]. Created by [`SChunk::iter`].
-///
-/// An error ends the iteration.
-///
-/// ```
-/// use blosc2::{CParams, SChunk};
-///
-/// let mut schunk = SChunk::in_memory::<u16>(&CParams::default())?;
-/// schunk.append(&[1u16, 2, 3])?;
-/// for item in schunk.iter::<u16>() {
-///     println!("{}", item?);
-/// }
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-pub struct Items<'a, T> {
-    schunk: &'a SChunk,
-    /// The offset of the first byte that was not read yet.
-    at: u64,
-    /// The number of remaining items.
-    left: u64,
-    ahead: std::vec::IntoIter<T>,
-    item: PhantomData<T>,
-}
-
-impl<T: Element> Items<'_, T> {
-    fn read_ahead(&mut self) -> Result<()> {
-        self.schunk.check_item::<T>(READ)?;
-        let size = size_of::<T>() as u64;
-        let piece = self.schunk.piece(self.at)?;
-        // Complete items, at least one, which may extend into the next chunk.
-        let count = ((piece.end - piece.start) / size).clamp(1, self.left);
-        let end = self.at + count * size;
-        // At most 1 MiB, or one item.
-        let items: Vec<T> =
-            to_items((count * size) as usize, |target| self.schunk.read_to(self.at, target))?;
-        (self.at, self.ahead) = (end, items.into_iter());
-        Ok(())
-    }
-}
-
-impl<T: Element> Iterator for Items<'_, T> {
-    type Item = Result<T>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
-        }
-        if self.ahead.len() == 0
-            && let Err(error) = self.read_ahead()
-        {
-            self.left = 0;
-            return Some(Err(error));
-        }
-        self.left -= 1;
-        self.ahead.next().map(Ok)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let exact = usize::try_from(self.left).ok();
-        // An error may end the iteration earlier.
-        (exact.map_or(usize::MAX, |left| left.min(1)), exact)
-    }
-}
-
-impl<T: Element> FusedIterator for Items<'_, T> {}
-
-impl<T> fmt::Debug for Items<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Items").field("left", &self.left).finish_non_exhaustive()
     }
 }

@@ -18,6 +18,7 @@ mod read;
 mod reader_writer;
 mod repair;
 mod search_indexes;
+mod source;
 mod store;
 pub(super) mod verdict;
 
@@ -60,19 +61,19 @@ pub(crate) use store::{Memory, Store};
 pub use copy::SaveOptions;
 pub use info::SChunkInfo;
 pub(crate) use info::write_storage;
-pub use items::Items;
 pub(crate) use metalayers::Content;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use reader_writer::{SChunkReader, SChunkWriter};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
+pub use source::{ChunkSource, VariableBlocks};
 
 /// A super-chunk: a sequence of compressed chunks with metadata, in memory, in a file, in a directory or in a custom
 /// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
 ///
 /// Usually all chunks have the same size, and only the last chunk may be shorter. A super-chunk may also have
-/// variable-length chunks. In both cases [`items`](Self::items) reads items across chunk boundaries. The metadata
+/// variable-length chunks. In both cases [`read`](Self::read) reads items across chunk boundaries. The metadata
 /// consists of named byte strings, the [metalayers](Metalayers).
 ///
 /// Terms of this page:
@@ -96,7 +97,7 @@ pub use repair::{Rebuilt, Repaired, repair, repair_to};
 /// let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
 /// schunk.append(&[1i32, 2, 3])?;
 /// schunk.append(&[4i32, 5])?;
-/// assert_eq!(schunk.items::<i32>(1..4)?, [2, 3, 4]);
+/// assert_eq!(schunk.read::<i32>(1..4)?, [2, 3, 4]);
 /// schunk.vlmeta_mut().set("author", b"me")?;
 ///
 /// let bytes = schunk.to_cframe()?; // the bytes of a file with this content
@@ -334,7 +335,7 @@ impl SChunk {
         self.last_state().outline.chunksize() == ChunkSize::Variable
     }
 
-    /// Returns whether the chunks have variable-length blocks; see [`append_blocks`](Self::append_blocks).
+    /// Returns whether the chunks have variable-length blocks; see [`VariableBlocks`].
     pub fn has_variable_blocks(&self) -> bool {
         self.last_state().outline.variable_blocks()
     }
@@ -542,7 +543,7 @@ impl SChunk {
     /// counter.append(&[0u64])?;
     /// counter.locked(|counter| {
     ///     let [count] = counter.decompress_chunk::<u64>(0)?[..] else { unreachable!() };
-    ///     counter.update(0, &[count + 1])
+    ///     counter.replace(0, &[count + 1])
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -662,7 +663,7 @@ impl SChunk {
     /// for _ in 0..3 {
     ///     schunk.append(&[0.0f64; 1000])?;
     /// }
-    /// assert_eq!(schunk.items::<f64>(2500..2501)?, [50.0]);
+    /// assert_eq!(schunk.read::<f64>(2500..2501)?, [50.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///

@@ -633,7 +633,7 @@ impl OpenOptions {
     /// let mut schunk = OpenOptions::new().create(true).typesize(8).open_folder(bucket.clone())?;
     /// schunk.append(&[1u64, 2, 3])?;
     /// assert_eq!(bucket.names()?, ["00000000.chunk", "chunks.b2frame"]);
-    /// assert_eq!(OpenOptions::new().open_folder(bucket)?.items::<u64>(1..)?, [2, 3]);
+    /// assert_eq!(OpenOptions::new().open_folder(bucket)?.read::<u64>(1..)?, [2, 3]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -693,7 +693,7 @@ impl OpenOptions {
     /// schunk.append(&[1u32, 2, 3])?;
     /// let frame: Arc<[u8]> = schunk.to_cframe()?.into();
     /// let opened = OpenOptions::new().from_owner(frame.clone())?;
-    /// assert_eq!(opened.items::<u32>(1..)?, [2, 3]);
+    /// assert_eq!(opened.read::<u32>(1..)?, [2, 3]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///

@@ -136,7 +136,7 @@ impl SChunk {
     /// Decompresses the block with the index `block` in the chunk at `index`. C: `blosc2_schunk_get_vlblock`. Python:
     /// `SChunk.get_vlblock`.
     ///
-    /// The chunk may have variable-length blocks (see [`append_blocks`](Self::append_blocks)) or blocks of one size.
+    /// The chunk may have variable-length blocks (see [`VariableBlocks`](super::VariableBlocks)) or blocks of one size.
     /// From a file, this method reads the complete compressed chunk. It decompresses only this block.
     ///
     /// # Errors
@@ -159,10 +159,11 @@ impl SChunk {
     /// Decompresses all blocks of the chunk at `index`.
     ///
     /// ```
+    /// use blosc2::super_chunk::VariableBlocks;
     /// use blosc2::{CParams, SChunk};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// schunk.append_blocks(&[&b"one"[..], b"three"])?;
+    /// schunk.append(VariableBlocks(&[b"one", b"three"]))?;
     /// let blocks = schunk.blocks(0)?;
     /// assert!(blocks.iter().eq([&b"one"[..], b"three"]));
     /// # Ok::<(), blosc2::Error>(())
@@ -448,7 +449,7 @@ impl SChunk {
     }
 
     /// Decodes the content of one block of a chunk from msgpack and returns it as a [`Value`].
-    /// [`append_blocks`](Self::append_blocks) writes such blocks.
+    /// [`VariableBlocks`](super::VariableBlocks) are written as such blocks.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -604,7 +605,7 @@ impl LazyChunk<'_> {
     }
 
     /// Reads a range of items of the chunk. Reads and decompresses only the blocks that contain the items;
-    /// [`SChunk::items`] lists the exceptions.
+    /// [`SChunk::read`] lists the exceptions.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
@@ -703,6 +704,7 @@ impl<T> fmt::Debug for Chunks<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::super_chunk::VariableBlocks;
     use crate::{CParams, ErrorKind, OpenOptions};
 
     fn schunk() -> SChunk {
@@ -721,8 +723,8 @@ mod tests {
         assert_eq!(chunks.value(2).unwrap_err().kind(), ErrorKind::OutOfBounds);
 
         let mut blocks = schunk();
-        blocks.append_blocks(&[b"\x01", b"\xa1x"]).unwrap();
-        blocks.insert_blocks(0, &[b"\x91\x02", b"\xc1"]).unwrap();
+        blocks.append(VariableBlocks(&[b"\x01", b"\xa1x"])).unwrap();
+        blocks.insert(0, VariableBlocks(&[b"\x91\x02", b"\xc1"])).unwrap();
         assert_eq!(blocks.block_values(1).unwrap(), [1.into(), "x".into()]);
         assert_eq!(blocks.block_value(0, 0).unwrap(), Value::List(vec![2.into()]));
         for error in [blocks.block_value(0, 1).unwrap_err(), blocks.block_values(0).unwrap_err()] {
@@ -730,11 +732,11 @@ mod tests {
             assert!(error.to_string().contains("block 1 of chunk 0"), "{error}");
         }
         assert_eq!(blocks.block_value(0, 2).unwrap_err().kind(), ErrorKind::OutOfBounds);
-        blocks.update_blocks(0, &[b"\xc0"]).unwrap();
+        blocks.replace(0, VariableBlocks(&[b"\xc0"])).unwrap();
         assert_eq!(blocks.block_values(0).unwrap(), [Value::None]);
         for error in [
-            blocks.insert_blocks(3, &[b"x"]).unwrap_err(),
-            blocks.update_blocks(2, &[b"x"]).unwrap_err(),
+            blocks.insert(3, VariableBlocks(&[b"x"])).unwrap_err(),
+            blocks.replace(2, VariableBlocks(&[b"x"])).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::OutOfBounds);
         }
@@ -748,7 +750,7 @@ mod tests {
         let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
         let (mut chunks, mut blocks) = (schunk(), schunk());
         chunks.append(&all).unwrap();
-        blocks.append_blocks(&[&half, &half]).unwrap();
+        blocks.append(VariableBlocks(&[&half, &half])).unwrap();
         let limited = |schunk: SChunk| {
             let bytes = schunk.into_cframe().unwrap();
             OpenOptions::new().max_read(40 << 20).from_cframe(bytes).unwrap()

@@ -240,11 +240,11 @@ fn whole_chunks_are_fetched_ahead_in_few_calls() {
         };
         assert!(array.read::<Vec<u64>>(..).unwrap() == items);
         check("an array");
-        assert!(array.schunk().items::<u64>(..).unwrap() == items);
+        assert!(array.schunk().read::<u64>(..).unwrap() == items);
         check("items");
         let copy = array.schunk().try_clone().unwrap();
         check("a copy");
-        assert!(copy.items::<u64>(..).unwrap() == items);
+        assert!(copy.read::<u64>(..).unwrap() == items);
         array.schunk().recompress(CParams::new().codec(Codec::BloscLz)).unwrap();
         check("a recompressed copy");
         let sum = items.iter().fold(0u64, |sum, &item| sum.wrapping_add(item));

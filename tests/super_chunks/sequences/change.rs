@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{CParams, SChunk, Special};
 
 use super::data::{Data, Form, Ready, as_items, cut, params, to_items};
@@ -19,7 +20,7 @@ pub(crate) enum Change {
     InsertChunk(usize, Ready),
     Update(usize, Data),
     UpdateChunk(usize, Ready),
-    Delete(usize),
+    RemoveChunks(Vec<usize>),
     Truncate(usize),
     Reorder(Vec<usize>),
     Fill(Special, usize, usize),
@@ -38,15 +39,6 @@ impl fmt::Debug for Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
-}
-
-/// The results of a changing call.
-#[derive(Debug)]
-pub(crate) struct Said {
-    /// How many chunks there are then.
-    pub(crate) count: Option<usize>,
-    /// Whether there was a metalayer of that name.
-    pub(crate) found: Option<bool>,
 }
 
 /// What a super-chunk was opened for.
@@ -126,7 +118,10 @@ impl Change {
                 }
                 Self::UpdateChunk(index, ready)
             }
-            50..56 => Self::Delete(index(rng)),
+            50..56 => {
+                let count = [1, 1, 2, 5][rng.below(4) as usize];
+                Self::RemoveChunks((0..count).map(|_| index(rng)).collect())
+            }
             56 => Self::Truncate(at(rng)),
             57..62 => {
                 let mut order: Vec<usize> = (0..count).collect();
@@ -210,45 +205,42 @@ impl Change {
         }
     }
 
-    /// Makes the change and returns the results of the call.
-    pub(crate) fn apply(&self, schunk: &mut SChunk) -> blosc2::Result<Said> {
+    /// Makes the change. Returns whether a metalayer to be removed was there.
+    pub(crate) fn apply(&self, schunk: &mut SChunk) -> blosc2::Result<Option<bool>> {
         let typesize = schunk.typesize();
-        let (mut count, mut found) = (None, None);
+        let mut found = None;
         match self {
-            Self::Append(data) => {
-                count = Some(as_items!(data, typesize, items => schunk.append(items))?);
-            }
-            Self::AppendChunk(ready) => {
-                count = Some(schunk.append_chunk(&ready.chunk(typesize))?);
-            }
+            Self::Append(data) => as_items!(data, typesize, items => schunk.append(items))?,
+            Self::AppendChunk(ready) => schunk.append(&ready.chunk(typesize))?,
             Self::AppendBlocks(data, lens) => {
                 let bytes = data.bytes();
                 let mut rest = &bytes[..];
                 let blocks: Vec<&[u8]> =
                     lens.iter().map(|&len| rest.split_off(..len).unwrap()).collect();
-                count = Some(schunk.append_blocks(&blocks)?);
+                schunk.append(VariableBlocks(&blocks))?;
             }
             Self::Insert(index, data) => {
-                count = Some(as_items!(data, typesize, items => schunk.insert(*index, items))?);
+                as_items!(data, typesize, items => schunk.insert(*index, items))?;
             }
-            Self::InsertChunk(index, ready) => {
-                count = Some(schunk.insert_chunk(*index, &ready.chunk(typesize))?);
-            }
+            Self::InsertChunk(index, ready) => schunk.insert(*index, &ready.chunk(typesize))?,
             Self::Update(index, data) => {
-                as_items!(data, typesize, items => schunk.update(*index, items))?;
+                as_items!(data, typesize, items => schunk.replace(*index, items))?;
             }
             Self::UpdateChunk(index, ready) => {
-                schunk.update_chunk(*index, &ready.chunk(typesize))?;
+                schunk.replace(*index, &ready.chunk(typesize))?;
             }
-            Self::Delete(index) => count = Some(schunk.delete(*index)?),
-            Self::Truncate(count) => schunk.truncate(*count)?,
+            Self::RemoveChunks(list) => match list[..] {
+                [index] => schunk.remove(index)?,
+                _ => schunk.remove(list)?,
+            },
+            Self::Truncate(count) => schunk.remove(*count..)?,
             Self::Reorder(order) => schunk.reorder(order)?,
             Self::Fill(special, items, chunk_items) => {
                 schunk.fill(*special, *items as u64, *chunk_items)?;
             }
             Self::WriteItems(start, data) => {
                 let start = *start as u64;
-                as_items!(data, typesize, items => schunk.write_items(start, items))?;
+                as_items!(data, typesize, items => schunk.write(start, items))?;
             }
             Self::Stream { chunksize, parts, flush, finish } => {
                 let mut writer = schunk.writer(*chunksize)?;
@@ -274,7 +266,7 @@ impl Change {
                 found = Some(layers.remove(name)?);
             }
         }
-        Ok(Said { count, found })
+        Ok(found)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The effect of a change on the model, and the expected errors.
 
+use std::collections::BTreeSet;
+
 use blosc2::{ErrorKind, Special};
 
 use super::change::{Access, Change, Hex, Setting};
@@ -107,11 +109,14 @@ impl Change {
                     model.insert(count, Piece { blocks, ..Piece::of(data.bytes()) });
                 }
             }
-            Self::Delete(index) => {
+            Self::RemoveChunks(list) => {
                 unless(writes, ReadOnly);
-                unless(*index < count, OutOfBounds);
+                unless(list.iter().all(|&index| index < count), OutOfBounds);
                 if wrong.is_empty() {
-                    model.chunks.remove(*index);
+                    let removed: BTreeSet<_> = list.iter().rev().collect();
+                    for &index in removed.into_iter().rev() {
+                        model.chunks.remove(index);
+                    }
                     if model.chunks.is_empty() {
                         model.chunksize = None;
                     }
@@ -120,6 +125,7 @@ impl Change {
             }
             Self::Truncate(kept) => {
                 unless(writes, ReadOnly);
+                unless(*kept <= count, OutOfBounds);
                 if wrong.is_empty() && *kept < count {
                     model.chunks.truncate(*kept);
                     if model.chunks.is_empty() {

@@ -49,9 +49,9 @@ fn pieces(schunk: &SChunk, model: &Model, content: &[u8], rng: &mut Rng) {
     };
     let bytes = range(content.len(), rng);
     let (start, stop) = (bytes.start as u64, bytes.end as u64);
-    read(&format!("bytes {bytes:?}"), schunk.items(start..stop), &content[bytes]);
+    read(&format!("bytes {bytes:?}"), schunk.read(start..stop), &content[bytes]);
     let outside = content.len() as u64 + 1;
-    assert_eq!(schunk.items::<u8>(..outside).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(schunk.read::<u8>(..outside).unwrap_err().kind(), ErrorKind::OutOfBounds);
     match model.typesize {
         4 => typed(schunk, content, u32::from_ne_bytes, rng),
         8 => typed(schunk, content, i64::from_ne_bytes, rng),
@@ -89,26 +89,25 @@ where
     let items = super::data::to_items(content, make);
     let len = items.len() as u64;
     let numbers: Vec<u64> = (0..rng.below(6).min(len)).map(|_| rng.below(len)).collect();
-    let found = schunk.gather::<T>(&numbers).unwrap_or_else(|error| panic!("gather: {error}"));
+    let found = schunk.read::<T>(&numbers).unwrap_or_else(|error| panic!("gather: {error}"));
     let expected: Vec<T> = numbers.iter().map(|&number| items[number as usize]).collect();
     assert_eq!(found, expected, "items {numbers:?}");
     let start = rng.below(len + 1);
     let stop = start + rng.below(len - start + 1);
-    let found = schunk.items::<T>(start..stop).unwrap_or_else(|error| panic!("items: {error}"));
+    let found = schunk.read::<T>(start..stop).unwrap_or_else(|error| panic!("items: {error}"));
     assert_eq!(found, items[start as usize..stop as usize], "items {start}..{stop}");
     let mut into = items[..found.len()].to_vec();
-    schunk.items_into(start, &mut into).unwrap();
+    schunk.read_into(start..stop, &mut into).unwrap();
     assert_eq!(into, found, "items {start}..{stop} in memory that was there");
-    let first = rng.below(6) as usize;
-    let found: Vec<T> = schunk.iter::<T>().take(first).map(Result::unwrap).collect();
-    assert_eq!(found, items[..first.min(items.len())], "the first items");
+    let step = 1 + rng.below(5) as usize;
+    let found = schunk.read::<T>((start..stop).step_by(step)).unwrap();
+    let expected = items[start as usize..stop as usize].iter().copied().step_by(step);
+    assert_eq!(found, expected.collect::<Vec<T>>(), "items {start}..{stop} with step {step}");
 }
 
 /// All of the content, by every way to it.
 fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
-    let items: Vec<u8> = schunk.iter().collect::<blosc2::Result<_>>().unwrap();
-    assert_same(&items, content, "all items");
-    assert_same(&schunk.items::<u8>(..).unwrap(), content, "all bytes");
+    assert_same(&schunk.read::<u8>(..).unwrap(), content, "all bytes");
     let mut stream = Vec::new();
     schunk.reader().read_to_end(&mut stream).unwrap();
     assert_same(&stream, content, "the stream");

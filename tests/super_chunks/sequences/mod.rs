@@ -85,7 +85,7 @@ fn for_appending_nothing_follows_what_was_flushed() {
     assert!(error.to_string().contains("appending"), "{error}");
     writer.write_all(&[]).unwrap();
     writer.finish().unwrap();
-    assert_eq!(schunk.items::<u8>(..).unwrap(), [1; 25]);
+    assert_eq!(schunk.read::<u8>(..).unwrap(), [1; 25]);
     assert_eq!(schunk.nchunks(), 3);
 }
 
