@@ -144,7 +144,7 @@ fn values_are_converted_to_the_type_of_the_first_batch() {
     assert!(error.to_string().contains("the first batch"), "{error}");
     batches.append_arrow(&first).unwrap();
     batches.append(&[Some(2), None, Some(4)]).unwrap();
-    batches.write(0, &[7]).unwrap();
+    batches.set(0, &[7]).unwrap();
     batches.insert(0, &[5, 6]).unwrap();
     let items: Vec<Value> = batches.items().map(Result::unwrap).collect();
     assert_eq!(items, [5.into(), 6.into(), 7.into(), 2.into(), Value::None, 4.into()]);
