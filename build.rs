@@ -27,8 +27,8 @@ const TABLES: [(&str, &str, &str); 5] = [
 const PROBE: &str = include_str!("tests/abi.c");
 
 fn main() {
-    let Some(include) = env::var_os("DEP_BLOSC2_INCLUDE").map(PathBuf::from) else {
-        fail("blosc2-sys does not say where the C headers are (DEP_BLOSC2_INCLUDE is not set)");
+    let Some(include) = env::var_os("DEP_CBLOSC2_INCLUDE").map(PathBuf::from) else {
+        fail("blosc2-sys does not say where the C headers are (DEP_CBLOSC2_INCLUDE is not set)");
     };
     for header in ["b2nd.h", "blosc2.h", "blosc2"] {
         println!("cargo::rerun-if-changed={}", include.join(header).display());
@@ -80,6 +80,8 @@ fn main() {
 
 fn compile(name: &str, sources: &[PathBuf], include: &Path) {
     let mut build = cc::Build::new();
+    // Some hazards call internal functions, which have a prefix like the public ones.
+    build.define("CBLOSC2_INTERNAL_SYMBOLS", None);
     build.files(sources).include(include).std("gnu11").warnings(false).compile(name);
 }
 

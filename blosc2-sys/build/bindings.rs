@@ -9,7 +9,7 @@ use std::path::Path;
 
 use bindgen::callbacks::{IntKind, ParseCallbacks};
 
-use crate::fail;
+use crate::{fail, symbols};
 
 const HEADERS: &str = "\
 #include <b2nd.h>
@@ -33,6 +33,8 @@ pub(crate) fn generate(include: &Path, target: &Path) {
     let result = bindgen::Builder::default()
         .header_contents("wrapper.h", HEADERS)
         .clang_arg(format!("-I{}", include.display()))
+        // The functions have their original names in Rust.
+        .clang_arg("-DCBLOSC2_SYMBOLS_H")
         // The declarations need no vector intrinsics, whose headers belong to one compiler.
         .clang_args(["-U__SSE2__", "-U__AVX2__", "-U__AVX512F__", "-U__AVX512BW__"])
         .use_core()
@@ -60,7 +62,7 @@ pub(crate) fn generate(include: &Path, target: &Path) {
         Ok(bindings) => bindings.to_string(),
         Err(error) => fail(&format!("bindgen: {error}")),
     };
-    if let Err(error) = std::fs::write(target, name_enums(&bindings)) {
+    if let Err(error) = std::fs::write(target, symbols::link(&name_enums(&bindings))) {
         fail(&format!("cannot write {}: {error}", target.display()));
     }
 }

@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{fail, var};
+use crate::{fail, symbols, var};
 
 const LIBRARY: &[&str] = &[
     "blosc/b2nd.c",
@@ -96,7 +96,7 @@ pub(crate) fn compile(source: &Path, hardened: bool) {
             objects.extend(objects_of(source, &[&file], hardened, &[], &[]));
         }
     }
-    cc::Build::new().objects(objects).compile("blosc2");
+    cc::Build::new().objects(objects).compile("cblosc2");
 }
 
 /// The kernels that this target and compiler can build.
@@ -204,6 +204,9 @@ fn objects_of(
     }
 
     let compiler = build.get_compiler();
+    build.define(symbols::INTERNAL, None);
+    build.flag(if compiler.is_like_msvc() { "/FI" } else { "-include" });
+    build.flag(symbols::header());
     if compiler.is_like_msvc() {
         build.define("_CRT_SECURE_NO_WARNINGS", None);
     } else {

@@ -6,6 +6,7 @@
 mod bindings;
 mod compile;
 mod harden;
+mod symbols;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -47,9 +48,10 @@ fn build_from_source() -> PathBuf {
     let source = source_dir();
     println!("cargo::rerun-if-changed={}", source.display());
 
-    let copy = out_dir().join("c-blosc2");
+    let copy = sources_copy();
     let hardened = env::var_os("BLOSC2_SYS_UNHARDENED").is_none();
     harden::copy_sources(&source, &copy, hardened);
+    symbols::rename();
     if hardened {
         println!("cargo::rustc-cfg=blosc2_hardened");
     }
@@ -120,6 +122,11 @@ fn link_installed() -> PathBuf {
 #[cfg(not(feature = "system"))]
 fn link_installed() -> PathBuf {
     fail("BLOSC2_SYS_USE_PKG_CONFIG needs the feature `system` of cblosc2-sys");
+}
+
+/// The copy of the C sources, with the patches.
+fn sources_copy() -> PathBuf {
+    out_dir().join("c-blosc2")
 }
 
 fn out_dir() -> PathBuf {

@@ -555,13 +555,17 @@ pub struct tuner_info {
     pub free: *mut ::core::ffi::c_char,
 }
 unsafe extern "C" {
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_open")]
     pub fn blosc2_stdio_open(
         urlpath: *const ::core::ffi::c_char,
         mode: *const ::core::ffi::c_char,
         params: *mut ::core::ffi::c_void,
     ) -> *mut ::core::ffi::c_void;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_close")]
     pub fn blosc2_stdio_close(stream: *mut ::core::ffi::c_void) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_size")]
     pub fn blosc2_stdio_size(stream: *mut ::core::ffi::c_void) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_write")]
     pub fn blosc2_stdio_write(
         ptr: *const ::core::ffi::c_void,
         size: i64,
@@ -569,6 +573,7 @@ unsafe extern "C" {
         position: i64,
         stream: *mut ::core::ffi::c_void,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_read")]
     pub fn blosc2_stdio_read(
         ptr: *mut *mut ::core::ffi::c_void,
         size: i64,
@@ -576,16 +581,22 @@ unsafe extern "C" {
         position: i64,
         stream: *mut ::core::ffi::c_void,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_truncate")]
     pub fn blosc2_stdio_truncate(stream: *mut ::core::ffi::c_void, size: i64)
     -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_destroy")]
     pub fn blosc2_stdio_destroy(params: *mut ::core::ffi::c_void) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_open")]
     pub fn blosc2_stdio_mmap_open(
         urlpath: *const ::core::ffi::c_char,
         mode: *const ::core::ffi::c_char,
         params: *mut ::core::ffi::c_void,
     ) -> *mut ::core::ffi::c_void;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_close")]
     pub fn blosc2_stdio_mmap_close(stream: *mut ::core::ffi::c_void) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_size")]
     pub fn blosc2_stdio_mmap_size(stream: *mut ::core::ffi::c_void) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_write")]
     pub fn blosc2_stdio_mmap_write(
         ptr: *const ::core::ffi::c_void,
         size: i64,
@@ -593,6 +604,7 @@ unsafe extern "C" {
         position: i64,
         stream: *mut ::core::ffi::c_void,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_read")]
     pub fn blosc2_stdio_mmap_read(
         ptr: *mut *mut ::core::ffi::c_void,
         size: i64,
@@ -600,14 +612,20 @@ unsafe extern "C" {
         position: i64,
         stream: *mut ::core::ffi::c_void,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_truncate")]
     pub fn blosc2_stdio_mmap_truncate(
         stream: *mut ::core::ffi::c_void,
         size: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_stdio_mmap_destroy")]
     pub fn blosc2_stdio_mmap_destroy(params: *mut ::core::ffi::c_void) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_error_string")]
     pub fn blosc2_error_string(error_code: ::core::ffi::c_int) -> *const ::core::ffi::c_char;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_init")]
     pub fn blosc2_init();
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_destroy")]
     pub fn blosc2_destroy();
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_compress")]
     pub fn blosc1_compress(
         clevel: ::core::ffi::c_int,
         doshuffle: ::core::ffi::c_int,
@@ -617,17 +635,20 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: usize,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_decompress")]
     pub fn blosc1_decompress(
         src: *const ::core::ffi::c_void,
         dest: *mut ::core::ffi::c_void,
         destsize: usize,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_getitem")]
     pub fn blosc1_getitem(
         src: *const ::core::ffi::c_void,
         start: ::core::ffi::c_int,
         nitems: ::core::ffi::c_int,
         dest: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_getitem")]
     pub fn blosc2_getitem(
         src: *const ::core::ffi::c_void,
         srcsize: i32,
@@ -636,77 +657,105 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_set_threads_callback")]
     pub fn blosc2_set_threads_callback(
         callback: blosc_threads_callback,
         callback_data: *mut ::core::ffi::c_void,
     );
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_nthreads")]
     pub fn blosc2_get_nthreads() -> i16;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_set_nthreads")]
     pub fn blosc2_set_nthreads(nthreads: i16) -> i16;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_get_compressor")]
     pub fn blosc1_get_compressor() -> *const ::core::ffi::c_char;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_set_compressor")]
     pub fn blosc1_set_compressor(compname: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_set_delta")]
     pub fn blosc2_set_delta(dodelta: ::core::ffi::c_int);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_compcode_to_compname")]
     pub fn blosc2_compcode_to_compname(
         compcode: ::core::ffi::c_int,
         compname: *mut *const ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_compname_to_compcode")]
     pub fn blosc2_compname_to_compcode(compname: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_list_compressors")]
     pub fn blosc2_list_compressors() -> *const ::core::ffi::c_char;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_version_string")]
     pub fn blosc2_get_version_string() -> *const ::core::ffi::c_char;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_complib_info")]
     pub fn blosc2_get_complib_info(
         compname: *const ::core::ffi::c_char,
         complib: *mut *mut ::core::ffi::c_char,
         version: *mut *mut ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_free_resources")]
     pub fn blosc2_free_resources() -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_cbuffer_sizes")]
     pub fn blosc1_cbuffer_sizes(
         cbuffer: *const ::core::ffi::c_void,
         nbytes: *mut usize,
         cbytes: *mut usize,
         blocksize: *mut usize,
     );
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_cbuffer_sizes")]
     pub fn blosc2_cbuffer_sizes(
         cbuffer: *const ::core::ffi::c_void,
         nbytes: *mut i32,
         cbytes: *mut i32,
         blocksize: *mut i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_cbuffer_validate")]
     pub fn blosc1_cbuffer_validate(
         cbuffer: *const ::core::ffi::c_void,
         cbytes: usize,
         nbytes: *mut usize,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_cbuffer_metainfo")]
     pub fn blosc1_cbuffer_metainfo(
         cbuffer: *const ::core::ffi::c_void,
         typesize: *mut usize,
         flags: *mut ::core::ffi::c_int,
     );
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_cbuffer_versions")]
     pub fn blosc2_cbuffer_versions(
         cbuffer: *const ::core::ffi::c_void,
         version: *mut ::core::ffi::c_int,
         versionlz: *mut ::core::ffi::c_int,
     );
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_cbuffer_complib")]
     pub fn blosc2_cbuffer_complib(
         cbuffer: *const ::core::ffi::c_void,
     ) -> *const ::core::ffi::c_char;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_register_io_cb")]
     pub fn blosc2_register_io_cb(io: *const blosc2_io_cb) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_io_cb")]
     pub fn blosc2_get_io_cb(id: u8) -> *mut blosc2_io_cb;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_register_tuner")]
     pub fn blosc2_register_tuner(tuner: *mut blosc2_tuner) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_create_cctx")]
     pub fn blosc2_create_cctx(cparams: blosc2_cparams) -> *mut blosc2_context;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_create_dctx")]
     pub fn blosc2_create_dctx(dparams: blosc2_dparams) -> *mut blosc2_context;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_free_ctx")]
     pub fn blosc2_free_ctx(context: *mut blosc2_context);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_ctx_get_cparams")]
     pub fn blosc2_ctx_get_cparams(
         ctx: *mut blosc2_context,
         cparams: *mut blosc2_cparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_ctx_get_dparams")]
     pub fn blosc2_ctx_get_dparams(
         ctx: *mut blosc2_context,
         dparams: *mut blosc2_dparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_set_maskout")]
     pub fn blosc2_set_maskout(
         ctx: *mut blosc2_context,
         maskout: *mut bool,
         nblocks: ::core::ffi::c_int,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_compress")]
     pub fn blosc2_compress(
         clevel: ::core::ffi::c_int,
         doshuffle: ::core::ffi::c_int,
@@ -716,12 +765,14 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_decompress")]
     pub fn blosc2_decompress(
         src: *const ::core::ffi::c_void,
         srcsize: i32,
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_compress_ctx")]
     pub fn blosc2_compress_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -729,6 +780,7 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlcompress_ctx")]
     pub fn blosc2_vlcompress_ctx(
         context: *mut blosc2_context,
         srcs: *const *const ::core::ffi::c_void,
@@ -737,6 +789,7 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_decompress_ctx")]
     pub fn blosc2_decompress_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -744,6 +797,7 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vldecompress_ctx")]
     pub fn blosc2_vldecompress_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -752,11 +806,13 @@ unsafe extern "C" {
         destsizes: *mut i32,
         maxblocks: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlchunk_get_nblocks")]
     pub fn blosc2_vlchunk_get_nblocks(
         src: *const ::core::ffi::c_void,
         srcsize: i32,
         nblocks: *mut i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vldecompress_block_ctx")]
     pub fn blosc2_vldecompress_block_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -765,18 +821,21 @@ unsafe extern "C" {
         dest: *mut *mut u8,
         destsize: *mut i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_chunk_zeros")]
     pub fn blosc2_chunk_zeros(
         cparams: blosc2_cparams,
         nbytes: i32,
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_chunk_nans")]
     pub fn blosc2_chunk_nans(
         cparams: blosc2_cparams,
         nbytes: i32,
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_chunk_repeatval")]
     pub fn blosc2_chunk_repeatval(
         cparams: blosc2_cparams,
         nbytes: i32,
@@ -784,12 +843,14 @@ unsafe extern "C" {
         destsize: i32,
         repeatval: *const ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_chunk_uninit")]
     pub fn blosc2_chunk_uninit(
         cparams: blosc2_cparams,
         nbytes: i32,
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_getitem_ctx")]
     pub fn blosc2_getitem_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -799,6 +860,7 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_getitem_bytes_ctx")]
     pub fn blosc2_getitem_bytes_ctx(
         context: *mut blosc2_context,
         src: *const ::core::ffi::c_void,
@@ -808,90 +870,119 @@ unsafe extern "C" {
         dest: *mut ::core::ffi::c_void,
         destsize: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_blosc2_cparams_defaults")]
     pub fn blosc2_get_blosc2_cparams_defaults() -> blosc2_cparams;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_blosc2_dparams_defaults")]
     pub fn blosc2_get_blosc2_dparams_defaults() -> blosc2_dparams;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_blosc2_storage_defaults")]
     pub fn blosc2_get_blosc2_storage_defaults() -> blosc2_storage;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_blosc2_io_defaults")]
     pub fn blosc2_get_blosc2_io_defaults() -> blosc2_io;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_blosc2_stdio_mmap_defaults")]
     pub fn blosc2_get_blosc2_stdio_mmap_defaults() -> blosc2_stdio_mmap;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_new")]
     pub fn blosc2_schunk_new(storage: *mut blosc2_storage) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_copy")]
     pub fn blosc2_schunk_copy(
         schunk: *mut blosc2_schunk,
         storage: *mut blosc2_storage,
     ) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_from_buffer")]
     pub fn blosc2_schunk_from_buffer(cframe: *mut u8, len: i64, copy: bool) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_avoid_cframe_free")]
     pub fn blosc2_schunk_avoid_cframe_free(schunk: *mut blosc2_schunk, avoid_cframe_free: bool);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_lock")]
     pub fn blosc2_schunk_lock(schunk: *mut blosc2_schunk) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_unlock")]
     pub fn blosc2_schunk_unlock(schunk: *mut blosc2_schunk) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_refresh")]
     pub fn blosc2_schunk_refresh(schunk: *mut blosc2_schunk) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_open")]
     pub fn blosc2_schunk_open(urlpath: *const ::core::ffi::c_char) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_open_offset")]
     pub fn blosc2_schunk_open_offset(
         urlpath: *const ::core::ffi::c_char,
         offset: i64,
     ) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_open_udio")]
     pub fn blosc2_schunk_open_udio(
         urlpath: *const ::core::ffi::c_char,
         udio: *const blosc2_io,
     ) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_open_offset_udio")]
     pub fn blosc2_schunk_open_offset_udio(
         urlpath: *const ::core::ffi::c_char,
         offset: i64,
         udio: *const blosc2_io,
     ) -> *mut blosc2_schunk;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_to_buffer")]
     pub fn blosc2_schunk_to_buffer(
         schunk: *mut blosc2_schunk,
         cframe: *mut *mut u8,
         needs_free: *mut bool,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_to_file")]
     pub fn blosc2_schunk_to_file(
         schunk: *mut blosc2_schunk,
         urlpath: *const ::core::ffi::c_char,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_append_file")]
     pub fn blosc2_schunk_append_file(
         schunk: *mut blosc2_schunk,
         urlpath: *const ::core::ffi::c_char,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_free")]
     pub fn blosc2_schunk_free(schunk: *mut blosc2_schunk) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_append_chunk")]
     pub fn blosc2_schunk_append_chunk(
         schunk: *mut blosc2_schunk,
         chunk: *mut u8,
         copy: bool,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_update_chunk")]
     pub fn blosc2_schunk_update_chunk(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
         chunk: *mut u8,
         copy: bool,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_insert_chunk")]
     pub fn blosc2_schunk_insert_chunk(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
         chunk: *mut u8,
         copy: bool,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_delete_chunk")]
     pub fn blosc2_schunk_delete_chunk(schunk: *mut blosc2_schunk, nchunk: i64) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_append_buffer")]
     pub fn blosc2_schunk_append_buffer(
         schunk: *mut blosc2_schunk,
         src: *const ::core::ffi::c_void,
         nbytes: i32,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_decompress_chunk")]
     pub fn blosc2_schunk_decompress_chunk(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
         dest: *mut ::core::ffi::c_void,
         nbytes: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_chunk")]
     pub fn blosc2_schunk_get_chunk(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
         chunk: *mut *mut u8,
         needs_free: *mut bool,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_lazychunk")]
     pub fn blosc2_schunk_get_lazychunk(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
         chunk: *mut *mut u8,
         needs_free: *mut bool,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_vlblock")]
     pub fn blosc2_schunk_get_vlblock(
         schunk: *mut blosc2_schunk,
         nchunk: i64,
@@ -899,59 +990,71 @@ unsafe extern "C" {
         dest: *mut *mut u8,
         destsize: *mut i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_slice_buffer")]
     pub fn blosc2_schunk_get_slice_buffer(
         schunk: *mut blosc2_schunk,
         start: i64,
         stop: i64,
         buffer: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_sparse_buffer")]
     pub fn blosc2_schunk_get_sparse_buffer(
         schunk: *mut blosc2_schunk,
         ncoords: i64,
         coords: *const i64,
         buffer: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_set_slice_buffer")]
     pub fn blosc2_schunk_set_slice_buffer(
         schunk: *mut blosc2_schunk,
         start: i64,
         stop: i64,
         buffer: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_cparams")]
     pub fn blosc2_schunk_get_cparams(
         schunk: *mut blosc2_schunk,
         cparams: *mut *mut blosc2_cparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_get_dparams")]
     pub fn blosc2_schunk_get_dparams(
         schunk: *mut blosc2_schunk,
         dparams: *mut *mut blosc2_dparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_reorder_offsets")]
     pub fn blosc2_schunk_reorder_offsets(
         schunk: *mut blosc2_schunk,
         offsets_order: *mut i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_frame_len")]
     pub fn blosc2_schunk_frame_len(schunk: *mut blosc2_schunk) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_schunk_fill_special")]
     pub fn blosc2_schunk_fill_special(
         schunk: *mut blosc2_schunk,
         nitems: i64,
         special_value: ::core::ffi::c_int,
         chunksize: i32,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_meta_add")]
     pub fn blosc2_meta_add(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
         content: *mut u8,
         content_len: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_meta_update")]
     pub fn blosc2_meta_update(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
         content: *mut u8,
         content_len: i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_exists")]
     pub fn blosc2_vlmeta_exists(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_add")]
     pub fn blosc2_vlmeta_add(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
@@ -959,6 +1062,7 @@ unsafe extern "C" {
         content_len: i32,
         cparams: *mut blosc2_cparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_update")]
     pub fn blosc2_vlmeta_update(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
@@ -966,67 +1070,90 @@ unsafe extern "C" {
         content_len: i32,
         cparams: *mut blosc2_cparams,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_get")]
     pub fn blosc2_vlmeta_get(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
         content: *mut *mut u8,
         content_len: *mut i32,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_delete")]
     pub fn blosc2_vlmeta_delete(
         schunk: *mut blosc2_schunk,
         name: *const ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_vlmeta_get_names")]
     pub fn blosc2_vlmeta_get_names(
         schunk: *mut blosc2_schunk,
         names: *mut *mut ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc_set_timestamp")]
     pub fn blosc_set_timestamp(timestamp: *mut blosc_timestamp_t);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc_elapsed_nsecs")]
     pub fn blosc_elapsed_nsecs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc_elapsed_secs")]
     pub fn blosc_elapsed_secs(start_time: blosc_timestamp_t, end_time: blosc_timestamp_t) -> f64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_get_blocksize")]
     pub fn blosc1_get_blocksize() -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_set_blocksize")]
     pub fn blosc1_set_blocksize(blocksize: usize);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc1_set_splitmode")]
     pub fn blosc1_set_splitmode(splitmode: ::core::ffi::c_int);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_frame_get_offsets")]
     pub fn blosc2_frame_get_offsets(schunk: *mut blosc2_schunk) -> *mut i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_register_codec")]
     pub fn blosc2_register_codec(codec: *mut blosc2_codec) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_register_filter")]
     pub fn blosc2_register_filter(filter: *mut blosc2_filter) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_remove_dir")]
     pub fn blosc2_remove_dir(path: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_remove_urlpath")]
     pub fn blosc2_remove_urlpath(path: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_rename_urlpath")]
     pub fn blosc2_rename_urlpath(
         old_urlpath: *mut ::core::ffi::c_char,
         new_path: *mut ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_unidim_to_multidim")]
     pub fn blosc2_unidim_to_multidim(ndim: u8, shape: *mut i64, i: i64, index: *mut i64);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_multidim_to_unidim")]
     pub fn blosc2_multidim_to_unidim(index: *const i64, ndim: i8, strides: *const i64, i: *mut i64);
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_get_slice_nchunks")]
     pub fn blosc2_get_slice_nchunks(
         schunk: *mut blosc2_schunk,
         start: *mut i64,
         stop: *mut i64,
         chunks_idx: *mut *mut i64,
     ) -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_shuffle")]
     pub fn blosc2_shuffle(
         typesize: i32,
         blocksize: i32,
         src: *const ::core::ffi::c_void,
         dest: *mut ::core::ffi::c_void,
     ) -> i32;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_unshuffle")]
     pub fn blosc2_unshuffle(
         typesize: i32,
         blocksize: i32,
         src: *const ::core::ffi::c_void,
         dest: *mut ::core::ffi::c_void,
     ) -> i32;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_bitshuffle")]
     pub fn blosc2_bitshuffle(
         typesize: i32,
         blocksize: i32,
         src: *const ::core::ffi::c_void,
         dest: *mut ::core::ffi::c_void,
     ) -> i32;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_blosc2_bitunshuffle")]
     pub fn blosc2_bitunshuffle(
         typesize: i32,
         blocksize: i32,
         src: *const ::core::ffi::c_void,
         dest: *mut ::core::ffi::c_void,
     ) -> i32;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_create_ctx")]
     pub fn b2nd_create_ctx(
         b2_storage: *const blosc2_storage,
         ndim: i8,
@@ -1038,69 +1165,86 @@ unsafe extern "C" {
         metalayers: *const blosc2_metalayer,
         nmetalayers: i32,
     ) -> *mut b2nd_context_t;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_free_ctx")]
     pub fn b2nd_free_ctx(ctx: *mut b2nd_context_t) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_uninit")]
     pub fn b2nd_uninit(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_empty")]
     pub fn b2nd_empty(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_zeros")]
     pub fn b2nd_zeros(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_nans")]
     pub fn b2nd_nans(ctx: *mut b2nd_context_t, array: *mut *mut b2nd_array_t)
     -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_full")]
     pub fn b2nd_full(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
         fill_value: *const ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_free")]
     pub fn b2nd_free(array: *mut b2nd_array_t) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_from_schunk")]
     pub fn b2nd_from_schunk(
         schunk: *mut blosc2_schunk,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_to_cframe")]
     pub fn b2nd_to_cframe(
         array: *const b2nd_array_t,
         cframe: *mut *mut u8,
         cframe_len: *mut i64,
         needs_free: *mut bool,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_from_cframe")]
     pub fn b2nd_from_cframe(
         cframe: *mut u8,
         cframe_len: i64,
         copy: bool,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_open")]
     pub fn b2nd_open(
         urlpath: *const ::core::ffi::c_char,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_open_offset")]
     pub fn b2nd_open_offset(
         urlpath: *const ::core::ffi::c_char,
         array: *mut *mut b2nd_array_t,
         offset: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_save")]
     pub fn b2nd_save(
         array: *const b2nd_array_t,
         urlpath: *mut ::core::ffi::c_char,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_save_append")]
     pub fn b2nd_save_append(array: *const b2nd_array_t, urlpath: *const ::core::ffi::c_char)
     -> i64;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_from_cbuffer")]
     pub fn b2nd_from_cbuffer(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
         buffer: *const ::core::ffi::c_void,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_to_cbuffer")]
     pub fn b2nd_to_cbuffer(
         array: *const b2nd_array_t,
         buffer: *mut ::core::ffi::c_void,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_get_sparse_cbuffer")]
     pub fn b2nd_get_sparse_cbuffer(
         array: *const b2nd_array_t,
         ncoords: i64,
@@ -1108,6 +1252,7 @@ unsafe extern "C" {
         buffer: *mut ::core::ffi::c_void,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_get_slice")]
     pub fn b2nd_get_slice(
         ctx: *mut b2nd_context_t,
         array: *mut *mut b2nd_array_t,
@@ -1115,21 +1260,25 @@ unsafe extern "C" {
         start: *const i64,
         stop: *const i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_squeeze_index")]
     pub fn b2nd_squeeze_index(
         array: *mut b2nd_array_t,
         view: *mut *mut b2nd_array_t,
         index: *const bool,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_squeeze")]
     pub fn b2nd_squeeze(
         array: *mut b2nd_array_t,
         view: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_expand_dims")]
     pub fn b2nd_expand_dims(
         array: *const b2nd_array_t,
         view: *mut *mut b2nd_array_t,
         axis: *const bool,
         final_dims: u8,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_get_slice_cbuffer")]
     pub fn b2nd_get_slice_cbuffer(
         array: *const b2nd_array_t,
         start: *const i64,
@@ -1138,6 +1287,7 @@ unsafe extern "C" {
         buffershape: *const i64,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_set_slice_cbuffer")]
     pub fn b2nd_set_slice_cbuffer(
         buffer: *const ::core::ffi::c_void,
         buffershape: *const i64,
@@ -1146,11 +1296,13 @@ unsafe extern "C" {
         stop: *const i64,
         array: *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_copy")]
     pub fn b2nd_copy(
         ctx: *mut b2nd_context_t,
         src: *const b2nd_array_t,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_concatenate")]
     pub fn b2nd_concatenate(
         ctx: *mut b2nd_context_t,
         src1: *const b2nd_array_t,
@@ -1159,13 +1311,17 @@ unsafe extern "C" {
         copy: bool,
         array: *mut *mut b2nd_array_t,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_print_meta")]
     pub fn b2nd_print_meta(array: *const b2nd_array_t) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_resize")]
     pub fn b2nd_resize(
         array: *mut b2nd_array_t,
         new_shape: *const i64,
         start: *const i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_refresh")]
     pub fn b2nd_refresh(array: *mut b2nd_array_t) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_insert")]
     pub fn b2nd_insert(
         array: *mut b2nd_array_t,
         buffer: *const ::core::ffi::c_void,
@@ -1173,18 +1329,21 @@ unsafe extern "C" {
         axis: i8,
         insert_start: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_append")]
     pub fn b2nd_append(
         array: *mut b2nd_array_t,
         buffer: *const ::core::ffi::c_void,
         buffersize: i64,
         axis: i8,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_delete")]
     pub fn b2nd_delete(
         array: *mut b2nd_array_t,
         axis: i8,
         delete_start: i64,
         delete_len: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_get_orthogonal_selection")]
     pub fn b2nd_get_orthogonal_selection(
         array: *const b2nd_array_t,
         selection: *mut *mut i64,
@@ -1193,6 +1352,7 @@ unsafe extern "C" {
         buffershape: *mut i64,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_set_orthogonal_selection")]
     pub fn b2nd_set_orthogonal_selection(
         array: *mut b2nd_array_t,
         selection: *mut *mut i64,
@@ -1201,6 +1361,7 @@ unsafe extern "C" {
         buffershape: *mut i64,
         buffersize: i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_serialize_meta")]
     pub fn b2nd_serialize_meta(
         ndim: i8,
         shape: *const i64,
@@ -1210,6 +1371,7 @@ unsafe extern "C" {
         dtype_format: i8,
         smeta: *mut *mut u8,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_deserialize_meta")]
     pub fn b2nd_deserialize_meta(
         smeta: *const u8,
         smeta_len: i32,
@@ -1220,6 +1382,7 @@ unsafe extern "C" {
         dtype: *mut *mut ::core::ffi::c_char,
         dtype_format: *mut i8,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_copy_buffer")]
     pub fn b2nd_copy_buffer(
         ndim: i8,
         itemsize: u8,
@@ -1231,6 +1394,7 @@ unsafe extern "C" {
         dst_pad_shape: *const i64,
         dst_start: *const i64,
     ) -> ::core::ffi::c_int;
+    #[cfg_attr(not(blosc2_system), link_name = "cblosc2_b2nd_copy_buffer2")]
     pub fn b2nd_copy_buffer2(
         ndim: i8,
         itemsize: i32,

@@ -40,6 +40,7 @@ unsafe extern "C" {
     /// - `source` has `source_len` readable bytes;
     /// - `target` has `capacity` writable bytes, which do not overlap `source`.
     #[cfg(blosc2_hardened)]
+    #[link_name = "cblosc2_blosclz_decompress"]
     pub fn blosclz_decompress(
         source: *const c_void,
         source_len: c_int,

@@ -34,6 +34,8 @@ fn main() -> b2::Result<()> {
         assert_eq!(outcome?.read::<Vec<f64>>(..)?, items);
         #[cfg(feature = "default")]
         structs::round_trip()?;
+        #[cfg(feature = "default")]
+        blosc1::exchange()?;
     } else {
         let error = outcome.expect_err("the default codec is not in this build");
         assert!(error.to_string().contains("feature `zstd`"), "{error}");
@@ -96,6 +98,62 @@ mod structs {
         table.append_rows(&stations)?;
         assert_eq!(table.rows::<Station>(..)?, stations);
         println!("structs: the derive macros work with other names of the libraries");
+        Ok(())
+    }
+}
+
+/// C-Blosc (the crate `blosc-src`) in the same program.
+#[cfg(feature = "default")]
+mod blosc1 {
+    use b2::{CParams, Codec, Filter};
+    use blosc_src as c;
+
+    /// Each library decompresses the chunks of both libraries.
+    pub(super) fn exchange() -> b2::Result<()> {
+        let items: Vec<f64> = (0..100_000).map(|item| f64::from(item / 7)).collect();
+        let names = [c"blosclz", c"lz4", c"lz4hc", c"zstd"];
+        let codecs = [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zstd];
+        for (codec, name) in codecs.into_iter().zip(names) {
+            for (filter, number) in [(Filter::Shuffle, 1), (Filter::Bitshuffle, 2)] {
+                let mut theirs =
+                    vec![0u8; size_of_val(&items[..]) + c::BLOSC_MAX_OVERHEAD as usize];
+                // SAFETY: the sizes are those of the buffers, and the name ends in a NUL byte.
+                let len = unsafe {
+                    c::blosc_compress_ctx(
+                        5,
+                        number,
+                        size_of::<f64>(),
+                        size_of_val(&items[..]),
+                        items.as_ptr().cast(),
+                        theirs.as_mut_ptr().cast(),
+                        theirs.len(),
+                        name.as_ptr(),
+                        0,
+                        2,
+                    )
+                };
+                theirs.truncate(len.try_into().expect("C-Blosc compresses"));
+                let params = CParams::new().codec(codec).filters(&[filter]).blosc1(true);
+                let ours = b2::compress(&items, &params)?;
+                for chunk in [&theirs[..], ours.as_ref()] {
+                    assert!(chunk.len() < size_of_val(&items[..]), "{codec}");
+                    assert_eq!(b2::decompress::<f64>(chunk)?, items, "{codec}");
+                    let mut read = vec![0.0; items.len()];
+                    // SAFETY: the chunk is valid, and `read` has the size that is passed.
+                    let len = unsafe {
+                        c::blosc_decompress_ctx(
+                            chunk.as_ptr().cast(),
+                            read.as_mut_ptr().cast(),
+                            size_of_val(&items[..]),
+                            2,
+                        )
+                    };
+                    assert_eq!(usize::try_from(len), Ok(size_of_val(&items[..])), "{codec}");
+                    assert_eq!(read, items, "{codec}");
+                }
+            }
+        }
+        println!("C-Blosc: both libraries work in one program");
         Ok(())
     }
 }

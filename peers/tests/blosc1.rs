@@ -1,74 +1,76 @@
-//! The C library of Blosc 1, called through the program `blosc1`. HDF5 and Zarr use its chunks.
+//! The C library of Blosc 1 (1.21), in the same program. HDF5 and Zarr use its chunks.
 
 mod cases;
 
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::ffi::c_void;
+use std::ptr::NonNull;
 
+use blosc_src as c;
 use cases::{Case, blosc1_cases, it_reads_ours, its_chunks_are_read};
 
-/// The program, which answers requests.
-struct Blosc1(Child);
+/// The names of the codecs, by their codes.
+const CODECS: [&std::ffi::CStr; 6] = [c"blosclz", c"lz4", c"lz4hc", c"snappy", c"zlib", c"zstd"];
 
-impl Blosc1 {
-    fn start() -> Self {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["run", "--quiet", "--features", "blosc1", "--bin", "blosc1"]);
-        // Its codecs are built for it alone, and no test takes long.
-        for codec in ["lz4-sys", "zstd-sys"] {
-            cargo.args(["--config", &format!("profile.dev.package.{codec}.opt-level=0")]);
-        }
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        Self(cargo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
-    }
-
-    fn ask(&mut self, numbers: [u64; 5], bytes: &[u8]) -> Result<Vec<u8>, String> {
-        let mut input = self.0.stdin.as_ref().unwrap();
-        for number in numbers.into_iter().chain([bytes.len() as u64]) {
-            input.write_all(&number.to_le_bytes()).unwrap();
-        }
-        input.write_all(bytes).unwrap();
-        input.flush().unwrap();
-        let (output, mut number) = (self.0.stdout.as_mut().unwrap(), [0; 8]);
-        output.read_exact(&mut number).unwrap();
-        let number = i64::from_le_bytes(number);
-        let mut answer = vec![0; usize::try_from(number).map_err(|_| format!("code {number}"))?];
-        output.read_exact(&mut answer).unwrap();
-        Ok(answer)
-    }
-
-    fn compress(&mut self, case: &Case, data: &[u8]) -> Result<Vec<u8>, String> {
-        let shuffle = case.filters.first().map_or(0, |filter| u64::from(filter.code()));
-        let (typesize, codec) = (case.typesize as u64, u64::from(case.codec.code()));
-        self.ask([0, case.level.into(), shuffle, typesize, codec], data)
-    }
-
-    fn decompress(&mut self, chunk: &[u8]) -> Result<Vec<u8>, String> {
-        self.ask([1, 0, 0, 0, 0], chunk)
-    }
+fn compress(
+    source: &[u8],
+    level: i32,
+    shuffle: i32,
+    typesize: usize,
+    codec: &std::ffi::CStr,
+) -> Result<Vec<u8>, String> {
+    let mut chunk = vec![0; source.len() + c::BLOSC_MAX_OVERHEAD as usize];
+    // SAFETY: the lengths are those of the two buffers, and the name ends in a NUL byte.
+    let written = unsafe {
+        c::blosc_compress_ctx(
+            level,
+            shuffle,
+            typesize,
+            source.len(),
+            source.as_ptr().cast(),
+            chunk.as_mut_ptr().cast::<c_void>(),
+            chunk.len(),
+            codec.as_ptr(),
+            0,
+            1,
+        )
+    };
+    finish(chunk, written)
 }
 
-impl Drop for Blosc1 {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take()); // The program exits when its standard input ends.
-        self.0.wait().unwrap();
+fn decompress(chunk: &[u8]) -> Result<Vec<u8>, String> {
+    let mut len = 0;
+    // SAFETY: the length is that of the chunk, and `len` can be written.
+    let code = unsafe { c::blosc_cbuffer_validate(chunk.as_ptr().cast(), chunk.len(), &mut len) };
+    if code < 0 {
+        return Err(format!("code {code}"));
     }
+    let mut data = vec![0; len];
+    let start = data.first_mut().map_or(NonNull::dangling(), NonNull::from);
+    // SAFETY: C has seen that the chunk is as long as it says, and there is room for its data.
+    let read =
+        unsafe { c::blosc_decompress_ctx(chunk.as_ptr().cast(), start.as_ptr().cast(), len, 1) };
+    finish(data, read)
+}
+
+fn finish(mut bytes: Vec<u8>, returned: i32) -> Result<Vec<u8>, String> {
+    bytes.truncate(usize::try_from(returned).map_err(|_| format!("code {returned}"))?);
+    Ok(bytes)
 }
 
 #[test]
 fn its_chunks_are_read_here() {
-    let mut blosc1 = Blosc1::start();
     its_chunks_are_read(&blosc1_cases(), |case, data| {
-        let chunk = blosc1.compress(case, data)?;
-        match blosc1.decompress(&chunk)? == data {
-            true => Ok(chunk),
-            false => Err("it does not read its own".to_owned()),
+        let shuffle = case.filters.first().map_or(0, |filter| filter.code().into());
+        let name = CODECS[usize::from(case.codec.code())];
+        let chunk = compress(data, case.level.into(), shuffle, case.typesize, name)?;
+        match decompress(&chunk) {
+            Ok(read) if read == data => Ok(chunk),
+            _ => Err("it does not read its own".to_owned()),
         }
     });
 }
 
 #[test]
 fn it_reads_our_chunks() {
-    let mut blosc1 = Blosc1::start();
-    it_reads_ours(&blosc1_cases(), |_| false, |chunk| blosc1.decompress(chunk));
+    it_reads_ours(&blosc1_cases(), |_| false, decompress);
 }

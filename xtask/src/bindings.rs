@@ -67,7 +67,7 @@ fn generate() -> Result<String> {
 }
 
 /// The OUT_DIR of `blosc2-sys`, from cargo's messages.
-fn out_dir(messages: &str) -> Option<PathBuf> {
+pub(crate) fn out_dir(messages: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -62,6 +62,6 @@ mod tests {
             }
         }
         callers.sort();
-        assert_eq!(callers, ["bench", "bindings", "c"]);
+        assert_eq!(callers, ["bench", "bindings", "c", "peers"]);
     }
 }

@@ -6,12 +6,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::{run, vendor};
+use crate::{bindings, run, vendor};
 
 /// The crate that carries the C sources.
 const SYS: &str = "cblosc2-sys";
@@ -59,7 +60,10 @@ pub(crate) fn package() -> Result<()> {
             .len();
         ensure!(size < LIMIT, "{name} has {size} bytes, {LIMIT} are too many");
         println!("package: {name} has {size} bytes");
-        tar::Archive::new(GzDecoder::new(File::open(&archive)?))
+        let mut files = tar::Archive::new(GzDecoder::new(File::open(&archive)?));
+        // Cargo writes the same time for all files, and would not notice that they have changed since the last build.
+        files.set_preserve_mtime(false);
+        files
             .unpack(&place)
             .with_context(|| format!("{} cannot be unpacked", archive.display()))?;
     }
@@ -88,17 +92,36 @@ fn consume(crates: &[Published], place: &Path) -> Result<()> {
     let is_ours = |line: &&str| line.starts_with("blosc2-") || line.starts_with("cblosc2");
     let profiles = profiles.lines().filter(|line| !is_ours(line));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
-    for args in [&[][..], &["--no-default-features"]] {
-        run::run(
-            run::cargo(["run", "--quiet"])
-                .args(args)
-                .current_dir(&folder)
-                .env("CARGO_TARGET_DIR", root.join("target"))
-                .env_remove("BLOSC2_SYS_SOURCE_DIR"),
-        )
-        .context("a program that depends on the crates fails")?;
+    let cargo = |args: &[&str]| {
+        let mut command = run::cargo(args);
+        command.current_dir(&folder).env("CARGO_TARGET_DIR", root.join("target"));
+        command.env_remove("BLOSC2_SYS_SOURCE_DIR");
+        command
+    };
+    for args in [&["run", "--quiet"][..], &["run", "--quiet", "--no-default-features"]] {
+        run::run(&mut cargo(args)).context("a program that depends on the crates fails")?;
+    }
+    if cfg!(target_os = "linux") {
+        let messages = run::read(&mut cargo(&["build", "--message-format=json"]))?;
+        let out = bindings::out_dir(&messages).context("cargo built no libcblosc2.a")?;
+        check_symbols(&out.join("libcblosc2.a"))?;
     }
     println!("package: a program runs on the packages, with default features and with none");
+    Ok(())
+}
+
+/// Checks that the symbols of the C library have a prefix, so that a program can also link another Blosc.
+fn check_symbols(library: &Path) -> Result<()> {
+    run::need("nm", "binutils")?;
+    let text = run::read(Command::new("nm").args(["-g", "--defined-only"]).arg(library))?;
+    // A line has the address, the type and the name. The names of the members of the archive have no spaces.
+    let names = text.lines().filter_map(|line| line.split(' ').nth(2));
+    let (prefixed, other): (Vec<_>, Vec<_>) = names.partition(|name| {
+        ["cblosc2_", "blosc2_sys_"].into_iter().any(|prefix| name.starts_with(prefix))
+    });
+    ensure!(other.is_empty(), "not in blosc2-sys/build/symbols.txt: {}", other.join(", "));
+    ensure!(prefixed.len() > 300, "only {} symbols in {}", prefixed.len(), library.display());
+    println!("package: {} symbols of C have a prefix", prefixed.len());
     Ok(())
 }
 

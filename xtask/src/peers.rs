@@ -3,14 +3,24 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::{run, vendor};
+use crate::python::{CMAKE, Venv};
+use crate::{libclang, run, vendor};
 
-/// Runs the tests of `peers/`, which is a separate package.
+/// Runs the tests of `peers/` and the program `peers/neighbours`, which are separate packages.
 pub(crate) fn peers() -> Result<()> {
     vendor::vendor(false)?;
-    run::run(&mut command(&["test"]))
+    run::run(&mut command(&["test"]))?;
+    let venv = Venv::with(CMAKE)?;
+    let programs = venv.python.parent().context("the Python of the environment has a folder")?;
+    let mut neighbours = run::cargo(["run"]);
+    neighbours
+        .current_dir(run::root().join("peers").join("neighbours"))
+        .env("CARGO_TARGET_DIR", run::root().join("target").join("neighbours"))
+        .env("PATH", run::prepend("PATH", programs)?);
+    libclang::set(&mut neighbours)?;
+    run::run(&mut neighbours).context("this crate and other builds of Blosc fail in one program")
 }
 
 /// A command of cargo for `peers/`.

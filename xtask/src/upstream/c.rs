@@ -264,15 +264,15 @@ fn library() -> Result<Library> {
         }
         for name in strings("linked_libs") {
             let name = name.trim_start_matches("static=").to_owned();
-            if name == "blosc2" {
+            if name == "cblosc2" {
                 sources = message["out_dir"].as_str().map(|out| Path::new(out).join("c-blosc2"));
             }
             names.push(format!("-l{name}"));
         }
     }
-    let sources = sources.context("cargo built no libblosc2")?;
+    let sources = sources.context("cargo built no libcblosc2")?;
     // The codecs follow the library that calls them.
-    names.sort_by_key(|name| name != "-lblosc2");
+    names.sort_by_key(|name| name != "-lcblosc2");
     let arguments = [paths, names, ["-lpthread", "-ldl", "-lrt", "-lm"].map(str::to_owned).into()];
     Ok(Library { sources, arguments: arguments.concat() })
 }
@@ -395,7 +395,8 @@ fn compiler(library: &Library, folder: &Path) -> Command {
     };
     command
         .args(["-std=gnu99", "-O2", "-w", "-c", "-DBLOSC_TESTING", "-DBLOSC_SHARED_LIBRARY"])
-        .args(["-DUSING_CMAKE"])
+        .args(["-DUSING_CMAKE", "-DCBLOSC2_INTERNAL_SYMBOLS", "-include"])
+        .arg(library.sources.join("include/blosc2/cblosc2-symbols.h"))
         .args(kernels);
     for folder in [&library.sources.join("include"), &library.sources.join("blosc"), folder] {
         command.arg("-I").arg(folder);
