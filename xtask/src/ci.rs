@@ -33,7 +33,7 @@ const BEFORE: [Step; 12] = [
 const AFTER: [Step; 7] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
-    ("package", package::package),
+    ("package", || package::package(false)),
     ("README", readme::readme),
     ("object storage, Arrow", integrations::quick),
     ("hazards", || on_linux(hazards::quick)),
@@ -60,9 +60,15 @@ fn format() -> Result<()> {
     // Without `--all`, which downloads the dependencies of each workspace.
     let check = ["fmt", "--check"];
     run::run(&mut run::cargo(check))?;
-    for folder in
-        ["blosc2-format/fuzz", "blosc2/fuzz", "consumer", "integrations", "peers", "peers/bench"]
-    {
+    for folder in [
+        "blosc2-format/fuzz",
+        "blosc2/fuzz",
+        "consumer",
+        "integrations",
+        "peers",
+        "peers/bench",
+        "peers/neighbours",
+    ] {
         run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
     }
     Ok(())

@@ -105,11 +105,16 @@ fn zarr() -> Result<()> {
     member("blosc2-zarrs", &venv, &["--features", "zarrs-blosc,async"])
 }
 
-fn hdf5() -> Result<()> {
+/// Installs libhdf5 if it is missing.
+pub(crate) fn need_hdf5() -> Result<()> {
     run::need("pkg-config", "pkg-config")?;
     run::ensure("libhdf5", "libhdf5-dev", || {
         run::read(Command::new("pkg-config").args(["--exists", "hdf5"])).is_ok()
-    })?;
+    })
+}
+
+fn hdf5() -> Result<()> {
+    need_hdf5()?;
     let venv = python(&HDF5)?;
     member("blosc2-hdf5", &venv, &[])?;
     member("blosc2-hdf5", &venv, &["--no-default-features"])

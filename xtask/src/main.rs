@@ -9,6 +9,7 @@ mod bindings;
 mod ci;
 mod conformance;
 mod demo;
+mod deny;
 mod fuzz;
 mod hazards;
 mod imports;
@@ -126,7 +127,17 @@ enum Task {
     /// Run the lines of the README that add the crate, and its first program, in an empty package
     Readme,
     /// Check that the crates can be published, and run a program that depends on their packages
-    Package,
+    Package {
+        /// Also compile each package, as `cargo publish` does; takes some minutes
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Check the licenses, sources and versions of all dependencies, and look for security advisories
+    Deny {
+        /// Without the security advisories, whose database is fetched from GitHub
+        #[arg(long)]
+        no_advisories: bool,
+    },
     /// Test that other implementations of Blosc read our chunks, and that we read theirs
     Peers,
     /// Build and test the crates for object storage, Zarr and HDF5
@@ -178,7 +189,8 @@ fn main() -> ExitCode {
         Task::Words => words::words(),
         Task::Links => links::links(),
         Task::Readme => readme::readme(),
-        Task::Package => package::package(),
+        Task::Package { verify } => package::package(verify),
+        Task::Deny { no_advisories } => deny::deny(no_advisories),
         Task::Peers => peers::peers(),
         Task::Integrations { only } => integrations::integrations(only),
         Task::Upstream { only, again } => upstream::upstream(only, again),
@@ -204,7 +216,7 @@ mod tests {
     use std::{fs, iter};
 
     /// The commands that compile no C code.
-    const WITHOUT_C: [&str; 4] = ["imports", "links", "miri", "words"];
+    const WITHOUT_C: [&str; 5] = ["deny", "imports", "links", "miri", "words"];
 
     /// In a fresh clone, the C sources are missing.
     #[test]
