@@ -10,7 +10,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use blosc2::elements::{DateTime64, FixedStr, Nanoseconds};
-use blosc2::{CParams, Codec, Element, Filter, NDArray, OpenOptions, RawItems, SChunk};
+use blosc2::{
+    CParams, Codec, Element, Filter, NDArray, OpenOptions, RawItems, SChunk, SChunkReader,
+    SChunkWriter,
+};
 use blosc2_store::{EmbedStore, ObjectArray, TreeStore};
 use blosc2_testing::{Kind, data, records};
 use half::f16;
@@ -45,12 +48,12 @@ impl Files<'_> {
         if self.writes {
             let options = OpenOptions::new().create_new(true).directory(directory).cparams(params);
             let mut schunk = options.meta("meta", b"fixed size").open(&path).unwrap();
-            schunk.writer(CHUNKSIZE).unwrap().write_all(expected).unwrap();
+            SChunkWriter::new(&mut schunk, CHUNKSIZE).unwrap().write_all(expected).unwrap();
             schunk.vlmeta_mut().set("vlmeta", b"variable size").unwrap();
         }
         let schunk = SChunk::open(&path).unwrap();
         let mut found = Vec::new();
-        schunk.reader().read_to_end(&mut found).unwrap();
+        SChunkReader::new(&schunk).read_to_end(&mut found).unwrap();
         assert_same(&path, &found, expected);
         assert_eq!(schunk.meta().get("meta").unwrap().unwrap(), b"fixed size");
         assert_eq!(schunk.vlmeta().get("vlmeta").unwrap().unwrap(), b"variable size");

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use blosc2::SChunk;
+use blosc2::{SChunk, SChunkReader};
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
@@ -122,7 +122,7 @@ fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()
 /// Writes all bytes of a super-chunk, including trailing bytes that are not a whole item.
 fn write_all(schunk: &SChunk, out: &mut dyn Write) -> Result<()> {
     let bar = progress::bar_beside_stdout(schunk.nbytes());
-    let mut reader = schunk.reader();
+    let mut reader = SChunkReader::new(schunk);
     loop {
         // An error of the reader must not be reported as an error of stdout.
         let piece = reader.fill_buf().map_err(blosc2::Error::from)?;

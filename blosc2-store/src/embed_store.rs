@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, SChunkWriter, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable::Leaves;
@@ -251,7 +251,7 @@ impl EmbedStore {
         let frame = schunk.to_cframe()?;
         self.change(|schunk, entries| {
             let (offset, length) = (schunk.nbytes(), frame.len() as u64);
-            let mut writer = schunk.writer(CHUNKSIZE)?;
+            let mut writer = SChunkWriter::new(&mut *schunk, CHUNKSIZE)?;
             writer.write_all(&frame)?;
             writer.finish()?;
             // The bytes of an entry stay in the file, also when it is removed.

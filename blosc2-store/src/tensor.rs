@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, Value};
+use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, SChunkReader, Value};
 
 use crate::tag::{error, shortened};
 
@@ -171,7 +171,7 @@ impl Tensor {
     /// Fails with the errors of [reading values](crate#reading-values).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.schunk.reader().read_to_end(&mut bytes)?;
+        SChunkReader::new(&self.schunk).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -437,8 +437,8 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Converts an [`io::Error`], for example an error that the `std::io` traits of [`FrameReader`](crate::FrameReader) and
-/// [`FrameWriter`](crate::FrameWriter) return. If the [`io::Error`] wraps an error of this crate, returns the wrapped
+/// Converts an [`io::Error`], for example an error that the `std::io` traits of [`SChunkReader`](crate::SChunkReader) and
+/// [`SChunkWriter`](crate::SChunkWriter) return. If the [`io::Error`] wraps an error of this crate, returns the wrapped
 /// error unchanged.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {

@@ -19,7 +19,7 @@
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
 //! | set codec, filters, level and threads | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
-//! | stream data of any length | [`FrameWriter`], [`FrameReader`] |
+//! | stream data of any length | [`SChunkWriter`], [`SChunkReader`] |
 //! | choose the item type | [`Element`], [`elements`], [`Dtype`] |
 //! | read and write Python's metadata | `Value` (feature `msgpack`) |
 //! | store frames in a custom backend or a memory-mapped file | [`storage`] |
@@ -109,7 +109,6 @@ mod reuse;
 mod schunk;
 mod settings;
 mod special;
-mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
@@ -161,11 +160,11 @@ pub mod storage {
     pub use crate::schunk::{create_file, temporary_prefix};
 }
 
-/// Types that methods of [`SChunk`] accept or return: metalayers, items, streams and chunks.
+/// Types that methods of [`SChunk`] accept or return: metalayers and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
         ChunkInfo, ChunkSource, Chunks, FileFormat, LazyChunk, Metalayers, MetalayersMut, Revision,
-        SChunkInfo, SChunkReader, SChunkWriter, VariableBlocks,
+        SChunkInfo, VariableBlocks,
     };
     pub use blosc2_format::frame::SEARCH_INDEXES;
 }
@@ -196,8 +195,7 @@ pub use filter::Filter;
 pub use ndarray::{
     Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, RawItems, Selection,
 };
-pub use schunk::{OpenOptions, SChunk, SaveOptions};
+pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions};
 pub use settings::{CParams, DParams, Threads, Tuner};
-pub use stream::{FrameReader, FrameWriter};
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

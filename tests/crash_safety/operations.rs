@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use blosc2::repair::{repair, repair_to};
 use blosc2::{
-    CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Selection,
-    Special,
+    CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SChunkWriter,
+    SaveOptions, Selection, Special,
 };
 use blosc2_store::{BatchArray, EmbedStore, ItemKind, ListArray, ObjectArray, TreeStore};
 
@@ -371,9 +371,9 @@ fn schunks(all: &mut All) {
     all.schunk("write items", |schunk| schunk.write(450, &items(34, false)));
     all.schunk("write items past the end", |schunk| schunk.write(1700, &items(35, false)));
     all.schunk("writer", |schunk| {
-        let mut writer = schunk.writer(ITEMS * 4)?;
+        let mut writer = SChunkWriter::new(schunk, ITEMS * 4)?;
         writer.write_all(&[7; 500])?;
-        writer.finish()
+        writer.finish().map(drop)
     });
     all.schunk("set a metalayer", |schunk| schunk.meta_mut().set("kind", b"texts"));
     all.schunk("add a variable-length metalayer", |schunk| {

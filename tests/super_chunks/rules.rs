@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io, mem, thread};
 
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, Special, compress};
+use blosc2::{
+    CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, SChunkWriter, Special,
+    compress,
+};
 use tempfile::TempDir;
 
 use crate::common::measure::measure;
@@ -148,7 +151,7 @@ fn a_flush_that_failed_is_done_by_the_next() {
         let options = OpenOptions::new().write(true).create(true);
         let stored = || OpenOptions::new().open_storage(storage.clone()).unwrap().read::<u8>(..);
         let mut schunk = options.open_storage(storage.clone()).unwrap();
-        let mut writer = schunk.writer(100).unwrap();
+        let mut writer = SChunkWriter::new(&mut schunk, 100).unwrap();
         writer.write_all(&[1; 130]).unwrap();
         storage.1.write.store(write, Relaxed);
         failed += usize::from(writer.flush().is_err());
@@ -166,9 +169,9 @@ fn what_writers_of_two_handles_write_is_all_there() {
     let ones: Vec<i32> = vec![1; 35];
     a.append(&ones[..25]).unwrap();
     a.append(&ones[..10]).unwrap();
-    let mut writer = a.writer(100).unwrap();
+    let mut writer = SChunkWriter::new(&mut a, 100).unwrap();
     writer.write_all(&[3; 7 * 4]).unwrap();
-    let mut other = b.writer(100).unwrap();
+    let mut other = SChunkWriter::new(&mut b, 100).unwrap();
     other.write_all(&[2; 15 * 4]).unwrap();
     other.write_all(&[2; 30 * 4]).unwrap();
     other.finish().unwrap();
@@ -365,7 +368,7 @@ fn handles_swapped_under_the_lock_still_lock() {
 #[test]
 fn chunks_of_a_writer_hold_whole_items() {
     let mut schunk = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
-    match schunk.writer(10) {
+    match SChunkWriter::new(&mut schunk, 10) {
         Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument),
         Ok(mut writer) => writer.write_all(&[1; 40]).unwrap(),
     }

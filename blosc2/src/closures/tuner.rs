@@ -13,7 +13,7 @@ const DOING: &str = "tune the compression";
 /// A user-defined tuner, which chooses the compression parameters of each chunk. [`Tuner::register`] registers it with
 /// an id.
 ///
-/// Each [`Compressor`](crate::Compressor), [`FrameWriter`](crate::FrameWriter), [`SChunk`](crate::SChunk) and
+/// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and
 /// [`NDArray`](crate::NDArray) has a separate instance of the tuner. A super-chunk or an array can create a new
 /// instance when its parameters, its prefilter or its shape change, and when it re-reads its file.
 ///

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use blosc2_format::frame::ChunkSize;
 
 use super::read::check_range;
-use super::reader_writer::{SChunkReader, SChunkWriter};
 use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::decompressor::to_items;
 use crate::element::{Element, bytes_of, make_items, with_bytes_mut};
@@ -442,44 +441,6 @@ impl SChunk {
         // The range ends at a block boundary, so that no block is decompressed twice.
         let stop = chunk.start + ((byte - chunk.start) / step + 1) * step;
         Ok(byte..stop.min(chunk.end))
-    }
-
-    /// Returns a reader of the decompressed data. The reader implements `Read`, `BufRead` and `Seek`.
-    ///
-    /// ```
-    /// use std::io::{BufRead, Write};
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// let mut writer = schunk.writer(1 << 20)?;
-    /// writer.write_all(b"one line\nand another\n")?;
-    /// writer.finish()?;
-    /// let lines: Vec<String> = schunk.reader().lines().collect::<Result<_, _>>()?;
-    /// assert_eq!(lines, ["one line", "and another"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn reader(&self) -> SChunkReader<'_> {
-        SChunkReader::new(self)
-    }
-
-    /// Returns a writer that appends data in chunks of `chunksize` bytes. If the super-chunk already has a chunk size,
-    /// the writer ignores `chunksize` and uses that size.
-    ///
-    /// If the last chunk is shorter than the chunk size, the writer first fills this chunk. With
-    /// [locking](crate::OpenOptions::locking), other handles may append chunks while the writer exists. The writer then
-    /// stores its buffered data after these chunks.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the last
-    ///   chunk is shorter than the chunk size;
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
-    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) or not a multiple of the typesize; or the super-chunk has variable-length chunks or blocks,
-    ///   or belongs to an array;
-    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter than the chunk size, and a prefilter or postfilter is
-    ///   set (it would run a second time on the data of that chunk).
-    pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
-        SChunkWriter::new(self, chunksize)
     }
 }
 

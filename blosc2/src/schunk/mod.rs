@@ -45,7 +45,6 @@ use crate::{CParams, DParams, Error, ErrorKind, Result, Threads};
 use coder::Coder;
 use frame::Frame;
 use limits::MaxRead;
-pub(crate) use limits::check_readable;
 pub use limits::default_max_read;
 use store::State;
 

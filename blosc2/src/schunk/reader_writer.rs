@@ -1,5 +1,7 @@
 //! The data of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
 
+use std::borrow::{Borrow, BorrowMut};
+use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 use super::{Access, SChunk};
@@ -8,48 +10,68 @@ use crate::params::MAX_CHUNK_LEN;
 use crate::{Error, ErrorKind, Result};
 
 const WRITE: &str = "write the content of a super-chunk";
+const TAKEN: &str = "only `finish` takes the super-chunk";
 
-/// A reader of the decompressed data of a [`SChunk`]. Created by [`SChunk::reader`].
+/// A stream of the decompressed data of a [`SChunk`]. It implements `Read`, `BufRead` and `Seek`.
 ///
-/// The reader buffers up to 1 MiB of decompressed data.
+/// The super-chunk can be borrowed, owned or shared: `S` is `&SChunk`, `SChunk` or `Arc<SChunk>`. The reader buffers up
+/// to 1 MiB of decompressed data. The data of an array is in the order of its chunks and includes their padding.
 ///
 /// ```
-/// use std::io::{Read, Seek, SeekFrom};
+/// use std::io::{Cursor, Read, Seek, SeekFrom};
 ///
-/// use blosc2::{CParams, SChunk};
+/// use blosc2::storage::{ReadOnly, Seekable};
+/// use blosc2::{CParams, OpenOptions, SChunk, SChunkReader};
 ///
 /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
 /// schunk.append(b"some bytes")?;
-/// let mut reader = schunk.reader();
+/// let mut reader = SChunkReader::new(&schunk);
 /// reader.seek(SeekFrom::Start(5))?;
 /// let mut text = String::new();
 /// reader.read_to_string(&mut text)?;
 /// assert_eq!(text, "bytes");
+///
+/// // A frame in a value that implements `Read` and `Seek`.
+/// let source = Cursor::new(schunk.to_cframe()?);
+/// let schunk = OpenOptions::new().open_storage(ReadOnly::new(Seekable::new(source)))?;
+/// text.clear();
+/// SChunkReader::new(schunk).read_to_string(&mut text)?;
+/// assert_eq!(text, "some bytes");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct SChunkReader<'a> {
-    schunk: &'a SChunk,
+pub struct SChunkReader<S> {
+    schunk: S,
     at: u64,
     /// Decompressed bytes, which start at the offset `start` of the data.
     piece: Vec<u8>,
     start: u64,
 }
 
-impl<'a> SChunkReader<'a> {
-    pub(super) fn new(schunk: &'a SChunk) -> Self {
+impl<S: Borrow<SChunk>> SChunkReader<S> {
+    /// Creates a reader at the start of the data.
+    pub fn new(schunk: S) -> Self {
         Self { schunk, at: 0, piece: Vec::new(), start: 0 }
+    }
+
+    /// Returns the super-chunk.
+    pub fn get_ref(&self) -> &SChunk {
+        self.schunk.borrow()
+    }
+
+    /// Returns the owned or borrowed super-chunk.
+    pub fn into_inner(self) -> S {
+        self.schunk
     }
 }
 
-impl Read for SChunkReader<'_> {
+impl<S: Borrow<SChunk>> Read for SChunkReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.schunk.nbytes().saturating_sub(self.at);
+        let left = self.get_ref().nbytes().saturating_sub(self.at);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let ahead = self.start..self.start + self.piece.len() as u64;
         if len > 1 << 20 && !ahead.contains(&self.at) {
             // Reads into the buffer without a copy.
-            self.schunk.read_to(self.at, Target::of(&mut buffer[..len]))?;
+            self.get_ref().read_to(self.at, Target::of(&mut buffer[..len]))?;
             self.at += len as u64;
             return Ok(len);
         }
@@ -61,17 +83,18 @@ impl Read for SChunkReader<'_> {
     }
 }
 
-impl BufRead for SChunkReader<'_> {
+impl<S: Borrow<SChunk>> BufRead for SChunkReader<S> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let end = self.start + self.piece.len() as u64;
         if !(self.start..end).contains(&self.at) {
-            let range = self.schunk.piece(self.at)?;
+            let range = self.get_ref().piece(self.at)?;
             // At most 1 MiB.
             let len = (range.end - range.start) as usize;
             self.piece.clear();
             self.piece.resize(len, 0);
             self.start = self.at;
-            if let Err(error) = self.schunk.read_to(range.start, Target::of(&mut self.piece)) {
+            let target = Target::of(&mut self.piece);
+            if let Err(error) = self.schunk.borrow().read_to(range.start, target) {
                 self.piece.clear();
                 return Err(error.into());
             }
@@ -85,12 +108,12 @@ impl BufRead for SChunkReader<'_> {
     }
 }
 
-impl Seek for SChunkReader<'_> {
+impl<S: Borrow<SChunk>> Seek for SChunkReader<S> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = match to {
             SeekFrom::Start(at) => Some(at),
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.schunk.nbytes().checked_add_signed(by),
+            SeekFrom::End(by) => self.get_ref().nbytes().checked_add_signed(by),
         };
         let before = "the position is before the start";
         self.at = target.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, before))?;
@@ -98,28 +121,40 @@ impl Seek for SChunkReader<'_> {
     }
 }
 
-/// A writer that appends data to a [`SChunk`]. Created by [`SChunk::writer`].
+impl<S: Borrow<SChunk>> fmt::Debug for SChunkReader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("SChunkReader");
+        fields.field("schunk", self.get_ref()).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// A stream that appends data to a [`SChunk`], in chunks of one size. It implements `Write`.
 ///
-/// The writer stores each chunk when it is complete. [`finish`](Self::finish) and `flush` also store the last, shorter
-/// chunk. Dropping the writer stores this chunk too, but ignores errors.
+/// The super-chunk can be borrowed or owned: `S` is `&mut SChunk` or `SChunk`. The writer stores each chunk when it is
+/// complete. [`finish`](Self::finish) and `flush` also store the last, shorter chunk. Dropping the writer stores this
+/// chunk too, but ignores errors.
+///
+/// If the last chunk of the super-chunk is shorter than the chunk size, the writer first fills this chunk. With
+/// [locking](crate::OpenOptions::locking), other handles may append chunks while the writer exists. The writer then
+/// stores its buffered data after these chunks.
 ///
 /// ```
 /// use std::io::Write;
 ///
-/// use blosc2::{CParams, SChunk};
+/// use blosc2::{CParams, SChunk, SChunkWriter};
 ///
-/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-/// let mut writer = schunk.writer(1000)?;
+/// let schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// let mut writer = SChunkWriter::new(schunk, 1000)?;
 /// for number in 0..1000 {
 ///     writeln!(writer, "line {number}")?;
 /// }
-/// writer.finish()?;
+/// let schunk = writer.finish()?;
 /// assert_eq!((schunk.nbytes(), schunk.nchunks()), (8890, 9));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct SChunkWriter<'a> {
-    schunk: &'a mut SChunk,
+pub struct SChunkWriter<S: BorrowMut<SChunk>> {
+    /// `None` only after [`finish`](Self::finish).
+    schunk: Option<S>,
     chunksize: usize,
     /// Buffered data, which is in no chunk yet.
     rest: Vec<u8>,
@@ -127,8 +162,21 @@ pub struct SChunkWriter<'a> {
     is_cut: bool,
 }
 
-impl<'a> SChunkWriter<'a> {
-    pub(super) fn new(schunk: &'a mut SChunk, chunksize: usize) -> Result<Self> {
+impl<S: BorrowMut<SChunk>> SChunkWriter<S> {
+    /// Creates a writer that appends chunks of `chunksize` bytes. If the super-chunk already has a chunk size, the writer
+    /// ignores `chunksize` and uses that size. A chunk size of 1 MiB suits most data.
+    ///
+    /// # Errors
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
+    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the last
+    ///   chunk is shorter than the chunk size;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
+    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) or not a multiple of the typesize; or the super-chunk has
+    ///   variable-length chunks or blocks, or belongs to an array;
+    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter than the chunk size, and a prefilter or postfilter is
+    ///   set (it would run a second time on the data of that chunk).
+    pub fn new(owner: S, chunksize: usize) -> Result<Self> {
+        let schunk = owner.borrow();
         schunk.check_change(WRITE, Access::Append)?;
         // Reads the changes of other handles.
         drop(schunk.reading()?);
@@ -148,30 +196,28 @@ impl<'a> SChunkWriter<'a> {
         if last < chunksize && schunk.nchunks() > 0 {
             check_rewrite(schunk)?;
         }
-        Ok(Self { schunk, chunksize, rest: Vec::new(), is_cut: false })
+        Ok(Self { schunk: Some(owner), chunksize, rest: Vec::new(), is_cut: false })
     }
-}
 
-impl SChunkWriter<'_> {
-    /// Stores the remaining buffered data.
+    /// Stores the remaining buffered data. Returns the owned or borrowed super-chunk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), with the [errors of
     /// changes](SChunk#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored variable-length
     ///   chunks.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<S> {
         let stored = self.store(true);
-        // The destructor must not write the data whose write has failed.
-        self.rest.clear();
-        stored
+        // Without the super-chunk, the destructor does not write the data whose write has failed.
+        let schunk = self.schunk.take().expect(TAKEN);
+        stored.map(|()| schunk)
     }
 
     /// Writes the buffered data that fills chunks, or all buffered data. Removes the written data from the buffer, even
     /// after an error.
     fn store(&mut self, all: bool) -> Result<()> {
         let Self { schunk, chunksize, rest, is_cut } = self;
-        let size = *chunksize;
+        let (schunk, size) = (schunk.as_mut().expect(TAKEN).borrow_mut(), *chunksize);
         // The lock is held, so that no other handle changes the last chunk.
         schunk.with_lock(|schunk| {
             drop(schunk.reading()?);
@@ -209,12 +255,12 @@ impl SChunkWriter<'_> {
     }
 }
 
-impl Write for SChunkWriter<'_> {
+impl<S: BorrowMut<SChunk>> Write for SChunkWriter<S> {
     /// Accepts bytes until the buffer contains one chunk; the returned number of bytes can be less than the length of
     /// `data`.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
-            check_rewrite(self.schunk)?;
+            check_rewrite(self.schunk.as_ref().expect(TAKEN).borrow())?;
         }
         let taken = &data[..data.len().min(self.chunksize.saturating_sub(self.rest.len()))];
         self.rest.try_reserve(taken.len())?;
@@ -242,9 +288,20 @@ impl Write for SChunkWriter<'_> {
     }
 }
 
-impl Drop for SChunkWriter<'_> {
+impl<S: BorrowMut<SChunk>> Drop for SChunkWriter<S> {
     fn drop(&mut self) {
-        let _ = self.store(true);
+        if self.schunk.is_some() {
+            let _ = self.store(true);
+        }
+    }
+}
+
+impl<S: BorrowMut<SChunk>> fmt::Debug for SChunkWriter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("SChunkWriter");
+        fields.field("schunk", &self.schunk.as_ref().map(Borrow::borrow));
+        fields.field("chunksize", &self.chunksize).field("rest", &self.rest.len());
+        fields.finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use blosc2::super_chunk::VariableBlocks;
-use blosc2::{CParams, SChunk, Special};
+use blosc2::{CParams, SChunk, SChunkWriter, Special};
 
 use super::data::{Data, Form, Ready, as_items, cut, params, to_items};
 use super::simple::{Layer, Model, pack};
@@ -243,7 +243,7 @@ impl Change {
                 as_items!(data, typesize, items => schunk.write(start, items))?;
             }
             Self::Stream { chunksize, parts, flush, finish } => {
-                let mut writer = schunk.writer(*chunksize)?;
+                let mut writer = SChunkWriter::new(schunk, *chunksize)?;
                 for part in parts {
                     writer.write_all(&part.bytes()).unwrap();
                     if *flush {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use blosc2::{ErrorKind, SChunk};
+use blosc2::{ErrorKind, SChunk, SChunkReader};
 
 use super::simple::{Layer, Model};
 use crate::common::{Rng, assert_same};
@@ -74,7 +74,7 @@ fn pieces(schunk: &SChunk, model: &Model, content: &[u8], rng: &mut Rng) {
         assert_eq!(lazy.block(lens.len()).unwrap_err().kind(), ErrorKind::OutOfBounds);
     }
     let start = rng.below(content.len() as u64 + 1);
-    let mut stream = schunk.reader();
+    let mut stream = SChunkReader::new(schunk);
     assert_eq!(stream.seek(SeekFrom::Start(start)).unwrap(), start);
     let mut some = vec![0; (content.len() - start as usize).min(200)];
     stream.read_exact(&mut some).unwrap();
@@ -109,7 +109,7 @@ where
 fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
     assert_same(&schunk.read::<u8>(..).unwrap(), content, "all bytes");
     let mut stream = Vec::new();
-    schunk.reader().read_to_end(&mut stream).unwrap();
+    SChunkReader::new(schunk).read_to_end(&mut stream).unwrap();
     assert_same(&stream, content, "the stream");
     let forward = schunk.iter_chunks::<u8>();
     assert_eq!(forward.len(), model.chunks.len());

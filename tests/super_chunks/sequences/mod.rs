@@ -20,7 +20,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use blosc2::OpenOptions;
+use blosc2::{OpenOptions, SChunkWriter};
 use serde_json::{Value, json};
 
 use crate::common::{hex, repeats, run_python};
@@ -78,7 +78,7 @@ fn for_appending_nothing_follows_what_was_flushed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frame");
     let mut schunk = OpenOptions::new().append(true).create(true).open(&path).unwrap();
-    let mut writer = schunk.writer(10).unwrap();
+    let mut writer = SChunkWriter::new(&mut schunk, 10).unwrap();
     writer.write_all(&[1; 25]).unwrap();
     writer.flush().unwrap();
     let error = writer.write_all(&[2; 3]).unwrap_err();
