@@ -14,6 +14,7 @@
 //! | [untrusted input](untrusted_input) | guarantees for bytes, files, remote objects, plugins and several programs; limits on memory and time |
 //! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
 //! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
+//! | [from other crates](from_rust) | the calls of `blosc2` 0.2, `blosc2-rs`, `blosc` and `zarrs`, and their equivalents |
 //! | [performance] | chunk and block shapes, codecs, threads, caches |
 //! | [FAQ](faq) | how do I ...? |
 //! | [examples] | complete programs |
@@ -27,7 +28,7 @@ macro_rules! pages {
 
 pages! {
     quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine untrusted_input from_python
-    from_c performance faq
+    from_c from_rust performance faq
 }
 
 /// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.

@@ -5,8 +5,8 @@
 //!   [super-chunks](guide::super_chunks), [files and locking](guide::files), [threads](guide::threads),
 //!   [performance](guide::performance), complete [examples](guide::examples).
 //! - How do I ...? The [FAQ](guide::faq).
-//! - How do I translate a call of [python-blosc2](guide::from_python) or [C-Blosc2](guide::from_c)? The search of this
-//!   documentation also finds the C and Python names.
+//! - How do I translate a call of [python-blosc2](guide::from_python), [C-Blosc2](guide::from_c) or [other
+//!   crates](guide::from_rust)? The search of this documentation also finds the C and Python names.
 //!
 //! # Overview
 //! The section [Terms](#terms) below defines the words of this table.
