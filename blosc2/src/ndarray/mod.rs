@@ -533,7 +533,7 @@ impl NDArray {
 
     /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default.
     ///
-    /// Without conversion, items in non-native byte order can be read and written only as [`bytes`](Self::bytes).
+    /// Without conversion, items in non-native byte order can be read and written only as [`RawItems`](crate::RawItems).
     /// [`NDArrayBuilder::cast`] creates a copy in native byte order.
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
