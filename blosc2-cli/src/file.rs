@@ -427,7 +427,7 @@ impl Content {
     /// Opens a file or a directory. A tensor is opened as its super-chunk.
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
-        if schunk.is_array() {
+        if schunk.info().is_array {
             return Ok(Self::Array(NDArray::from_python_object(schunk)?));
         }
         Ok(Self::SChunk(schunk))
@@ -450,7 +450,7 @@ impl Content {
             Self::SChunk(schunk) => schunk.vlmeta().contains(TENSOR),
             Self::Tensor(_) => false,
         };
-        if content.schunk().python_object().is_none() && !pointers {
+        if content.schunk().info().python_object.is_none() && !pointers {
             return Ok(content);
         }
         let path = source.path.display();

@@ -196,9 +196,10 @@ fn of_chunks(schunk: &SChunk, limits: LimitOptions) -> Result<Vec<ChunkFacts>> {
              {max}: raise it with --max-memory"
         );
     }
-    let places = schunk.offsets()?.into_iter();
-    let facts = places.zip(schunk.chunk_infos());
-    facts.map(|(place, info)| Ok(ChunkFacts { place, info: info? })).collect()
+    let places = schunk.offsets()?.into_iter().enumerate();
+    let facts =
+        places.map(|(index, place)| Ok(ChunkFacts { place, info: schunk.chunk_info(index)? }));
+    facts.collect()
 }
 
 /// Index, place, bytes, compressed bytes, ratio, how the data is stored.
@@ -292,7 +293,7 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
         }),
         Content::SChunk(_) | Content::Tensor(_) => None,
     };
-    let format = schunk.file_format();
+    let format = schunk.info().format;
     let plain = if array.is_some() { "ndarray" } else { "schunk" };
     let (kind, note) = match &object {
         Ok(object @ Object::Carrier(carrier)) => (object.kind(), Some(carrier.to_string())),
@@ -317,7 +318,7 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
         filters: params.filters,
         meta: schunk.meta().names(),
         vlmeta: schunk.vlmeta().names(),
-        checksums: format.map(|_| schunk.has_checksums()),
+        checksums: format.map(|_| schunk.info().has_checksums),
         contiguous: format.map(|format| format.contiguous),
         version: format.map(|format| format.version),
     }

@@ -30,7 +30,7 @@ impl Sample {
                 let content = Content::open_data(source)?;
                 let schunk = content.schunk();
                 let mut params = schunk.cparams().typesize(schunk.typesize());
-                if let Some(size) = schunk.blocksize() {
+                if let Some(size) = schunk.info().blocksize {
                     params = params.blocksize(size);
                 }
                 let mut sample = Self { chunks: Vec::new(), params, nbytes: schunk.nbytes() };

@@ -431,7 +431,7 @@ impl BatchArray {
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn recount(&mut self) -> Result<()> {
         let lengths = count(&self.schunk, &self.known.format, u64::MAX)?;
-        if self.schunk.is_writable() {
+        if self.schunk.info().is_writable {
             keep_lengths(&mut self.schunk, &lengths)?;
         }
         let starts = OnceLock::from(starts_of(&self.schunk, &lengths)?);

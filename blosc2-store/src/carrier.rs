@@ -87,7 +87,7 @@ pub struct Carrier {
 impl Carrier {
     /// Returns the carrier in a super-chunk; `Err` with the super-chunk if its items are plain data.
     pub(crate) fn of(schunk: SChunk) -> Result<Result<Self, SChunk>> {
-        let Some(name) = schunk.python_object() else { return Ok(Err(schunk)) };
+        let Some(name) = schunk.info().python_object else { return Ok(Err(schunk)) };
         // Older versions store the description in a metalayer of another name.
         let (fixed, variable) = match name {
             "LazyArray" => ("LazyArray", "_LazyArray"),

@@ -462,7 +462,7 @@ impl ListArray {
 
     /// Converts a row to its stored form.
     fn value_of<T: Serialize>(&self, row: Option<&[T]>) -> Result<Value> {
-        if !self.stored().is_writable() {
+        if !self.stored().info().is_writable {
             let detail = "it was not opened for changing";
             return Err(error(self.stored(), ErrorKind::ReadOnly, WRITE, detail));
         }

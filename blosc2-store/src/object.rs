@@ -144,7 +144,7 @@ impl Object {
         if EmbedStore::is_in(&schunk) {
             return EmbedStore::from_schunk(schunk)?.into_object();
         }
-        if schunk.is_array() {
+        if schunk.info().is_array {
             return NDArray::from_schunk(schunk).map(Self::NDArray);
         }
         if Tensor::is_in(&schunk) {

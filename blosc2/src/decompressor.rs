@@ -466,10 +466,7 @@ impl<B: ChunkBytes> Chunk<B> {
 }
 
 /// Converts a range of items to a range of bytes, in a chunk of `nbytes` bytes.
-pub(crate) fn chunk_range<T: Element>(
-    range: impl RangeBounds<usize>,
-    nbytes: usize,
-) -> Result<Range<usize>> {
+fn chunk_range<T: Element>(range: impl RangeBounds<usize>, nbytes: usize) -> Result<Range<usize>> {
     let size = size_of::<T>();
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),

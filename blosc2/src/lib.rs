@@ -163,7 +163,7 @@ pub mod storage {
 /// Types that methods of [`SChunk`] accept or return: metalayers and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
-        ChunkInfo, ChunkSource, Chunks, FileFormat, LazyChunk, Metalayers, MetalayersMut, Revision,
+        ChunkInfo, ChunkSource, Chunks, FileFormat, Metalayers, MetalayersMut, Revision,
         SChunkInfo, VariableBlocks,
     };
     pub use blosc2_format::frame::SEARCH_INDEXES;

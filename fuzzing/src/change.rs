@@ -23,7 +23,7 @@ pub fn change(input: &[u8]) {
         return;
     }
     let was_good = folder::unpack(frame).is_none() && good_content(frame).is_some();
-    let schunk = if schunk.is_array() {
+    let schunk = if schunk.info().is_array {
         match NDArray::from_schunk(schunk) {
             Ok(mut array) => {
                 for change in changes.as_chunks::<4>().0 {

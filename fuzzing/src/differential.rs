@@ -44,7 +44,7 @@ fn read_through_c(schunk: SChunk) -> blosc2::Result<Content> {
         (layers(schunk.meta()), layers(schunk.vlmeta()));
     let (meta, vlmeta) = (meta?, vlmeta?);
     let chunks = schunk.iter_chunks().collect::<blosc2::Result<_>>()?;
-    let array = match schunk.is_array() {
+    let array = match schunk.info().is_array {
         true => Some(NDArray::from_schunk(schunk)?.read::<RawItems>(..)?.0),
         false => None,
     };

@@ -17,7 +17,7 @@ const MANY: usize = 8;
 pub fn open_and_walk(input: &[u8]) {
     if let Ok(schunk) = open(input, false) {
         walk(&schunk);
-        if schunk.is_array()
+        if schunk.info().is_array
             && let Ok(array) = NDArray::from_schunk(schunk)
         {
             walk_array(&array);
@@ -37,7 +37,7 @@ pub(crate) fn open(input: &[u8], write: bool) -> Result<SChunk> {
 
 /// Reads a super-chunk. What is read in two ways is the same.
 pub(crate) fn walk(schunk: &SChunk) {
-    drop((schunk.info(), schunk.cparams(), schunk.cratio(), schunk.python_object()));
+    drop((schunk.info(), schunk.cparams(), schunk.info().cratio, schunk.info().python_object));
     let (mut total, mut position) = (0, Some(0));
     for number in 0..schunk.nchunks().min(MANY) {
         let Ok(info) = schunk.chunk_info(number) else {
@@ -53,12 +53,12 @@ pub(crate) fn walk(schunk: &SChunk) {
         let mut start = 0;
         for block in 0..MANY {
             let Ok(block) = schunk.block(number, block) else { break };
-            if let (Ok(data), false) = (&data, schunk.has_variable_blocks()) {
+            if let (Ok(data), false) = (&data, schunk.info().has_variable_blocks) {
                 assert!(data[start..].starts_with(&block), "chunk {number}");
             }
             start += block.len();
         }
-        if schunk.has_variable_blocks() {
+        if schunk.info().has_variable_blocks {
             drop(schunk.block_values(number));
         } else if info.nbytes < 100_000 {
             drop(schunk.value(number));

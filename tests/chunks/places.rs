@@ -170,7 +170,7 @@ fn postfilters_know_where_a_chunk_is() {
             let (places, note) = noting();
             schunk.set_postfilter(note);
             schunk.decompress_chunk::<u64>(2).unwrap();
-            let start = if schunk.has_variable_chunks() { 51 * 8 } else { 80 * 8 };
+            let start = if schunk.info().has_variable_chunks { 51 * 8 } else { 80 * 8 };
             let nbytes = 40 * 8;
             let mut expected = blocks_of(2, start, nbytes);
             for (found, expected) in taken(&places).iter_mut().zip(&mut expected) {

@@ -240,7 +240,7 @@ fn open(object: &Object, path: &Path) -> Result<SChunk> {
         Place::Offset => OpenOptions::new().offset(BEFORE.len() as u64).open(path)?,
         Place::File | Place::Directory => {
             let schunk = SChunk::open(path)?;
-            let format = schunk.file_format().context("no file")?;
+            let format = schunk.info().format.context("no file")?;
             ensure!(format.contiguous == (object.place == Place::File), "the other storage");
             schunk
         }

@@ -222,7 +222,7 @@ fn chunks_of_any_lengths() {
                 let found: blosc2::Result<Vec<Vec<u8>>> = schunk.iter_chunks::<u8>().collect();
                 assert_eq!(found.unwrap(), texts.iter().map(|t| t.as_bytes()).collect::<Vec<_>>());
                 assert_eq!(schunk.read::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
-                assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
+                assert_eq!(schunk.info().has_variable_chunks, variable, "{what}");
                 assert_eq!(schunk.chunksize(), if variable { 0 } else { 3 }, "{what}");
                 // The fields of the header: the version, and the flag of variable-length chunks.
                 let bytes = schunk.to_cframe().unwrap();
@@ -439,7 +439,6 @@ fn what_is_out_of_range_changes_nothing() {
                 "{place:?}"
             );
             assert_eq!(kind(schunk.chunk(index)), out, "{place:?}");
-            assert_eq!(kind(schunk.lazy_chunk(index)), out, "{place:?}");
             assert_eq!(kind(schunk.chunk_info(index)), out, "{place:?}");
             assert_eq!(kind(schunk.block(index, 0)), out, "{place:?}");
             assert_eq!(kind(schunk.replace(index, &numbers(1))), out, "{place:?}");
@@ -481,7 +480,7 @@ fn chunks_of_blosc1_stay_outside() {
             assert_eq!(kind(schunk.replace(0, &chunk)), refused, "{place:?}");
             let schunk = place.reopened(schunk, &path);
             assert_eq!(schunk.read::<u8>(..).unwrap(), b"some bytes", "{place:?}");
-            assert!(!schunk.has_variable_blocks(), "{place:?}");
+            assert!(!schunk.info().has_variable_blocks, "{place:?}");
         }
     }
 }

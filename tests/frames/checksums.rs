@@ -282,7 +282,7 @@ fn a_damaged_name_of_the_checksums_is_repaired_or_accepted() {
 
     let options = OpenOptions::new().write(true).verify_checksums(false);
     let mut ignored = options.open(&path).unwrap();
-    assert!(ignored.has_checksums() && ignored.vlmeta().len() == 1);
+    assert!(ignored.info().has_checksums && ignored.vlmeta().len() == 1);
     ignored.set_checksums(true).unwrap();
     drop(ignored);
     assert_eq!(fs::read(&path).unwrap(), intact);
@@ -291,7 +291,7 @@ fn a_damaged_name_of_the_checksums_is_repaired_or_accepted() {
     let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!() };
     assert_eq!(rebuilt.lost, Some(vec![]));
     let repaired = SChunk::open(&path).unwrap();
-    assert!(repaired.has_checksums() && repaired.vlmeta().len() == 1);
+    assert!(repaired.info().has_checksums && repaired.vlmeta().len() == 1);
     assert_holds(&repaired, &model(1), "repaired");
 }
 
@@ -415,13 +415,13 @@ fn every_change_updates_the_checksums() {
                     }
                 }
             }
-            assert!(schunk.has_checksums());
+            assert!(schunk.info().has_checksums);
             let copy = SChunk::from_cframe(schunk.to_cframe().unwrap()).unwrap();
             assert_holds(&copy, &model, &format!("{place:?}, step {step}"));
         }
         assert_holds(&schunk, &model, &format!("{place:?}"));
         let schunk = place.reopened(schunk, &path);
-        assert!(schunk.has_checksums(), "{place:?}");
+        assert!(schunk.info().has_checksums, "{place:?}");
         assert_holds(&schunk, &model, &format!("{place:?}, opened again"));
         let bytes = schunk.to_cframe().unwrap();
         let report = frame::check(&bytes[..], &Options::default()).unwrap();
@@ -445,13 +445,13 @@ fn copies_keep_checksums() {
     schunk.save_with(&target, &SaveOptions::new().directory(true)).unwrap();
     let directory = SChunk::open(&target).unwrap();
     for copy in [clone, recompressed, directory] {
-        assert!(copy.has_checksums());
+        assert!(copy.info().has_checksums);
         assert_holds(&copy, &model, "a copy");
         assert!(copy.vlmeta().is_empty(), "the checksums are no metalayer of the user");
     }
     let array =
         NDArray::builder().checksums(true).chunk_shape([7]).from_iter(0..50u16, [50]).unwrap();
-    assert!(array.schunk().has_checksums());
+    assert!(array.schunk().info().has_checksums);
     let slice = array.read::<Vec<u16>>(3..40).unwrap();
     assert_eq!(slice, (3..40).collect::<Vec<u16>>());
 }
@@ -471,7 +471,7 @@ fn arrays_of_zeros_have_checksums_of_their_index() {
     };
     filled.fill(special, 10_000, 100).unwrap();
     let copy = SChunk::from_cframe(filled.to_cframe().unwrap()).unwrap();
-    assert!(copy.has_checksums());
+    assert!(copy.info().has_checksums);
     let item = copy.read::<f64>(500..501).unwrap()[0];
     assert_eq!(item.is_nan(), special == Special::Nan);
 }
@@ -484,12 +484,12 @@ fn checksums_are_switched_on_and_off() {
         let mut schunk = super::filled(place, &path, &CParams::new(), &model);
         let before = schunk.to_cframe().unwrap();
         schunk.set_checksums(true).unwrap();
-        assert!(schunk.has_checksums());
+        assert!(schunk.info().has_checksums);
         assert_holds(&schunk, &model, &format!("{place:?}"));
         let error = schunk.vlmeta_mut().set("blosc2.crc32c", b"").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         schunk.set_checksums(false).unwrap();
-        assert!(!schunk.has_checksums());
+        assert!(!schunk.info().has_checksums);
         assert_eq!(schunk.to_cframe().unwrap(), before, "{place:?}");
     }
 }
@@ -529,7 +529,7 @@ fn a_damaged_chunk_is_left_out_by_a_repair() {
     let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!() };
     assert_eq!((rebuilt.nchunks, rebuilt.lost), (2, Some(vec![1])));
     let schunk = SChunk::open(&path).unwrap();
-    assert!(schunk.has_checksums());
+    assert!(schunk.info().has_checksums);
     assert_holds(&schunk, &[model[0].clone(), model[2].clone()], "repaired");
 }
 

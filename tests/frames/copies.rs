@@ -153,7 +153,7 @@ fn a_frame_keeps_its_parameters() {
                 let found = again.cparams();
                 assert_eq!((found.codec, found.level), (Codec::Lz4, 3), "{what}");
                 assert_eq!((found.typesize, found.blocksize), (Some(4), Some(4096)), "{what}");
-                assert_eq!((again.typesize(), again.blocksize()), (4, Some(4096)), "{what}");
+                assert_eq!((again.typesize(), again.info().blocksize), (4, Some(4096)), "{what}");
                 assert_eq!((found.filters, found.split), (params.filters.clone(), params.split));
                 assert_eq!(again.len() as usize, count * CHUNK, "{what}");
             }

@@ -194,7 +194,7 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!(objects.files().names().unwrap(), names);
     assert_good(&objects.files());
     assert_holds(&schunk, &model(5), "made");
-    assert_eq!((schunk.path(), schunk.file_format().unwrap().contiguous), (None, false));
+    assert_eq!((schunk.path(), schunk.info().format.unwrap().contiguous), (None, false));
     drop(schunk);
 
     // An existing frame is kept, unless it is opened.

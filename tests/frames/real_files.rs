@@ -200,7 +200,7 @@ fn vl_chunk(blocks: &[&str]) -> Vec<u8> {
 fn assert_chunks(file: &str, expected: &[Vec<u8>], version: u8) {
     let schunk = SChunk::open(upstream("compat").join(file)).unwrap();
     assert_eq!(schunk.nchunks(), expected.len(), "{file}");
-    let format = schunk.file_format().unwrap();
+    let format = schunk.info().format.unwrap();
     assert_eq!((format.version, format.contiguous), (version, true), "{file}");
     assert_eq!(schunk.nbytes(), expected.iter().map(|each| each.len() as u64).sum::<u64>());
     for (index, expected) in expected.iter().enumerate() {

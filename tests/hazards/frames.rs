@@ -463,7 +463,7 @@ mod safe {
         // Lazy chunks of this crate have no bytes; those of C are not valid chunks.
         let schunk = to_change(changed_bytes(1, |_| {})).unwrap();
         let mut target = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
-        target.append(&schunk.lazy_chunk(0).unwrap().read().unwrap()).unwrap();
+        target.append(&schunk.chunk(0).unwrap()).unwrap();
         holds(&target, [0]);
         let mut bytes = schunk.chunk(0).unwrap().into_bytes();
         bytes[31] |= 0x08;
@@ -573,7 +573,7 @@ mod safe {
         // SAFETY: as above.
         let map = unsafe { MappedFile::open(&path) }.unwrap();
         let schunk = OpenOptions::new().open_storage(map).unwrap();
-        assert_eq!(schunk.lazy_chunk(0).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(schunk.chunk_info(0).unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn a_chunk_that_claims_more_than_there_is() {
             let schunk = opened.unwrap();
             assert!(schunk.decompress_chunk::<i32>(0).unwrap() == model(1)[0], "{what}");
             assert_eq!(kind(schunk.decompress_chunk::<i32>(1)), ErrorKind::InvalidData, "{what}");
-            assert_eq!(kind(schunk.lazy_chunk(1)), ErrorKind::InvalidData, "{what}");
+            assert_eq!(kind(schunk.chunk_info(1)), ErrorKind::InvalidData, "{what}");
             assert_eq!(kind(schunk.chunk(1)), ErrorKind::InvalidData, "{what}");
             let last = 2 * CHUNK as u64 - 1;
             assert_eq!(kind(schunk.read::<i32>(last..)), ErrorKind::InvalidData, "{what}");

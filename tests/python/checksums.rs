@@ -61,7 +61,7 @@ fn python_reads_frames_with_checksums_and_changes_them() {
     for (name, count, expected) in changed {
         let path = path(&format!("{name}.b2frame"));
         let mut schunk = SChunk::open_rw(&path).unwrap();
-        assert!(schunk.has_checksums(), "{name}");
+        assert!(schunk.info().has_checksums, "{name}");
         assert_eq!(schunk.nchunks(), count, "{name}");
         let is_changed = |index: &usize| match schunk.decompress_chunk::<i32>(*index) {
             Ok(_) => false,
@@ -86,7 +86,7 @@ fn python_reads_frames_with_checksums_and_changes_them() {
         schunk.set_checksums(true).unwrap();
         drop(schunk);
         let schunk = SChunk::open(&path).unwrap();
-        assert!(schunk.read::<i32>(..).is_ok() && schunk.has_checksums(), "{name}");
+        assert!(schunk.read::<i32>(..).is_ok() && schunk.info().has_checksums, "{name}");
     }
     // Python copies the metalayer, and writes another header.
     let path = path("copy.b2nd");

@@ -194,7 +194,7 @@ fn chunks_of_other_lengths_in_the_same_places_are_found() {
             writer.append(&vec![value; len]).unwrap();
         }
         let mut reader = options.open(&path).unwrap();
-        assert!(reader.has_variable_chunks());
+        assert!(reader.info().has_variable_chunks);
         assert_eq!(reader.read::<u8>(150..151).unwrap(), [8]);
         // A chunk of one value has the same length, however often it has the value.
         let len = fs::metadata(&path).unwrap().len();
@@ -403,7 +403,7 @@ fn an_emptied_super_chunk_takes_chunks_of_another_size() {
         for _ in 0..3 {
             schunk.append(&[2i32; 50]).unwrap();
         }
-        assert!(!schunk.has_variable_chunks());
+        assert!(!schunk.info().has_variable_chunks);
         assert_eq!((schunk.chunksize(), schunk.nbytes()), (200, 600));
         assert_eq!(schunk.read::<i32>(..).unwrap(), [2; 150]);
     }

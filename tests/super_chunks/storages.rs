@@ -117,7 +117,7 @@ fn memory_and_file_hold_the_same() {
         }
         let saved = folder.path().join(format!("{seed}.saved"));
         memory.save(&saved).unwrap();
-        assert_eq!((memory.path(), memory.file_format()), (None, None));
+        assert_eq!((memory.path(), memory.info().format), (None, None));
         let mut saved = SChunk::open(&saved).unwrap();
         saved.set_dparams(DParams::new().threads(Threads::new(2)));
         for schunk in [&file, &memory, &saved, &SChunk::open(&path).unwrap()] {
@@ -224,7 +224,7 @@ fn what_does_not_fit_is_not_appended() {
         schunk.append(&numbers(1, 10)).unwrap();
         schunk.append(&numbers(2, 4)).unwrap();
         assert_eq!(all(&schunk), [numbers(0, 10), numbers(1, 10), numbers(2, 4)]);
-        assert!(!schunk.has_variable_chunks());
+        assert!(!schunk.info().has_variable_chunks);
         // Of the size of an item, any type is taken; bytes always.
         assert_eq!(schunk.decompress_chunk::<f32>(0).unwrap().len(), 10);
         assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap().len(), 40);
@@ -245,7 +245,7 @@ fn what_does_not_fit_is_not_appended() {
 
         // Behind a shorter one, and longer than the others: the sizes vary from then on.
         schunk.append(&numbers(3, 11)).unwrap();
-        assert!(schunk.has_variable_chunks());
+        assert!(schunk.info().has_variable_chunks);
         assert_eq!(schunk.chunksize(), 0);
         assert_eq!(all(&schunk), [numbers(0, 10), numbers(1, 10), numbers(2, 4), numbers(3, 11)]);
         let items = schunk.read::<i32>(8..26).unwrap();

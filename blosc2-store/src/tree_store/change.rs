@@ -273,7 +273,7 @@ impl TreeStore {
             let vlmeta = schunk.vlmeta();
             let kind = vlmeta.value("kind")?.is_some_and(|kind| kind.as_str() == Some("ctable"));
             let version = vlmeta.value("version")?.and_then(|version| version.as_u64());
-            Ok(kind && version.is_some() && !schunk.is_array())
+            Ok(kind && version.is_some() && !schunk.info().is_array)
         };
         if schunk.is_some_and(|schunk| is_meta(schunk).unwrap_or(false)) {
             return Ok(());

@@ -65,7 +65,7 @@ impl NDArray {
             typesize: self.typesize(),
             nbytes: self.nbytes(),
             cbytes: schunk.cbytes(),
-            cratio: schunk.cratio(),
+            cratio: schunk.info().cratio,
             nchunks: schunk.nchunks(),
             cparams: self.cparams(),
         }

@@ -251,7 +251,7 @@ impl NDArray {
     /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd` (which stores the shapes and the dtype),
     ///   or the metalayer does not match the chunks;
     /// - [`ErrorKind::Unsupported`]:
-    ///   - the super-chunk contains a [Python object](SChunk::python_object), such as a lazy expression, and its stored
+    ///   - the super-chunk contains a [Python object](crate::super_chunk::SChunkInfo::python_object), such as a lazy expression, and its stored
     ///     items would read as zeros;
     ///   - the items are pointers to Python objects, which are valid only in the process that wrote them.
     #[doc(alias = "b2nd_from_schunk")]
@@ -276,7 +276,7 @@ impl NDArray {
     }
 
     /// Converts a super-chunk to an array, even if [`from_schunk`](Self::from_schunk) rejects the super-chunk. Use this
-    /// method for a super-chunk that is marked as a [Python object](SChunk::python_object), such as a lazy expression,
+    /// method for a super-chunk that is marked as a [Python object](crate::super_chunk::SChunkInfo::python_object), such as a lazy expression,
     /// or whose items are pointers to Python objects.
     ///
     /// The stored items of a Python object are not its data: they can be zeros. Stored pointers are valid only in the
@@ -400,7 +400,7 @@ impl NDArray {
     ///
     /// The ratio is 0 if `cbytes` is 0, as in an array created by [`NDArrayBuilder::zeros`].
     pub fn cratio(&self) -> f64 {
-        self.schunk.cratio()
+        self.schunk.info().cratio
     }
 
     /// Returns whether the array has no items.

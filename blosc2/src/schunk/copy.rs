@@ -427,7 +427,7 @@ impl SChunk {
         let limits = reading.state.limits;
         let mut target = Self::with_params(resolved, store, &meta, chunksize, limits)?;
         target.max_read = self.max_read;
-        if self.has_checksums() {
+        if reading.state.outline.has_checksums() {
             OpenOptions::new().checksums(true).start_checksums(&mut target)?;
         }
         self.copy_vlmetalayers_to(&mut target)?;

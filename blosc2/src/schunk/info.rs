@@ -2,7 +2,42 @@
 
 use std::fmt;
 
-use crate::CParams;
+use blosc2_format::Limits;
+
+use super::SChunk;
+use crate::{CParams, DParams};
+
+impl SChunk {
+    /// Returns a summary of the super-chunk: sizes, parameters, format and limits. Reads no chunk. Python: `SChunk.info`.
+    #[doc(alias("cratio", "dparams"))]
+    pub fn info(&self) -> SChunkInfo {
+        let (nbytes, cbytes) = (self.nbytes(), self.cbytes());
+        let state = self.last_state();
+        SChunkInfo {
+            typesize: self.typesize(),
+            chunksize: self.chunksize(),
+            blocksize: self.blocksize(),
+            nbytes,
+            cbytes,
+            cratio: if cbytes == 0 { 0.0 } else { nbytes as f64 / cbytes as f64 },
+            nchunks: self.nchunks(),
+            has_variable_chunks: self.has_variable_chunks(),
+            has_variable_blocks: self.has_variable_blocks(),
+            has_checksums: state.outline.has_checksums(),
+            format: state
+                .store
+                .is_contiguous()
+                .map(|contiguous| FileFormat { version: state.outline.version(), contiguous }),
+            is_array: self.is_array(),
+            python_object: self.python_object(),
+            is_writable: self.frame.is_writable(),
+            cparams: self.cparams(),
+            dparams: self.dparams().clone(),
+            limits: state.limits,
+            max_read: self.max_read(),
+        }
+    }
+}
 
 /// A summary of a super-chunk; `Display` writes it as text. Returned by [`SChunk::info`](crate::SChunk::info). Python: `SChunk.info`.
 ///
@@ -11,7 +46,9 @@ use crate::CParams;
 ///
 /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
 /// schunk.append(&[0.5f64; 600])?;
-/// println!("{}", schunk.info());
+/// let info = schunk.info();
+/// assert_eq!((info.nchunks, info.chunksize), (1, 4800));
+/// assert!(info.to_string().starts_with("typesize  8\n"));
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +71,58 @@ pub struct SChunkInfo {
     pub cratio: f64,
     /// The number of chunks.
     pub nchunks: usize,
-    /// The compression parameters of new chunks.
+    /// Whether the chunks have different decompressed sizes (variable-length chunks).
+    pub has_variable_chunks: bool,
+    /// Whether the chunks have variable-length blocks; see
+    /// [`VariableBlocks`](crate::super_chunk::VariableBlocks).
+    pub has_variable_blocks: bool,
+    /// Whether the frame has [checksums](crate::OpenOptions::checksums).
+    pub has_checksums: bool,
+    /// The layout and the format version of the frame; `None` for an in-memory super-chunk that is not a frame.
+    pub format: Option<FileFormat>,
+    /// Whether the chunks belong to an array: the super-chunk has a metalayer `b2nd` (in older versions `caterva`) with the
+    /// shape of the array. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
+    pub is_array: bool,
+    /// The kind of Python object that the super-chunk stores; `None` for plain data.
+    ///
+    /// Python also stores references, lazy expressions and proxies as super-chunks. Their chunks contain no data or
+    /// only a part of the data. A metalayer marks such a super-chunk. This is the name of the metalayer:
+    /// - `b2o`: a computation, or a reference to an array that is stored elsewhere;
+    /// - `LazyArray`: a computation, written by an older version of Python's blosc2;
+    /// - `proxy-source`: a proxy, which caches chunks of an array that is stored elsewhere.
+    pub python_object: Option<&'static str>,
+    /// Whether the super-chunk is open for writing; `false` if it was opened for reading or for appending.
+    pub is_writable: bool,
+    /// The compression parameters of new chunks; see [`SChunk::cparams`].
     pub cparams: CParams,
+    /// The decompression parameters.
+    pub dparams: DParams,
+    /// The limits of the handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
+    pub limits: Limits,
+    /// The limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set; `None` if reads of the handle have
+    /// the default limits, or no limit.
+    pub max_read: Option<u64>,
+}
+
+/// The layout and the format version of a frame (the stored form of a super-chunk); see [`SChunkInfo::format`].
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers.b2frame");
+/// let schunk = SChunk::create::<u64>(&path, &CParams::default())?;
+/// assert!(schunk.info().format.unwrap().contiguous);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFormat {
+    /// The version of the frame format.
+    pub version: u8,
+    /// `true` for a contiguous frame (one file or buffer), `false` for a sparse frame (a directory with one file for
+    /// each chunk).
+    pub contiguous: bool,
 }
 
 impl fmt::Display for SChunkInfo {

@@ -111,11 +111,6 @@ impl SChunk {
         MetalayersMut { schunk: self, variable: true, reserved: false, cparams: None }
     }
 
-    /// Returns whether the frame has [checksums](crate::OpenOptions::checksums).
-    pub fn has_checksums(&self) -> bool {
-        self.last_state().outline.has_checksums()
-    }
-
     /// If `on` is `true`, computes and stores [checksums](crate::OpenOptions::checksums) of all chunks, the header and
     /// the metalayers. If `on` is `false`, removes the checksums.
     ///

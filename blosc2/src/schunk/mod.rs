@@ -58,12 +58,12 @@ pub(crate) use options::new_store;
 pub(crate) use store::{Memory, Store};
 
 pub use copy::SaveOptions;
-pub use info::SChunkInfo;
 pub(crate) use info::write_storage;
+pub use info::{FileFormat, SChunkInfo};
 pub(crate) use metalayers::Content;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
-pub use read::{ChunkInfo, Chunks, LazyChunk};
+pub use read::{ChunkInfo, Chunks};
 pub use reader_writer::{SChunkReader, SChunkWriter};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use source::{ChunkSource, VariableBlocks};
@@ -159,28 +159,6 @@ pub struct SChunk {
     coder: Coder,
     typesize: usize,
     max_read: MaxRead,
-}
-
-/// The layout and the format version of a frame (the stored form of a super-chunk). Returned by
-/// [`SChunk::file_format`].
-///
-/// ```
-/// use blosc2::{CParams, SChunk};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("numbers.b2frame");
-/// let schunk = SChunk::create::<u64>(&path, &CParams::default())?;
-/// assert!(schunk.file_format().unwrap().contiguous);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileFormat {
-    /// The version of the frame format.
-    pub version: u8,
-    /// `true` for a contiguous frame (one file or buffer), `false` for a sparse frame (a directory with one file for
-    /// each chunk).
-    pub contiguous: bool,
 }
 
 impl SChunk {
@@ -323,19 +301,16 @@ impl SChunk {
         self.last_state().outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
-    /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size. C and
-    /// Python: `blocksize`.
-    pub fn blocksize(&self) -> Option<usize> {
+    /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size.
+    pub(crate) fn blocksize(&self) -> Option<usize> {
         self.last_state().outline.params().blocksize.map(|size| size as usize)
     }
 
-    /// Returns whether the super-chunk has variable-length chunks: chunks of different decompressed sizes.
-    pub fn has_variable_chunks(&self) -> bool {
+    fn has_variable_chunks(&self) -> bool {
         self.last_state().outline.chunksize() == ChunkSize::Variable
     }
 
-    /// Returns whether the chunks have variable-length blocks; see [`VariableBlocks`].
-    pub fn has_variable_blocks(&self) -> bool {
+    fn has_variable_blocks(&self) -> bool {
         self.last_state().outline.variable_blocks()
     }
 
@@ -360,42 +335,6 @@ impl SChunk {
     /// In a contiguous frame the size includes gaps: the unused bytes of chunks that were replaced or deleted.
     pub fn cbytes(&self) -> u64 {
         self.last_state().outline.cbytes()
-    }
-
-    /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
-    ///
-    /// Returns 0 if there are no compressed bytes: there are no chunks, or all chunks are special chunks that are
-    /// recorded only in the index (zeros, NaN, uninitialized).
-    pub fn cratio(&self) -> f64 {
-        match self.cbytes() {
-            0 => 0.0,
-            cbytes => self.nbytes() as f64 / cbytes as f64,
-        }
-    }
-
-    /// Returns a summary of the super-chunk. Python: `SChunk.info`.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
-    /// schunk.append(&[0.5f64; 600])?;
-    /// let info = schunk.info();
-    /// assert_eq!((info.nchunks, info.chunksize), (1, 4800));
-    /// assert!(info.to_string().starts_with("typesize  8\n"));
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn info(&self) -> SChunkInfo {
-        SChunkInfo {
-            typesize: self.typesize(),
-            chunksize: self.chunksize(),
-            blocksize: self.blocksize(),
-            nbytes: self.nbytes(),
-            cbytes: self.cbytes(),
-            cratio: self.cratio(),
-            nchunks: self.nchunks(),
-            cparams: self.cparams(),
-        }
     }
 
     /// Returns the location of each chunk. C: `blosc2_frame_get_offsets`.
@@ -429,28 +368,8 @@ impl SChunk {
         self.frame.path()
     }
 
-    /// Returns the layout and the format version of the frame, or `None` for an in-memory super-chunk that is not a
-    /// frame.
-    pub fn file_format(&self) -> Option<FileFormat> {
-        let state = self.last_state();
-        let contiguous = state.store.is_contiguous()?;
-        Some(FileFormat { version: state.outline.version(), contiguous })
-    }
-
-    /// Returns whether the super-chunk is open for writing. Returns `false` if it was opened for reading or for
-    /// appending.
-    pub fn is_writable(&self) -> bool {
-        self.frame.is_writable()
-    }
-
-    /// Returns which kind of Python object the super-chunk stores; `None` for plain data.
-    ///
-    /// Python also stores references, lazy expressions and proxies as super-chunks. Their chunks contain no data or
-    /// only a part of the data. A metalayer marks such a super-chunk. This method returns the name of the metalayer:
-    /// - `b2o`: a computation, or a reference to an array that is stored elsewhere;
-    /// - `LazyArray`: a computation, written by an older version of Python's blosc2;
-    /// - `proxy-source`: a proxy, which caches chunks of an array that is stored elsewhere.
-    pub fn python_object(&self) -> Option<&'static str> {
+    /// Returns the name of the metalayer that marks a Python object; see [`SChunkInfo::python_object`].
+    pub(crate) fn python_object(&self) -> Option<&'static str> {
         let state = self.last_state();
         let fixed = state.outline.metalayers().iter();
         let names: Vec<&str> =
@@ -471,10 +390,7 @@ impl SChunk {
     }
 
     /// Returns whether the chunks belong to an array.
-    ///
-    /// The super-chunk of an array has a metalayer `b2nd` with the shape of the array. Older versions named this
-    /// metalayer `caterva`. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
-    pub fn is_array(&self) -> bool {
+    pub(crate) fn is_array(&self) -> bool {
         array_meta(self.last_state().outline.metalayers()).is_some()
     }
 
@@ -600,12 +516,11 @@ impl SChunk {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// Returns the decompression parameters. Python: `SChunk.dparams`.
-    pub fn dparams(&self) -> &DParams {
+    pub(crate) fn dparams(&self) -> &DParams {
         self.coder.dparams()
     }
 
-    /// Sets the decompression parameters for all subsequent reads.
+    /// Sets the decompression parameters for all subsequent reads. Python: `SChunk.dparams = ...`.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         self.coder.set_dparams(params.borrow().clone());
     }

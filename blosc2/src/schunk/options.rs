@@ -413,7 +413,7 @@ impl OpenOptions {
     ///
     /// let mut schunk = OpenOptions::new().checksums(true).in_memory_frame()?;
     /// schunk.append(&[1u8; 1000])?;
-    /// assert!(schunk.has_checksums());
+    /// assert!(schunk.info().has_checksums);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn checksums(mut self, checksums: bool) -> Self {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Range, RangeBounds};
+use std::ops::Range;
 use std::slice;
 
 use blosc2_format::Limits;
@@ -16,7 +16,7 @@ use super::limits::{MaxRead, SCRATCH, block_memory};
 use super::{Fetched, Reading, SChunk};
 use crate::closures::{Closures, registered};
 use crate::decoder::Decoder;
-use crate::decompressor::{chunk_range, to_items};
+use crate::decompressor::to_items;
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
 #[cfg(feature = "msgpack")]
@@ -84,34 +84,13 @@ impl SChunk {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
-    /// Reads the header of the chunk at `index`, and returns a [`LazyChunk`] that reads the data on request.
-    /// [`LazyChunk::items`] reads only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u64>(&CParams::default())?;
-    /// schunk.append(&(0..1_000_000u64).collect::<Vec<_>>())?;
-    /// let chunk = schunk.lazy_chunk(0)?;
-    /// assert_eq!(chunk.info().nbytes, 8_000_000);
-    /// assert_eq!(chunk.items::<u64>(500_000..500_002)?, [500_000, 500_001]); // one block
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
-    #[doc(alias("get_lazychunk", "blosc2_schunk_get_lazychunk"))]
-    pub fn lazy_chunk(&self, index: usize) -> Result<LazyChunk<'_>> {
-        Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
-    }
-
     /// Returns the parameters in the header of the chunk at `index`. This method does not decompress the chunk, and
-    /// does not compare it with its [checksum](crate::OpenOptions::checksums).
+    /// does not compare it with its [checksum](crate::OpenOptions::checksums). Python: `SChunk.iterchunks_info`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
+    #[doc(alias("iterchunks_info", "lazy_chunk", "get_lazychunk", "blosc2_schunk_get_lazychunk"))]
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
         let state = &reading.state;
@@ -121,16 +100,6 @@ impl SChunk {
             Ok(ChunkInfo::new(&header, is_stored))
         });
         info.map_err(|error| self.at(error))
-    }
-
-    /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
-    ///
-    /// Each item is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading).
-    #[doc(alias = "iterchunks_info")]
-    pub fn chunk_infos(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = Result<ChunkInfo>> + ExactSizeIterator + '_ {
-        (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
     /// Decompresses the block with the index `block` in the chunk at `index`. C: `blosc2_schunk_get_vlblock`. Python:
@@ -365,14 +334,12 @@ impl SChunk {
         })
     }
 
-    /// Returns the limits of this handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         self.last_state().limits
     }
 
-    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set. Returns `None` if reads
-    /// of this handle have the default limits, or no limit.
-    pub fn max_read(&self) -> Option<u64> {
+    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set.
+    pub(crate) fn max_read(&self) -> Option<u64> {
         if let MaxRead::Bytes(max) = self.max_read { Some(max) } else { None }
     }
 
@@ -576,68 +543,6 @@ impl ChunkInfo {
     /// bytes.
     pub fn cratio(&self) -> f64 {
         if self.cbytes == 0 { 0.0 } else { self.nbytes as f64 / self.cbytes as f64 }
-    }
-}
-
-/// A chunk of a super-chunk. Only its header has been read; the methods read data on request. Created by
-/// [`SChunk::lazy_chunk`].
-///
-/// ```
-/// use blosc2::{CParams, SChunk};
-///
-/// let mut schunk = SChunk::in_memory::<u64>(&CParams::default())?;
-/// schunk.append(&(0..100_000u64).collect::<Vec<_>>())?;
-/// let chunk = schunk.lazy_chunk(0)?;
-/// assert_eq!(chunk.items::<u64>(50_000..50_002)?, [50_000, 50_001]);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct LazyChunk<'a> {
-    schunk: &'a SChunk,
-    index: usize,
-    info: ChunkInfo,
-}
-
-impl LazyChunk<'_> {
-    /// Returns the parameters in the header of the chunk.
-    pub fn info(&self) -> ChunkInfo {
-        self.info
-    }
-
-    /// Reads a range of items of the chunk. Reads and decompresses only the blocks that contain the items;
-    /// [`SChunk::read`] lists the exceptions.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the chunk, or its start is after its end;
-    /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`; or the range has no
-    ///   end, and the chunk ends with an incomplete item.
-    pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
-        let schunk = self.schunk;
-        schunk.check_item::<T>(READ)?;
-        let bytes = chunk_range::<T>(range, self.info.nbytes).map_err(|error| schunk.at(error))?;
-        schunk.allow(READ, bytes.len() as u64)?;
-        schunk.with_chunk(self.index, Some(bytes.clone()), |chunk, decoder| {
-            check_range(chunk, &bytes, self.index)?;
-            to_items(bytes.len(), |target| decoder.range(chunk, bytes.start, target))
-        })
-    }
-
-    /// Decompresses the block with the index `block`. From a file, this method reads the complete compressed chunk.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`]: `block` is not less than the number of blocks of the chunk.
-    pub fn block(&self, block: usize) -> Result<Vec<u8>> {
-        self.schunk.block(self.index, block)
-    }
-
-    /// Reads the complete compressed chunk.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](SChunk#errors-of-reading).
-    pub fn read(&self) -> Result<Chunk> {
-        self.schunk.chunk(self.index)
     }
 }
 

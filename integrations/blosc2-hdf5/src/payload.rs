@@ -117,7 +117,7 @@ pub(crate) fn decode_to<B: AsMut<[u8]>>(
                 len => allocate(len),
             }
         };
-        match schunk.is_array() {
+        match schunk.info().is_array {
             true => decode_array(&NDArray::from_schunk(schunk)?, params, allocate),
             false => decode_chunks(&schunk, allocate),
         }

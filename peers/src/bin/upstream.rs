@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use blosc2::super_chunk::Metalayers;
-use blosc2::{NDArray, SChunk, Value, RawItems};
+use blosc2::{NDArray, RawItems, SChunk, Value};
 use blosc2_format::Limits;
 use blosc2_format::file::File;
 use blosc2_store::{CTable, EmbedStore, Object, TreeStore};
@@ -224,7 +224,7 @@ fn schunk(schunk: SChunk) -> Result<Json> {
         "meta": layers(schunk.meta())?,
         "vlmeta": layers(schunk.vlmeta())?,
     });
-    if schunk.is_array() {
+    if schunk.info().is_array {
         let array = NDArray::from_python_object(schunk)?;
         content["shape"] = json!(array.shape());
         content["blocks"] = json!([array.chunk_shape(), array.block_shape()]);

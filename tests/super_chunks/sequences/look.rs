@@ -16,8 +16,8 @@ pub(crate) fn compare(schunk: &SChunk, model: &Model, whole: bool, rng: &mut Rng
     assert_eq!(schunk.len(), (nbytes / model.typesize) as u64, "items");
     assert_eq!(schunk.is_empty(), nbytes == 0);
     assert_eq!(schunk.chunksize(), model.chunksize.unwrap_or(0), "chunk size");
-    assert_eq!(schunk.has_variable_chunks(), model.chunksize == Some(0), "variable chunks");
-    assert_eq!(schunk.has_variable_blocks(), model.variable_blocks(), "variable blocks");
+    assert_eq!(schunk.info().has_variable_chunks, model.chunksize == Some(0), "variable chunks");
+    assert_eq!(schunk.info().has_variable_blocks, model.variable_blocks(), "variable blocks");
     for (layers, expected) in [(schunk.meta(), &model.meta), (schunk.vlmeta(), &model.vlmeta)] {
         assert_eq!((layers.len(), layers.is_empty()), (expected.len(), expected.is_empty()));
         let layer = |layer: blosc2::Result<(String, Vec<u8>)>| {
@@ -28,7 +28,8 @@ pub(crate) fn compare(schunk: &SChunk, model: &Model, whole: bool, rng: &mut Rng
     }
     assert_eq!(schunk.decompress_chunk::<u8>(count).unwrap_err().kind(), ErrorKind::OutOfBounds);
 
-    let lens: Vec<usize> = schunk.chunk_infos().map(|info| info.unwrap().nbytes).collect();
+    let lens = (0..schunk.nchunks()).map(|index| schunk.chunk_info(index).unwrap().nbytes);
+    let lens: Vec<usize> = lens.collect();
     assert!(lens.iter().copied().eq(model.chunks.iter().map(|chunk| chunk.data.len())), "{lens:?}");
     let content = model.content();
     pieces(schunk, model, &content, rng);
@@ -61,17 +62,13 @@ fn pieces(schunk: &SChunk, model: &Model, content: &[u8], rng: &mut Rng) {
     let chunk = &model.chunks[index as usize];
     let index = index as usize;
     read(&format!("chunk {index}"), schunk.decompress_chunk(index), &chunk.data);
-    let lazy = schunk.lazy_chunk(index).unwrap();
-    let bytes = range(chunk.data.len(), rng);
-    let what = format!("bytes {bytes:?} of chunk {index}");
-    read(&what, lazy.items(bytes.clone()), &chunk.data[bytes]);
     if let Some(lens) = &chunk.blocks {
-        assert_eq!(lazy.info().blocksize, None);
+        assert_eq!(schunk.chunk_info(index).unwrap().blocksize, None);
         let number = rng.below(lens.len() as u64) as usize;
         let start: usize = lens[..number].iter().sum();
         let what = format!("block {number} of chunk {index}");
         read(&what, schunk.block(index, number), &chunk.data[start..start + lens[number]]);
-        assert_eq!(lazy.block(lens.len()).unwrap_err().kind(), ErrorKind::OutOfBounds);
+        assert_eq!(schunk.block(index, lens.len()).unwrap_err().kind(), ErrorKind::OutOfBounds);
     }
     let start = rng.below(content.len() as u64 + 1);
     let mut stream = SChunkReader::new(schunk);
@@ -127,14 +124,15 @@ fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
 
 /// The properties that a failed change must not modify.
 pub(crate) fn facts(schunk: &SChunk) -> impl PartialEq + std::fmt::Debug + use<> {
-    let infos: Vec<_> = schunk.chunk_infos().map(Result::unwrap).collect();
+    let infos: Vec<_> =
+        (0..schunk.nchunks()).map(|index| schunk.chunk_info(index).unwrap()).collect();
     let sizes = (schunk.nbytes(), schunk.cbytes(), schunk.frame_len().unwrap());
     (
         sizes,
         schunk.chunksize(),
         schunk.offsets().unwrap(),
         infos,
-        schunk.file_format(),
+        schunk.info().format,
         schunk.cparams(),
     )
 }
