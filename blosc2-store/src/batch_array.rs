@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::arrow::{ipc, values};
 #[cfg(feature = "arrow")]
 use crate::limits::max_read_of;
-use crate::limits::{check_readable, memory_of};
+use crate::limits::{VALUE_SIZE, check_readable, decode, max_values_memory, memory_of};
 use crate::tag::{ARROW, check_new, error, free_chunksize, tag, what};
 
 const NAME: &str = "batcharray";
@@ -778,7 +778,12 @@ fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
     let mut items = Vec::new();
     match format {
         Format::Msgpack => {
-            for (block, value) in schunk.block_values(index)?.into_iter().enumerate() {
+            let blocks = schunk.blocks(index)?;
+            let mut left = max_values_memory(schunk, index, blocks.as_bytes().len())?;
+            for (block, bytes) in blocks.iter().enumerate() {
+                let place = || format!("block {block} of batch {index}");
+                let value = decode(schunk, bytes, left, place)?;
+                left = left.saturating_sub(VALUE_SIZE * value.count());
                 items.append(&mut list(schunk, index, block, value)?);
             }
         }
@@ -796,7 +801,12 @@ fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
 /// The items of a block.
 fn block_items(schunk: &SChunk, format: &Format, batch: usize, block: usize) -> Result<Vec<Value>> {
     match format {
-        Format::Msgpack => list(schunk, batch, block, schunk.block_value(batch, block)?),
+        Format::Msgpack => {
+            let bytes = schunk.block(batch, block)?;
+            let max = max_values_memory(schunk, batch, bytes.len())?;
+            let place = || format!("block {block} of batch {batch}");
+            list(schunk, batch, block, decode(schunk, &bytes, max, place)?)
+        }
         #[cfg(feature = "arrow")]
         Format::Arrow(field) => {
             let bytes = schunk.block(batch, block)?;

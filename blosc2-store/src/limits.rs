@@ -1,7 +1,7 @@
 //! Limits of memory: of objects inside other objects, and of data that is written, because its readers have limits.
 
 use blosc2::limits::default_max_read;
-use blosc2::{ErrorKind, Limits, OpenOptions, Result, SChunk};
+use blosc2::{ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
 
 use crate::tag::error;
 
@@ -42,6 +42,26 @@ pub(crate) fn memory_of(nbytes: u64, count: impl FnOnce() -> u64) -> u64 {
     count().saturating_mul(VALUE_SIZE).max(nbytes)
 }
 
+/// The maximum memory of values that are decoded from `nbytes` bytes of the chunk `index`.
+pub(crate) fn max_values_memory(schunk: &SChunk, index: usize, nbytes: usize) -> Result<u64> {
+    // The values in a few bytes are allowed for any chunk.
+    let is_small = nbytes as u64 <= default_max_read(0) / VALUE_SIZE;
+    let stored = if is_small { 0 } else { schunk.chunk_info(index)?.cbytes as u64 };
+    Ok(max_read_of(schunk, stored))
+}
+
+/// Decodes a value of at most `max_memory` bytes from the content of `place`.
+pub(crate) fn decode(
+    schunk: &SChunk,
+    bytes: &[u8],
+    max_memory: u64,
+    place: impl FnOnce() -> String,
+) -> Result<Value> {
+    Value::from_msgpack_within(bytes, max_memory).map_err(|fault| {
+        error(schunk, fault.kind(), "read a value", format!("{}: {fault}", place()))
+    })
+}
+
 /// Checks data that readers can only read as a whole: whether readers with default limits, or with the limit of this
 /// handle, allow its `memory` bytes of memory for its `stored` bytes.
 pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: u64) -> Result<()> {
@@ -76,5 +96,30 @@ mod tests {
         assert_eq!(memory_of(1 << 24, || unreachable!()), 1 << 30);
         assert_eq!(memory_of((1 << 24) + 1, || 5), (1 << 24) + 1);
         assert_eq!(memory_of((1 << 24) + 1, || 1 << 20), 64 << 20);
+    }
+    #[test]
+    fn values_take_no_more_memory_than_reads_allow() {
+        let mut schunk = OpenOptions::new().in_memory().unwrap();
+        schunk.append(&vec![0xc0u8; (1 << 24) + 1]).unwrap();
+        let stored = schunk.chunk_info(0).unwrap().cbytes as u64;
+        assert_eq!(max_values_memory(&schunk, 0, 1 << 24).unwrap(), 1 << 30);
+        assert_eq!(max_values_memory(&schunk, 0, (1 << 24) + 1).unwrap(), default_max_read(stored));
+        assert_eq!(
+            max_values_memory(&schunk, 1, 1 << 25).unwrap_err().kind(),
+            ErrorKind::OutOfBounds
+        );
+        let limited = OpenOptions::new().max_read(130).in_memory().unwrap();
+        let max = max_values_memory(&limited, 0, 9).unwrap();
+        assert_eq!(max, 130);
+        let read = |bytes: &[u8]| decode(&limited, bytes, max, || "chunk 0".into());
+        assert_eq!(read(b"\x91\x01").unwrap(), Value::List(vec![1.into()]));
+        for (bytes, kind, text) in [
+            (&b"\x92\x01\x02"[..], ErrorKind::TooLarge, "OpenOptions::max_read"),
+            (b"\xc1", ErrorKind::InvalidData, "chunk 0: "),
+        ] {
+            let error = read(bytes).unwrap_err();
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(text), "{error}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use blosc2::super_chunk::{Metalayers, MetalayersMut};
 use blosc2::{CParams, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
-use crate::limits::{check_readable, memory_of};
+use crate::limits::{check_readable, decode, max_values_memory, memory_of};
 use crate::tag::{check_new, free_chunksize, tag};
 
 const NAME: &str = "vlarray";
@@ -170,7 +170,9 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [reading values](crate#reading-values).
     pub fn get(&self, index: usize) -> Result<Value> {
-        self.schunk.value(index)
+        let bytes = self.schunk.decompress_chunk::<u8>(index)?;
+        let max = max_values_memory(&self.schunk, index, bytes.len())?;
+        decode(&self.schunk, &bytes, max, || format!("chunk {index}"))
     }
 
     /// Returns a double-ended iterator over all values. Each step of the iterator reads one value.

@@ -32,7 +32,7 @@ const OPEN: &str = "open a tensor";
 /// Tensor::from_slice(&items, &[2, 3])?.save(&path)?; // Python: blosc2.load_array("a.bl2")
 /// let tensor = Tensor::open(&path)?;
 /// assert_eq!((tensor.kind(), tensor.shape(), tensor.dtype().to_string()), ("numpy", &[2, 3][..], "<f4".to_owned()));
-/// assert_eq!(tensor.read::<Vec<f32>>()?, items);
+/// assert_eq!(tensor.read::<f32>()?, items);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

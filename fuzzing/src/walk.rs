@@ -2,7 +2,7 @@
 
 use crate::folder;
 use blosc2::{
-    AxisSelection, Check, Element, NDArray, OpenOptions, RawItems, Result, SChunk, Selection,
+    AxisSelection, Check, Element, NDArray, OpenOptions, RawItems, Result, SChunk, Selection, Value,
 };
 use blosc2_format::directory::Memory;
 
@@ -59,9 +59,12 @@ pub(crate) fn walk(schunk: &SChunk) {
             start += block.len();
         }
         if schunk.info().has_variable_blocks {
-            drop(schunk.block_values(number));
-        } else if info.nbytes < 100_000 {
-            drop(schunk.value(number));
+            let blocks = schunk.blocks(number);
+            blocks.iter().flat_map(|blocks| blocks.iter()).for_each(|block| {
+                drop(Value::from_msgpack_within(block, MAX_READ));
+            });
+        } else if let (Ok(data), true) = (&data, info.nbytes < 100_000) {
+            drop(Value::from_msgpack_within(data, MAX_READ));
         }
         // The middle of the chunk, as bytes.
         if let (Ok(data), Some(first)) = (&data, position) {

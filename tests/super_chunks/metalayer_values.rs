@@ -146,7 +146,10 @@ proptest! {
             };
             let (chunks, blocks) = (open(&chunks).unwrap(), open(&blocks).unwrap());
             let layer = chunks.vlmeta().value("value").map(Option::unwrap);
-            [layer, chunks.value(0), blocks.block_value(0, 0)]
+            let of = |bytes: blosc2::Result<Vec<u8>>| {
+                bytes.and_then(|bytes| Value::from_msgpack_within(&bytes, max_read))
+            };
+            [layer, of(chunks.decompress_chunk(0)), of(blocks.block(0, 0))]
         };
         let memory = 64 * value.count();
         for found in read(memory.max(bytes.len() as u64)) {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io, mem, thread};
 
 use blosc2::storage::{ReadAt, Storage};
+use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
     CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, SChunkWriter, Special,
     compress,
@@ -506,4 +507,22 @@ fn a_first_chunk_is_not_longer_than_the_declared_size() {
     schunk.append(&[1u8; 50]).unwrap();
     assert_eq!(schunk.nchunks(), 2);
     assert_eq!((schunk.chunksize(), schunk.len()), (100, 150));
+}
+
+#[test]
+fn variable_length_blocks_are_inserted_and_replaced() {
+    let mut schunk = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
+    schunk.append(VariableBlocks(&[b"one", b"three"])).unwrap();
+    schunk.insert(0, VariableBlocks(&[b"zero"])).unwrap();
+    schunk.replace(1, VariableBlocks(&[b"1", b"3", b"5"])).unwrap();
+    assert!(schunk.blocks(0).unwrap().iter().eq([b"zero"]));
+    assert!(schunk.blocks(1).unwrap().iter().eq([b"1", b"3", b"5"]));
+    for error in [
+        schunk.insert(3, VariableBlocks(&[b"x"])).unwrap_err(),
+        schunk.replace(2, VariableBlocks(&[b"x"])).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+    }
+    assert_eq!(schunk.append(b"items").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(schunk.nchunks(), 2);
 }

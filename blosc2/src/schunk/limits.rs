@@ -16,7 +16,7 @@ const PLAUSIBLE_RATIO: u64 = 256;
 /// times the stored bytes if that is more.
 ///
 /// Writers of this project use this limit, too. They refuse data that can only be read as a whole, such as a
-/// [value](crate::SChunk::value), if readers with the default limit would refuse the data. A handle with a higher `max_read`
+/// [value](crate::Value), if readers with the default limit would refuse the data. A handle with a higher `max_read`
 /// writes what it can read.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Reading of chunks, blocks and their values, and the limits of reads.
+//! Reading of chunks and blocks, and the limits of reads.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,13 +19,9 @@ use crate::decoder::Decoder;
 use crate::decompressor::to_items;
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
-#[cfg(feature = "msgpack")]
-use crate::value::{VALUE_SIZE, Value, read_next};
 use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
-#[cfg(feature = "msgpack")]
-const READ_VALUE: &str = "read a value";
 
 impl SChunk {
     /// Decompresses the chunk at `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
@@ -388,86 +384,6 @@ impl SChunk {
     }
 }
 
-#[cfg(feature = "msgpack")]
-impl SChunk {
-    /// Decodes the content of the chunk at `index` from msgpack and returns it as a [`Value`]. Python's `ObjectArray`
-    /// stores one value in each chunk.
-    ///
-    /// ```
-    /// use blosc2::{CParams, SChunk, Value};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// let value = Value::Set(vec!["a".into(), 1.into()]);
-    /// schunk.append(&value.to_msgpack()?)?;
-    /// assert_eq!(schunk.value(0)?, value);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   nested levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
-    pub fn value(&self, index: usize) -> Result<Value> {
-        let bytes = self.decompress_chunk::<u8>(index)?;
-        self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
-    }
-
-    /// Decodes the content of one block of a chunk from msgpack and returns it as a [`Value`].
-    /// [`VariableBlocks`](super::VariableBlocks) are written as such blocks.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks, or
-    ///   `block` is not less than the number of blocks of the chunk;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   nested levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
-    pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
-        let bytes = self.block(index, block)?;
-        let place = || format!("block {block} of chunk {index}");
-        self.read_value(&bytes, &mut self.max_values(bytes.len()), place)
-    }
-
-    /// Decodes the contents of all blocks of a chunk from msgpack and returns them as [`Value`]s.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): `index` is not less than the number of chunks;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   nested levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes.
-    pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
-        let blocks = self.blocks(index)?;
-        let mut left = self.max_values(blocks.as_bytes().len());
-        let values = blocks.iter().enumerate().map(|(block, bytes)| {
-            self.read_value(bytes, &mut left, || format!("block {block} of chunk {index}"))
-        });
-        values.collect()
-    }
-
-    /// Returns the maximum number of values that may be decoded from `nbytes` bytes.
-    fn max_values(&self, nbytes: usize) -> u64 {
-        self.allowed(VALUE_SIZE.saturating_mul(nbytes as u64)) / VALUE_SIZE
-    }
-
-    fn read_value(
-        &self,
-        bytes: &[u8],
-        left: &mut u64,
-        place: impl FnOnce() -> String,
-    ) -> Result<Value> {
-        read_next(bytes, left).map_err(|fault| {
-            let (kind, detail) = fault.in_content();
-            self.error(kind, READ_VALUE, format!("{}: {detail}", place()))
-        })
-    }
-}
-
 /// Returns whether reading a part of a chunk decompresses all of its data.
 fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     let typesize = u32::from(header.typesize.max(1));
@@ -611,63 +527,6 @@ mod tests {
     use super::*;
     use crate::super_chunk::VariableBlocks;
     use crate::{CParams, ErrorKind, OpenOptions};
-
-    fn schunk() -> SChunk {
-        SChunk::in_memory::<u8>(&CParams::default()).unwrap()
-    }
-
-    #[test]
-    fn chunks_and_blocks_are_values() {
-        let mut chunks = schunk();
-        chunks.append(b"\x92\x01\xc0").unwrap();
-        chunks.append(b"\x01\x02").unwrap();
-        assert_eq!(chunks.value(0).unwrap(), Value::List(vec![1.into(), Value::None]));
-        let error = chunks.value(1).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidData);
-        assert!(error.to_string().contains("chunk 1: its content is not msgpack"), "{error}");
-        assert_eq!(chunks.value(2).unwrap_err().kind(), ErrorKind::OutOfBounds);
-
-        let mut blocks = schunk();
-        blocks.append(VariableBlocks(&[b"\x01", b"\xa1x"])).unwrap();
-        blocks.insert(0, VariableBlocks(&[b"\x91\x02", b"\xc1"])).unwrap();
-        assert_eq!(blocks.block_values(1).unwrap(), [1.into(), "x".into()]);
-        assert_eq!(blocks.block_value(0, 0).unwrap(), Value::List(vec![2.into()]));
-        for error in [blocks.block_value(0, 1).unwrap_err(), blocks.block_values(0).unwrap_err()] {
-            assert_eq!(error.kind(), ErrorKind::InvalidData);
-            assert!(error.to_string().contains("block 1 of chunk 0"), "{error}");
-        }
-        assert_eq!(blocks.block_value(0, 2).unwrap_err().kind(), ErrorKind::OutOfBounds);
-        blocks.replace(0, VariableBlocks(&[b"\xc0"])).unwrap();
-        assert_eq!(blocks.block_values(0).unwrap(), [Value::None]);
-        for error in [
-            blocks.insert(3, VariableBlocks(&[b"x"])).unwrap_err(),
-            blocks.replace(2, VariableBlocks(&[b"x"])).unwrap_err(),
-        ] {
-            assert_eq!(error.kind(), ErrorKind::OutOfBounds);
-        }
-        assert_eq!(blocks.nchunks(), 2);
-    }
-
-    #[test]
-    fn memory_of_many_values_is_limited() {
-        // A million `None`s, in one value and in two.
-        let half = [&b"\xdd\x00\x07\xa1\x20"[..], &vec![0xc0; 500_000]].concat();
-        let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
-        let (mut chunks, mut blocks) = (schunk(), schunk());
-        chunks.append(&all).unwrap();
-        blocks.append(VariableBlocks(&[&half, &half])).unwrap();
-        let limited = |schunk: SChunk| {
-            let bytes = schunk.into_cframe().unwrap();
-            OpenOptions::new().max_read(40 << 20).from_cframe(bytes).unwrap()
-        };
-        let (chunks, blocks) = (limited(chunks), limited(blocks));
-        assert_eq!(chunks.decompress_chunk::<u8>(0).unwrap(), all);
-        let error = chunks.value(0).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TooLarge);
-        assert!(error.to_string().contains("OpenOptions::max_read"), "{error}");
-        assert!(blocks.block_value(0, 1).is_ok());
-        assert_eq!(blocks.block_values(0).unwrap_err().kind(), ErrorKind::TooLarge);
-    }
 
     /// The values of a metalayer take more memory than its content.
     #[test]

@@ -9,7 +9,7 @@ mod text;
 mod write;
 
 pub use array::ArrayValue;
-pub(crate) use read::{Fault, read, read_next};
+pub(crate) use read::{Fault, read};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -132,6 +132,29 @@ impl Value {
             Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
         };
         read(bytes, u64::MAX).map_err(failed)
+    }
+
+    /// Decodes one value from msgpack, if the value takes at most `max_memory` bytes of memory. Each [value](Self::count)
+    /// counts as 64 bytes.
+    ///
+    /// ```
+    /// use blosc2::{ErrorKind, Value};
+    ///
+    /// let bytes = Value::List(vec![Value::None; 1000]).to_msgpack()?;
+    /// let error = Value::from_msgpack_within(&bytes, 64 * 1000).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::TooLarge);
+    /// assert!(Value::from_msgpack_within(&bytes, 64 * 1001).is_ok());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`from_msgpack`](Self::from_msgpack), and with
+    /// - [`ErrorKind::TooLarge`]: the value takes more memory.
+    pub fn from_msgpack_within(bytes: &[u8], max_memory: u64) -> Result<Self> {
+        read(bytes, max_memory / VALUE_SIZE).map_err(|fault| {
+            let (kind, detail) = fault.in_content();
+            Error::new(kind, "read a value", detail)
+        })
     }
 
     /// Decodes the start of one value from msgpack, for a preview of a large value.

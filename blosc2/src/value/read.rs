@@ -45,8 +45,12 @@ impl Fault {
 
 /// Reads one value, which may contain at most `max_values` values.
 pub(crate) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
-    let mut left = max_values;
-    read_next(bytes, &mut left)
+    // Each value takes at least one byte, so that a false length does not cause an allocation.
+    let len = bytes.len() as u64;
+    whole(bytes, &mut len.min(max_values), MAX_DEPTH).map_err(|fault| match fault {
+        Fault::TooMany if len <= max_values => cut(),
+        fault => fault,
+    })
 }
 
 /// Reads the start of one value: at most `most` values, and `most` bytes of the last string. What follows is neither read
@@ -60,20 +64,6 @@ pub(super) fn read_start(bytes: &[u8], most: usize) -> Result<Value, Fault> {
         ([], _) | (_, true) => Ok(value),
         _ => Err(follows()),
     }
-}
-
-/// Reads the next of several values, and subtracts the values that it contains from `left`.
-pub(crate) fn read_next(bytes: &[u8], left: &mut u64) -> Result<Value, Fault> {
-    // Each value takes at least one byte, so that a false length does not cause an allocation.
-    let len = bytes.len() as u64;
-    let most = len.min(*left);
-    let mut unclaimed = most;
-    let value = whole(bytes, &mut unclaimed, MAX_DEPTH).map_err(|fault| match fault {
-        Fault::TooMany if len <= *left => cut(),
-        fault => fault,
-    })?;
-    *left -= most - unclaimed;
-    Ok(value)
 }
 
 /// Reads the extension of this type and content.
