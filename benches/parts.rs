@@ -26,7 +26,7 @@ fn main() {
     for codec in [Codec::BloscLz, Codec::Lz4, Codec::Zstd] {
         let shuffle: &[Filter] = &[Filter::Shuffle];
         let filters =
-            [shuffle, &[Filter::Shuffle, Filter::ByteDelta(4)], &[Filter::Bitshuffle], &[]];
+            [shuffle, &[Filter::Shuffle, Filter::Bytedelta(4)], &[Filter::Bitshuffle], &[]];
         for filters in filters {
             for split in [SplitMode::Always, SplitMode::Never] {
                 if split == SplitMode::Never || filters.first() == Some(&Filter::Shuffle) {

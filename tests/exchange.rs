@@ -109,7 +109,7 @@ impl Files<'_> {
             ("shuffle", &[Filter::Shuffle]),
             ("bitshuffle", &[Filter::Bitshuffle]),
             ("delta", &[Filter::Delta, Filter::Shuffle]),
-            ("bytedelta", &[Filter::Shuffle, Filter::ByteDelta(0)]),
+            ("bytedelta", &[Filter::Shuffle, Filter::Bytedelta(0)]),
             ("three", &[Filter::Delta, Filter::ShuffleBytes(3), Filter::Bitshuffle]),
         ];
         for codec in CODECS {
@@ -166,7 +166,7 @@ impl Files<'_> {
                 self.items(&format!("ndlz{meta}.b2nd"), params, |at| (at / 50) as u8);
             }
         }
-        let params = params().filters(&[Filter::NdCell(4), Filter::Shuffle]);
+        let params = params().filters(&[Filter::Ndcell(4), Filter::Shuffle]);
         self.items("ndcell.b2nd", params, |at| at as u32);
 
         let make = || NDArray::builder().chunk_shape([20, 20]).block_shape([8, 8]);
@@ -194,8 +194,8 @@ impl Files<'_> {
         self.items("int-trunc-i32.b2nd", with(Filter::IntTrunc(-8)), |at| (at as i32) << 8);
         self.items("int-trunc-i64.b2nd", with(Filter::IntTrunc(-40)), |at| (at as i64) << 40);
         let cell = |at: usize| (at / SIDE / 4 * 10 + at % SIDE / 4) as f64;
-        self.items("ndmean-f32.b2nd", with(Filter::NdMean(4)), |at| cell(at) as f32);
-        self.items("ndmean-f64.b2nd", with(Filter::NdMean(4)), cell);
+        self.items("ndmean-f32.b2nd", with(Filter::Ndmean(4)), |at| cell(at) as f32);
+        self.items("ndmean-f64.b2nd", with(Filter::Ndmean(4)), cell);
     }
 
     fn orders(&self) {

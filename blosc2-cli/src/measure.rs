@@ -31,7 +31,7 @@ impl Setting {
     pub(crate) fn of(params: &CParams) -> Self {
         let typesize = params.typesize.unwrap_or(1);
         let filters = params.filters.iter().map(|filter| match *filter {
-            Filter::ByteDelta(streams) if usize::from(streams) == typesize => Filter::ByteDelta(0),
+            Filter::Bytedelta(streams) if usize::from(streams) == typesize => Filter::Bytedelta(0),
             filter => filter,
         });
         Self { codec: params.codec, level: params.level, filters: filters.collect() }
@@ -45,7 +45,7 @@ impl Setting {
                 &[],
                 &[Filter::Shuffle],
                 &[Filter::Bitshuffle],
-                &[Filter::Shuffle, Filter::ByteDelta(0)],
+                &[Filter::Shuffle, Filter::Bytedelta(0)],
                 &[Filter::Delta, Filter::Shuffle],
             ],
             _ => &[&[], &[Filter::Bitshuffle], &[Filter::Delta]],
@@ -239,7 +239,7 @@ mod tests {
         let setting = &Setting::all(&[Codec::Lz4, Codec::BloscLz], &[1, 9], 4)[16];
         assert_eq!(setting.options(), "--codec blosclz --level 9 --filters shuffle");
         assert_eq!(Setting::all(&[Codec::Lz4, Codec::Lz4], &[5, 5], 4).len(), 5);
-        let params = CParams::new().typesize(4).filters(&[Filter::Shuffle, Filter::ByteDelta(4)]);
+        let params = CParams::new().typesize(4).filters(&[Filter::Shuffle, Filter::Bytedelta(4)]);
         assert_eq!(Setting::of(&params).filters(), "shuffle,bytedelta");
     }
 

@@ -142,19 +142,19 @@ pub enum ItemKind {
 /// ```
 /// use blosc2_store::{ItemKind, TimeUnit};
 ///
-/// let kind = ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None };
+/// let kind = ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: None };
 /// assert_eq!(kind.to_string(), "timestamp[ms]");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// Seconds: `s`.
-    Second,
+    Seconds,
     /// Milliseconds: `ms`.
-    Millisecond,
+    Milliseconds,
     /// Microseconds: `us`.
-    Microsecond,
+    Microseconds,
     /// Nanoseconds: `ns`.
-    Nanosecond,
+    Nanoseconds,
 }
 
 /// A kind without parameters: its name, and the dtype of its items in an array.
@@ -198,10 +198,10 @@ fn place(name: &str) -> usize {
 
 impl TimeUnit {
     const NAMED: [(&str, Self); 4] = [
-        ("s", Self::Second),
-        ("ms", Self::Millisecond),
-        ("us", Self::Microsecond),
-        ("ns", Self::Nanosecond),
+        ("s", Self::Seconds),
+        ("ms", Self::Milliseconds),
+        ("us", Self::Microseconds),
+        ("ns", Self::Nanoseconds),
     ];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
@@ -410,7 +410,7 @@ impl ItemKind {
             "bytes" => Self::Bytes { max_length: max_length()? },
             "timestamp" => {
                 let unit = match value("unit") {
-                    None => TimeUnit::Microsecond,
+                    None => TimeUnit::Microseconds,
                     Some(unit) => TimeUnit::of_name(unit.as_str()?)?,
                 };
                 let timezone = match value("timezone") {
@@ -988,7 +988,7 @@ mod tests {
 
         let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
         let complex = |re, im| Value::Complex { re, im };
-        let time = || Timestamp { unit: TimeUnit::Microsecond, timezone: None };
+        let time = || Timestamp { unit: TimeUnit::Microseconds, timezone: None };
         let long = "é".repeat(32);
         let kept: Vec<(ItemKind, Value)> = vec![
             (Int8, (-128).into()),

@@ -93,7 +93,7 @@ fn compare_codecs() -> Result<NDArray> {
         (Codec::Lz4, 5, &[Filter::Bitshuffle]),
         (Codec::Zstd, 1, &[Filter::Shuffle]),
         (Codec::Zstd, 5, &[Filter::Shuffle]),
-        (Codec::Zstd, 5, &[Filter::Shuffle, Filter::ByteDelta(0)]),
+        (Codec::Zstd, 5, &[Filter::Shuffle, Filter::Bytedelta(0)]),
     ];
     for (codec, level, filters) in ways {
         let params = CParams::new().codec(codec).level(level).filters(filters).threads(threads);

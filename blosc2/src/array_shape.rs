@@ -163,7 +163,7 @@ mod tests {
     fn needing_shape() -> Vec<CParams> {
         let lz4 = CParams::new().codec(Codec::Lz4);
         let ndlz = CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]);
-        let ndcell = lz4.filters(&[Filter::NdCell(4), Filter::Shuffle]);
+        let ndcell = lz4.filters(&[Filter::Ndcell(4), Filter::Shuffle]);
         if installed::BREAKS_ARRAY_CODECS { vec![ndcell] } else { vec![ndcell, ndlz] }
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn c_does_not_write_to_a_shape() {
         let shape = ArrayShape::new(1, Some(&meta(BLOCK))).unwrap();
         let before = memory(&shape);
-        let bytedelta = CParams::new().codec(Codec::Lz4).filters(&[Filter::ByteDelta(0)]);
+        let bytedelta = CParams::new().codec(Codec::Lz4).filters(&[Filter::Bytedelta(0)]);
         for params in needing_shape().into_iter().chain([bytedelta]) {
             let chunk = encode(&params, Some(shape.clone())).unwrap();
             let mut decoder = Decoder::with_shape(&DParams::new(), Some(shape.clone())).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn bytedelta_asks_for_the_typesize() {
         let items: Vec<u8> = (0..4000u32).flat_map(u32::to_le_bytes).collect();
-        let filters = [Filter::Shuffle, Filter::ByteDelta(4)];
+        let filters = [Filter::Shuffle, Filter::Bytedelta(4)];
         let params = CParams::new().codec(Codec::Lz4).filters(&filters);
         let mut chunk = crate::compress(&items, &params.typesize(4)).unwrap();
         let meta = chunk[24..30].iter().rposition(|&meta| meta == 4).unwrap();
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn the_first_bytedelta_is_checked_with_the_typesize_of_the_super_chunk() {
         let items = [7u8; 4200];
-        let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::ByteDelta(1)]);
+        let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Bytedelta(1)]);
         let mut chunk = crate::compress(&items, &params.typesize(1)).unwrap();
         let slot = chunk[16..22].iter().position(|&code| code == 35).unwrap();
         (chunk[16 + slot], chunk[24 + slot]) = (34, 0);

@@ -56,14 +56,14 @@ pub enum Filter {
     /// Divides each block into streams of equal length, and replaces each byte by its difference from the previous byte
     /// in the same stream. Use this filter after a shuffle, which creates one stream for each byte of an item. The
     /// parameter is the number of streams in a block; 0 means the typesize.
-    ByteDelta(u8),
+    Bytedelta(u8),
     /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
     /// the side length of a cell in items, 1 to 255. Only for arrays of 1 to 8 dimensions.
-    NdCell(u8),
+    Ndcell(u8),
     /// Divides each block of an array of floats into cells with equal sides, and replaces the items of each cell by
     /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, only for arrays of 1 to 8
     /// dimensions.
-    NdMean(u8),
+    Ndmean(u8),
     /// A filter whose code has no other variant. Also a filter whose code has another variant, if the parameter has no
     /// meaning for that variant.
     Other {
@@ -99,9 +99,9 @@ impl Filter {
             (DELTA, 0) => Self::Delta,
             (TRUNC_PREC, bits) => Self::TruncPrec(bits as i8),
             (INT_TRUNC, bits) => Self::IntTrunc(bits as i8),
-            (BYTEDELTA, streams) => Self::ByteDelta(streams),
-            (NDCELL, side) => Self::NdCell(side),
-            (NDMEAN, side) => Self::NdMean(side),
+            (BYTEDELTA, streams) => Self::Bytedelta(streams),
+            (NDCELL, side) => Self::Ndcell(side),
+            (NDMEAN, side) => Self::Ndmean(side),
             (code, meta) => Self::Other { code, meta },
         })
     }
@@ -182,9 +182,9 @@ impl Filter {
             Self::Delta => (DELTA, 0),
             Self::TruncPrec(bits) => (TRUNC_PREC, bits as u8),
             Self::IntTrunc(bits) => (INT_TRUNC, bits as u8),
-            Self::ByteDelta(streams) => (BYTEDELTA, streams),
-            Self::NdCell(side) => (NDCELL, side),
-            Self::NdMean(side) => (NDMEAN, side),
+            Self::Bytedelta(streams) => (BYTEDELTA, streams),
+            Self::Ndcell(side) => (NDCELL, side),
+            Self::Ndmean(side) => (NDMEAN, side),
             Self::Other { code, meta } => (code, meta),
         }
     }
@@ -243,7 +243,7 @@ impl Filter {
                 (kept < 1 || kept > width)
                     .then(|| format!("{self} keeps {kept} bits of an integer of {width} bits"))
             }
-            Self::ByteDelta(0) if typesize > 255 => {
+            Self::Bytedelta(0) if typesize > 255 => {
                 Some(format!("{self} needs a typesize of at most 255, got {typesize}"))
             }
             _ => None,
@@ -282,10 +282,10 @@ impl fmt::Display for Filter {
             Self::Delta => f.write_str("delta"),
             Self::TruncPrec(bits) => write!(f, "trunc_prec:{bits}"),
             Self::IntTrunc(bits) => write!(f, "int_trunc:{bits}"),
-            Self::ByteDelta(0) => f.write_str("bytedelta"),
-            Self::ByteDelta(streams) => write!(f, "bytedelta:{streams}"),
-            Self::NdCell(side) => write!(f, "ndcell:{side}"),
-            Self::NdMean(side) => write!(f, "ndmean:{side}"),
+            Self::Bytedelta(0) => f.write_str("bytedelta"),
+            Self::Bytedelta(streams) => write!(f, "bytedelta:{streams}"),
+            Self::Ndcell(side) => write!(f, "ndcell:{side}"),
+            Self::Ndmean(side) => write!(f, "ndmean:{side}"),
             Self::Other { code, meta } => {
                 match closures::filter_name(code) {
                     Some(name) => f.write_str(name)?,
@@ -338,9 +338,9 @@ impl FromStr for Filter {
             "delta" => plain(Self::Delta),
             "trunc_prec" => Ok(Self::TruncPrec(signed()?)),
             "int_trunc" => Ok(Self::IntTrunc(signed()?)),
-            "bytedelta" => Ok(Self::ByteDelta(unsigned(Some(0))?)),
-            "ndcell" => Ok(Self::NdCell(unsigned(None)?)),
-            "ndmean" => Ok(Self::NdMean(unsigned(None)?)),
+            "bytedelta" => Ok(Self::Bytedelta(unsigned(Some(0))?)),
+            "ndcell" => Ok(Self::Ndcell(unsigned(None)?)),
+            "ndmean" => Ok(Self::Ndmean(unsigned(None)?)),
             other => match closures::filter_named(other) {
                 Some(code) => Ok(Self::Other { code, meta: unsigned(Some(0))? }),
                 None => Err(invalid(&format!("one of {}", NAMES.join(", ")))),

@@ -118,7 +118,7 @@ impl CParams {
         for (slot, filter) in filters.iter().enumerate() {
             format.filters[first + slot] = filter.code();
             format.filters_meta[first + slot] = match filter {
-                Filter::ByteDelta(0) => typesize as u8,
+                Filter::Bytedelta(0) => typesize as u8,
                 filter => filter.meta(),
             };
         }
@@ -209,7 +209,7 @@ fn check_filters(
     }
     let uses_delta = filters.iter().any(|each| filter::is_delta(each.code()));
     if let (true, Some(mean)) =
-        (uses_delta, filters.iter().find(|each| matches!(each, Filter::NdMean(_))))
+        (uses_delta, filters.iter().find(|each| matches!(each, Filter::Ndmean(_))))
     {
         return Err(invalid(format!("delta cannot be combined with the lossy filter {mean}")));
     }
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(kind(params().filters(&[Filter::TruncPrec(10)]), 2), InvalidArgument);
         assert_eq!(kind(params().filters(&[Filter::TruncPrec(24)]), 4), InvalidArgument);
         assert_eq!(kind(params().filters(&[Filter::TruncPrec(-23)]), 4), InvalidArgument);
-        assert_eq!(kind(params().filters(&[Filter::NdCell(4)]), 4), InvalidArgument);
+        assert_eq!(kind(params().filters(&[Filter::Ndcell(4)]), 4), InvalidArgument);
         let delta = Filter::Other { code: Filter::Delta.code(), meta: 1 };
         assert_eq!(kind(params().filters(&[Filter::Shuffle, delta]), 4), InvalidArgument);
         let ndlz = Codec::Other(Codec::Ndlz.code());

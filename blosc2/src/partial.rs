@@ -592,7 +592,7 @@ mod tests {
             &[Filter::Shuffle],
             &[Filter::Bitshuffle],
             &[Filter::Delta, Filter::Shuffle],
-            &[Filter::Shuffle, Filter::ByteDelta(0)],
+            &[Filter::Shuffle, Filter::Bytedelta(0)],
         ];
         let (codec, filters) = (*rng.pick(&codecs()), *rng.pick(&filters));
         let is_delta = filters.contains(&Filter::Delta);

@@ -279,7 +279,7 @@ mod tests {
                 let expected = if codec == Codec::Zlib { 0 } else { alone };
                 assert_eq!(with(&[Filter::Shuffle]), expected, "{codec}, {split:?}");
                 assert_eq!(with(&[Filter::Bitshuffle]), expected, "{codec}, {split:?}");
-                let delta = Filter::ByteDelta(4);
+                let delta = Filter::Bytedelta(4);
                 assert_eq!(with(&[Filter::Shuffle, delta]), expected, "{codec}, {split:?}");
                 assert_eq!(with(&[Filter::Delta, Filter::Shuffle]), 0, "{codec}, {split:?}");
             }

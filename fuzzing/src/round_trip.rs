@@ -66,8 +66,8 @@ fn params(input: &mut Unstructured<'_>, typesize: usize) -> Result<(CParams, Vec
             1 => Filter::ShuffleBytes(input.int_in_range(1..=255)?),
             2 => Filter::Bitshuffle,
             3 if position == 0 => Filter::Delta,
-            4 if typesize <= 255 => Filter::ByteDelta(0),
-            _ => Filter::ByteDelta(input.int_in_range(1..=255)?),
+            4 if typesize <= 255 => Filter::Bytedelta(0),
+            _ => Filter::Bytedelta(input.int_in_range(1..=255)?),
         });
     }
     let splits = [SplitMode::Always, SplitMode::Never, SplitMode::Auto, SplitMode::ForwardCompat];
@@ -146,7 +146,7 @@ fn in_rust(
         params.filters[first + at] = filter.code();
         params.filters_meta[first + at] = match filter {
             // C knows the item size of a chunk in a super-chunk only.
-            Filter::ByteDelta(0) => typesize as u8,
+            Filter::Bytedelta(0) => typesize as u8,
             filter => filter.meta(),
         };
     }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use blosc_src as c;
-use cases::{Case, blosc1_cases, it_reads_ours, its_chunks_are_read};
+use cases::{blosc1_cases, it_reads_ours, its_chunks_are_read};
 
 /// The names of the codecs, by their codes.
 const CODECS: [&std::ffi::CStr; 6] = [c"blosclz", c"lz4", c"lz4hc", c"snappy", c"zlib", c"zstd"];

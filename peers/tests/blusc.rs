@@ -89,7 +89,7 @@ fn what_it_writes_at_level_0_or_of_less_than_an_item_is_refused() {
 /// Known fault: it ignores unknown filters without an error.
 #[test]
 fn it_misreads_ours_with_other_filters() {
-    for filters in [&[Filter::Delta][..], &[Filter::ByteDelta(0)], &[Filter::ShuffleBytes(4)]] {
+    for filters in [&[Filter::Delta][..], &[Filter::Bytedelta(0)], &[Filter::ShuffleBytes(4)]] {
         let case = Case { filters: filters.to_vec(), kind: Kind::Ramp, len: 64_000, ..CASE };
         let ours = blosc2::compress(&case.data()[..], &case.params()).unwrap();
         let found = decompress(&ours).unwrap();

@@ -281,7 +281,7 @@ fn boxes_are_right_where_blocks_depend_on_each_other() {
     for (filters, dictionary) in [
         (&[Filter::Delta][..], false),
         (&[Filter::Delta, Filter::Shuffle], false),
-        (&[Filter::Delta, Filter::Bitshuffle, Filter::ByteDelta(0)], false),
+        (&[Filter::Delta, Filter::Bitshuffle, Filter::Bytedelta(0)], false),
         (&[Filter::Shuffle], true),
         (&[], true),
     ] {
@@ -313,7 +313,7 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
         let array = NDArray::builder()
             .chunk_shape([30, 22])
             .block_shape([10, 11])
-            .cparams(CParams::new().filters(&[Filter::NdCell(side), Filter::Shuffle]))
+            .cparams(CParams::new().filters(&[Filter::Ndcell(side), Filter::Shuffle]))
             .from_bytes(&model.bytes, &model.shape, "<u4", 4)
             .unwrap();
         check_reads(&array, &model, &mut Rng(4), &format!("ndcell:{side}"));
@@ -346,10 +346,10 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
         array.read::<RawItems>(..).map(|items| items.0)
     };
     for params in [
-        CParams::new().filters(&[Filter::NdCell(0)]),
-        CParams::new().filters(&[Filter::NdMean(0)]),
-        CParams::new().filters(&[Filter::NdMean(200)]),
-        CParams::new().filters(&[Filter::NdCell(255)]),
+        CParams::new().filters(&[Filter::Ndcell(0)]),
+        CParams::new().filters(&[Filter::Ndmean(0)]),
+        CParams::new().filters(&[Filter::Ndmean(200)]),
+        CParams::new().filters(&[Filter::Ndcell(255)]),
         CParams::new().codec(Codec::Ndlz).filters(&[]),
         CParams::new().codec(Codec::Ndlz).codec_meta(5).filters(&[]),
         CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]),

@@ -241,8 +241,8 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
     ];
     let mut params = vec![
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]),
-        CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(2), Filter::Shuffle]),
-        CParams::new().codec(Codec::Lz4).filters(&[Filter::Shuffle, Filter::ByteDelta(0)]),
+        CParams::new().codec(Codec::Lz4).filters(&[Filter::Ndcell(2), Filter::Shuffle]),
+        CParams::new().codec(Codec::Lz4).filters(&[Filter::Shuffle, Filter::Bytedelta(0)]),
         CParams::new().level(0),
     ];
     params.extend(

@@ -30,7 +30,7 @@ fn six_filters_leave_the_source_as_it_was() {
         Filter::Delta,
         Filter::Shuffle,
         Filter::Bitshuffle,
-        Filter::ByteDelta(0),
+        Filter::Bytedelta(0),
         Filter::ShuffleBytes(3),
         Filter::Bitshuffle,
     ];
@@ -55,7 +55,7 @@ fn delta_and_filters_in_any_number_go_with_a_misaligned_source() {
         for filters in [
             &[Filter::Delta][..],
             &[Filter::Delta, Filter::Shuffle],
-            &[Filter::Delta, Filter::Bitshuffle, Filter::ByteDelta(0)],
+            &[Filter::Delta, Filter::Bitshuffle, Filter::Bytedelta(0)],
             &[Filter::Bitshuffle],
         ] {
             for typesize in [1, 2, 4, 8, 16, 24] {
@@ -114,7 +114,7 @@ fn trunc_prec_clears_the_low_bits_of_floats_and_nothing_else() {
     let doubles: Vec<f64> = (0..5000).map(|_| (rng.below(1 << 60) as f64).sqrt() - 9e8).collect();
     for codec in [Codec::Lz4, Codec::Zstd, Codec::BloscLz] {
         for level in [0, 5] {
-            for others in [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::ByteDelta(0)]]
+            for others in [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::Bytedelta(0)]]
             {
                 let params = |bits: i8| {
                     let mut filters = vec![Filter::TruncPrec(bits)];
@@ -209,7 +209,7 @@ fn codes_without_a_name_work_as_their_named_twins() {
         (Filter::Bitshuffle, Filter::Other { code: 2, meta: 0 }),
         (Filter::Delta, Filter::Other { code: 3, meta: 0 }),
         (Filter::TruncPrec(10), Filter::Other { code: 4, meta: 10 }),
-        (Filter::ByteDelta(4), Filter::Other { code: 35, meta: 4 }),
+        (Filter::Bytedelta(4), Filter::Other { code: 35, meta: 4 }),
         (Filter::IntTrunc(10), Filter::Other { code: 36, meta: 10 }),
     ] {
         let one = blosc2::compress(&items, &CParams::new().filters(&[named])).unwrap();
@@ -380,7 +380,7 @@ fn chunks_with_the_first_bytedelta_are_read_or_refused() {
     };
     let (mut read, mut all) = (0, 0);
     for streams in [1, 2, 3, 7, 100, 255] {
-        let filters = &[Filter::ByteDelta(streams)];
+        let filters = &[Filter::Bytedelta(streams)];
         let params = CParams::new().codec(Codec::Lz4).typesize(1).filters(filters);
         let mut compressor = Compressor::new(&params).unwrap();
         for len in (0..300).chain([1000, 1033, 4095, 4096, 20_001]) {

@@ -63,7 +63,7 @@ fn a_header_says_what_was_asked_for() {
         for (filters, threads) in [
             (&[][..], 1),
             (&[Filter::Shuffle], 1),
-            (&[Filter::Delta, Filter::Bitshuffle, Filter::ByteDelta(4)], 2),
+            (&[Filter::Delta, Filter::Bitshuffle, Filter::Bytedelta(4)], 2),
         ] {
             let params = CParams::new()
                 .codec(codec)
@@ -907,7 +907,7 @@ fn blocks_of(chunk: &[u8]) -> usize {
 fn headers_say_how_chunks_were_compressed() {
     let items: Vec<u32> = (0..30_000).map(|item| item * item).collect();
     let lz4 = CParams::new().codec(Codec::Lz4);
-    let both = [Filter::ByteDelta(4), Filter::Shuffle];
+    let both = [Filter::Bytedelta(4), Filter::Shuffle];
     for (params, is_split) in [
         (lz4.clone().split(SplitMode::Always), true),
         (lz4.clone().split(SplitMode::Never).filters(&both), false),

@@ -69,7 +69,7 @@ fn small_chunks() -> Vec<(String, Chunk, Vec<u8>)> {
         for kind in [Kind::Runs, Kind::Random, Kind::Zeros] {
             let source = data(kind, len, 5);
             for filters in
-                [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::ByteDelta(1)]]
+                [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::Bytedelta(1)]]
             {
                 for codec in codecs() {
                     let params = CParams::new().codec(codec).typesize(typesize);
@@ -427,13 +427,13 @@ fn random_ranges_of_every_pipeline_are_those_of_the_whole() {
     let mut rng = Rng(3);
     let mut count = 0;
     for typesize in [1, 2, 3, 4, 7, 8, 16, 17, 255, 256, 300] {
-        let delta = Filter::ByteDelta(u8::try_from(typesize).unwrap_or(9));
+        let delta = Filter::Bytedelta(u8::try_from(typesize).unwrap_or(9));
         let pipelines: [&[Filter]; 9] = [
             &[],
             &[Filter::Shuffle],
             &[Filter::Shuffle, delta],
             &[Filter::ShuffleBytes(3)],
-            &[Filter::ShuffleBytes(9), Filter::ByteDelta(9)],
+            &[Filter::ShuffleBytes(9), Filter::Bytedelta(9)],
             &[Filter::Bitshuffle],
             &[Filter::Bitshuffle, delta],
             &[Filter::Delta, Filter::Shuffle],

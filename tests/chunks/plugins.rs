@@ -40,7 +40,7 @@ fn ndlz_refuses_other_sides_and_larger_items() {
 #[test]
 fn ndcell_gives_the_items_back() {
     let items = waves();
-    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(4), Filter::Shuffle]);
+    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Ndcell(4), Filter::Shuffle]);
     let array = builder(params).from_slice(&items, [40, 40]).unwrap();
     assert_eq!(array.read::<Vec<f32>>(..).unwrap(), items);
 }
@@ -48,7 +48,7 @@ fn ndcell_gives_the_items_back() {
 #[test]
 fn ndmean_replaces_cells_by_their_mean() {
     let items = waves();
-    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdMean(4), Filter::Shuffle]);
+    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Ndmean(4), Filter::Shuffle]);
     let array = builder(params).from_slice(&items, [40, 40]).unwrap();
     let cell: f32 = (0..4).flat_map(|i| (0..4).map(move |j| items_at(i, j))).sum::<f32>() / 16.0;
     let read: Vec<f32> = array.read(&[0..4, 0..4]).unwrap();
@@ -81,8 +81,8 @@ fn zfp_stays_within_its_accuracy() {
 fn a_plain_buffer_has_no_shape_for_them() {
     for params in [
         CParams::new().codec(Codec::Ndlz).codec_meta(4),
-        CParams::new().filters(&[Filter::NdCell(4)]),
-        CParams::new().filters(&[Filter::NdMean(4)]),
+        CParams::new().filters(&[Filter::Ndcell(4)]),
+        CParams::new().filters(&[Filter::Ndmean(4)]),
     ] {
         let error = blosc2::compress(&[0f32; 100], &params).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");

@@ -661,7 +661,7 @@ fn codes_are_registered_once() {
 /// The shape is read under a lock that a closure might wait for.
 #[test]
 fn closures_do_not_go_with_what_looks_at_the_shape() {
-    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(4), scrambled(1)]);
+    let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Ndcell(4), scrambled(1)]);
     let array = NDArray::builder().cparams(params);
     let error = array.from_slice(&numbers(10_000), [100, 100]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -96,7 +96,7 @@ fn any_number_of_blocks_of_any_length_comes_back() {
             })
             .collect();
         let blocks: Vec<&[u8]> = blocks.iter().map(|block| &block[..]).collect();
-        let pipelines = [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::ByteDelta(1)]];
+        let pipelines = [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::Bytedelta(1)]];
         let filters = rng.pick(&pipelines);
         let threads = Threads::new(*rng.pick(&[1, 2, 5]));
         let params = CParams::new()

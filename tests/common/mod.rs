@@ -46,12 +46,12 @@ pub(crate) fn lossless(typesize: usize, first: bool, rng: &mut Rng) -> Filter {
             1 => Filter::ShuffleBytes(1 + rng.below(255) as u8),
             2 => Filter::Bitshuffle,
             3 => Filter::Delta,
-            4 => Filter::ByteDelta(0),
-            _ => Filter::ByteDelta(1 + rng.below(255) as u8),
+            4 => Filter::Bytedelta(0),
+            _ => Filter::Bytedelta(1 + rng.below(255) as u8),
         };
         let allowed = match filter {
             Filter::Delta => first,
-            Filter::ByteDelta(0) => typesize <= 255,
+            Filter::Bytedelta(0) => typesize <= 255,
             _ => true,
         };
         if allowed {

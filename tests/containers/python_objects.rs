@@ -385,7 +385,7 @@ fn what_rust_wrote_is_read_by_python() {
         ),
         (
             "time",
-            ItemKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: Some("UTC".to_owned()) }
+            ItemKind::Timestamp { unit: TimeUnit::Nanoseconds, timezone: Some("UTC".to_owned()) }
                 .into(),
             "blosc2.timestamp(unit='ns', timezone='UTC')",
             vec![vec_of(&[i64::MIN])],

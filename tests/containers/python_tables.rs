@@ -427,7 +427,7 @@ fn columns_of_every_kind_are_read_as_python_reads_them() {
     let table = open(folder, "kinds.b2d");
     let kind = |name: &str| table.column(name).unwrap().kind().clone();
     let timezone = Some("UTC".to_owned());
-    assert_eq!(kind("moment"), ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone });
+    assert_eq!(kind("moment"), ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone });
     assert_eq!(kind("text"), ItemKind::String { max_length: 9 });
     assert_eq!(kind("raw"), ItemKind::Bytes { max_length: 9 });
     assert_eq!(kind("word"), ItemKind::Dictionary { ordered: false });

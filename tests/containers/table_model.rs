@@ -43,10 +43,10 @@ fn kind(rng: &mut Rng) -> ItemKind {
             unit: one(
                 rng,
                 &[
-                    TimeUnit::Second,
-                    TimeUnit::Millisecond,
-                    TimeUnit::Microsecond,
-                    TimeUnit::Nanosecond,
+                    TimeUnit::Seconds,
+                    TimeUnit::Milliseconds,
+                    TimeUnit::Microseconds,
+                    TimeUnit::Nanoseconds,
                 ],
             ),
             timezone: Some("UTC".to_owned()).filter(|_| rng.below(2) == 0),

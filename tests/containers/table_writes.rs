@@ -278,7 +278,7 @@ fn cells_are_passed_in_every_form() {
     ];
     let mut schema = Schema::new().column(
         "when",
-        ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None },
+        ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Seconds, timezone: None },
     );
     for (number, kind) in texts.iter().enumerate() {
         schema = schema.column(format!("t{number}"), ItemType::from(kind.clone()).nullable());
@@ -416,7 +416,7 @@ fn structs_are_rows() {
         codes: Option<Vec<u16>>,
         words: Vec<String>,
         any: Value,
-        #[row(spec = ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Second, timezone: None })]
+        #[row(spec = ItemKind::Timestamp { unit: blosc2_store::TimeUnit::Seconds, timezone: None })]
         time: i64,
     }
     let reading = |id: u64| Reading {

@@ -140,7 +140,7 @@ fn a_frame_keeps_its_parameters() {
                 .level(3)
                 .blocksize(4096)
                 .split(SplitMode::Always)
-                .filters(&[Filter::TruncPrec(23), Filter::ByteDelta(4), Filter::Bitshuffle]);
+                .filters(&[Filter::TruncPrec(23), Filter::Bytedelta(4), Filter::Bitshuffle]);
             let mut schunk = filled(place, &path, &params, &[]);
             for number in 0..count {
                 let items: Vec<f32> = numbers(number).into_iter().map(|item| item as f32).collect();

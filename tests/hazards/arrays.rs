@@ -190,7 +190,7 @@ mod safe {
         let array = NDArray::builder()
             .chunk_shape([2, 100])
             .block_shape([2, 100])
-            .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::NdMean(4)]))
+            .cparams(CParams::new().codec(Codec::Lz4).filters(&[Filter::Ndmean(4)]))
             .from_slice(&items, [2, 100])
             .unwrap();
         assert_eq!(array.read::<Vec<f32>>(..).unwrap(), items);

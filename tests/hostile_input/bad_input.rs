@@ -450,7 +450,7 @@ fn parameters_out_of_range_are_refused_and_named() {
         (CParams::new().codec(Codec::BloscLz).dictionary(true), InvalidArgument, "dictionar"),
         (CParams::new().filters(&seven), InvalidArgument, "7"),
         (CParams::new().filters(&[Filter::Shuffle, Filter::Delta]), InvalidArgument, "delta"),
-        (CParams::new().filters(&[Filter::NdCell(4)]), InvalidArgument, "ndcell"),
+        (CParams::new().filters(&[Filter::Ndcell(4)]), InvalidArgument, "ndcell"),
         (CParams::new().filters(&[Filter::TruncPrec(0)]), InvalidArgument, "trunc_prec:0"),
         (CParams::new().filters(&[Filter::TruncPrec(-128)]), InvalidArgument, "trunc_prec"),
         (CParams::new().filters(&[Filter::IntTrunc(33)]), InvalidArgument, "int_trunc:33"),

@@ -616,7 +616,7 @@ pub(crate) fn for_python(params: &CParams, typesize: usize) -> Value {
         _ => 4,
     };
     let meta = |filter: &Filter| match filter {
-        Filter::ByteDelta(0) => typesize as u8,
+        Filter::Bytedelta(0) => typesize as u8,
         filter => filter.meta(),
     };
     json!({

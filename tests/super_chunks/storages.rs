@@ -407,7 +407,7 @@ fn files_of_all_parameters_can_be_opened_to_append() {
     }
     let six = [Filter::Bitshuffle, Filter::Shuffle].repeat(3);
     open("six filters", CParams::new().typesize(2).filters(&six), &bytes);
-    open("bytedelta", CParams::new().typesize(4).filters(&[Filter::ByteDelta(0)]), &bytes);
+    open("bytedelta", CParams::new().typesize(4).filters(&[Filter::Bytedelta(0)]), &bytes);
 }
 
 /// The open files of this process, where that can be seen.

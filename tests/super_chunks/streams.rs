@@ -138,8 +138,8 @@ fn any_split_of_writes_reads_and_seeks() {
             // How many threads there were is kept nowhere.
             let mut expected = params.clone().threads(Threads::ONE);
             for filter in &mut expected.filters {
-                if *filter == Filter::ByteDelta(0) {
-                    *filter = Filter::ByteDelta(typesize as u8);
+                if *filter == Filter::Bytedelta(0) {
+                    *filter = Filter::Bytedelta(typesize as u8);
                 }
             }
             assert_eq!(schunk.cparams(), expected, "{what}");
@@ -507,7 +507,7 @@ fn frames_of_super_chunks_and_arrays() {
     assert_eq!(schunk.typesize(), 4);
 
     // An array of one chunk without padding, without and with a filter that needs its shape.
-    for filter in [Filter::Shuffle, Filter::NdCell(4)] {
+    for filter in [Filter::Shuffle, Filter::Ndcell(4)] {
         let path = folder.path().join(format!("{}.b2nd", filter.code()));
         let params = CParams::new().codec(Codec::Lz4).filters(&[filter]);
         let shape = [100, 100];

@@ -54,7 +54,7 @@ fn info_of_a_super_chunk() {
     let params = CParams::new().codec(Codec::Lz4).level(9).filters(&[
         Filter::Delta,
         Filter::Bitshuffle,
-        Filter::ByteDelta(2),
+        Filter::Bytedelta(2),
     ]);
     folder.schunk("a.b2frame", &params);
     let info = folder.info("a.b2frame");

@@ -73,7 +73,7 @@ fn tables_mark_the_parameters_of_the_file() {
     let params = CParams::new()
         .codec(Codec::BloscLz)
         .level(3)
-        .filters(&[Filter::Shuffle, Filter::ByteDelta(4)]);
+        .filters(&[Filter::Shuffle, Filter::Bytedelta(4)]);
     let items: Vec<f32> = (0..1000).map(|k| k as f32).collect();
     NDArray::builder().cparams(params).file(folder.path("a")).from_slice(&items, &[1000]).unwrap();
     let args =

@@ -129,18 +129,18 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
 
 pub(super) fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
     match unit {
-        TimeUnit::Second => ArrowUnit::Second,
-        TimeUnit::Millisecond => ArrowUnit::Millisecond,
-        TimeUnit::Microsecond => ArrowUnit::Microsecond,
-        TimeUnit::Nanosecond => ArrowUnit::Nanosecond,
+        TimeUnit::Seconds => ArrowUnit::Second,
+        TimeUnit::Milliseconds => ArrowUnit::Millisecond,
+        TimeUnit::Microseconds => ArrowUnit::Microsecond,
+        TimeUnit::Nanoseconds => ArrowUnit::Nanosecond,
     }
 }
 
 pub(super) fn time_unit(unit: ArrowUnit) -> TimeUnit {
     match unit {
-        ArrowUnit::Second => TimeUnit::Second,
-        ArrowUnit::Millisecond => TimeUnit::Millisecond,
-        ArrowUnit::Microsecond => TimeUnit::Microsecond,
-        ArrowUnit::Nanosecond => TimeUnit::Nanosecond,
+        ArrowUnit::Second => TimeUnit::Seconds,
+        ArrowUnit::Millisecond => TimeUnit::Milliseconds,
+        ArrowUnit::Microsecond => TimeUnit::Microseconds,
+        ArrowUnit::Nanosecond => TimeUnit::Nanoseconds,
     }
 }

@@ -42,8 +42,8 @@ fn kinds() -> Vec<ItemKind> {
         ItemKind::Complex64,
         ItemKind::Complex128,
         ItemKind::Bool,
-        ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: Some("UTC".to_owned()) },
-        ItemKind::Timestamp { unit: TimeUnit::Nanosecond, timezone: None },
+        ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: Some("UTC".to_owned()) },
+        ItemKind::Timestamp { unit: TimeUnit::Nanoseconds, timezone: None },
         ItemKind::String { max_length: 5 },
         ItemKind::Bytes { max_length: 5 },
         ItemKind::Utf8,
@@ -313,7 +313,7 @@ fn batches_that_do_not_fit_are_refused_as_a_whole() {
         .column("number", ItemKind::Int64)
         .column(
             "when",
-            ItemType::from(ItemKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None })
+            ItemType::from(ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: None })
                 .nullable(),
         )
         .column("text", ItemType::from(ItemKind::String { max_length: 3 }).nullable());

@@ -1017,12 +1017,12 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
     }
     for filter in &params.filters {
         match filter {
-            Filter::NdCell(side) | Filter::NdMean(side)
+            Filter::Ndcell(side) | Filter::Ndmean(side)
                 if *side == 0 || !(1..=8).contains(&ndim) =>
             {
                 return needs(&filter.to_string(), "a side above 0 and 1 to 8 dimensions");
             }
-            Filter::NdMean(_) if !floats => {
+            Filter::Ndmean(_) if !floats => {
                 return needs(&filter.to_string(), "floats of 4 or 8 bytes");
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! One filtered chunk of HDF5: a frame in memory.
 
-use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, RawItems};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, RawItems, Result, SChunk};
 
 use crate::FilterParams;
 

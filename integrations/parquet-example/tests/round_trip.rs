@@ -29,7 +29,7 @@ fn make(path: &Path) {
         .column("price", ItemType::from(ItemKind::Float32).nullable())
         .column(
             "when",
-            ItemKind::Timestamp { unit: TimeUnit::Microsecond, timezone: Some("UTC".into()) },
+            ItemKind::Timestamp { unit: TimeUnit::Microseconds, timezone: Some("UTC".into()) },
         )
         .column("name", ItemType::from(ItemKind::Utf8).nullable())
         .column("word", ItemType::from(ItemKind::Dictionary { ordered: false }).nullable())

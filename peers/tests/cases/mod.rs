@@ -61,7 +61,7 @@ impl Case {
         for (slot, filter) in self.filters.iter().enumerate() {
             codes[first + slot] = filter.code();
             metas[first + slot] = match filter {
-                Filter::ByteDelta(0) => self.typesize as u8,
+                Filter::Bytedelta(0) => self.typesize as u8,
                 filter => filter.meta(),
             };
         }
@@ -210,7 +210,7 @@ fn suits(filters: &[Filter], typesize: usize) -> bool {
     filters.iter().all(|filter| match filter {
         Filter::TruncPrec(_) => matches!(typesize, 4 | 8),
         Filter::IntTrunc(_) => matches!(typesize, 1 | 2 | 4 | 8),
-        Filter::ByteDelta(_) => typesize < 256,
+        Filter::Bytedelta(_) => typesize < 256,
         _ => true,
     })
 }
