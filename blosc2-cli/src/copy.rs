@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut content = Content::open(source)?;
     let verbatim = args.compression.is_default() && args.cut.is_default();
-    let params = args.compression.apply(content.schunk().cparams());
+    let params = args.compression.apply(content.schunk().info().cparams);
     let progress = progress::of_chunks(content.nbytes());
     // `Content::open` opens a tensor as its super-chunk.
     if let Content::SChunk(schunk) = &mut content {
@@ -128,7 +128,7 @@ fn copy_slice(args: &Args, source: Source<'_>, output: Output<'_>, slices: &Slic
     let picks = slices.resolve_in(&args.r#in, &items.shape())?;
     let nbytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     // The block size is that of the new block shape.
-    let params = args.compression.apply(content.schunk().cparams());
+    let params = args.compression.apply(content.schunk().info().cparams);
     output.create(|path, replace| {
         let builder = args.cut.builder().cparams(params).replace(replace && !args.directory);
         let builder = builder.progress(progress::of_chunks(nbytes));

@@ -283,7 +283,7 @@ struct Shapes {
 /// The facts about a file that C-Blosc2 opens. `object` is the container that its metadata names.
 pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let schunk = content.schunk();
-    let params = schunk.cparams();
+    let params = schunk.info().cparams;
     let array = match content {
         Content::Array(array) => Some(Shapes {
             shape: array.shape().to_vec(),

@@ -29,7 +29,7 @@ impl Sample {
             None => {
                 let content = Content::open_data(source)?;
                 let schunk = content.schunk();
-                let mut params = schunk.cparams().typesize(schunk.typesize());
+                let mut params = schunk.info().cparams.typesize(schunk.typesize());
                 if let Some(size) = schunk.info().blocksize {
                     params = params.blocksize(size);
                 }

@@ -715,7 +715,7 @@ fn blocks(
         let detail = "expected a batch of at least one item, got none";
         return Err(error(schunk, ErrorKind::InvalidArgument, WRITE, detail));
     }
-    let level = schunk.cparams().level;
+    let level = schunk.info().cparams.level;
     match (format, items) {
         (Format::Msgpack, Items::Values(items)) => {
             let size = |index: usize| items[index].to_msgpack().map(|bytes| bytes.len());

@@ -37,7 +37,7 @@ pub(crate) fn open(input: &[u8], write: bool) -> Result<SChunk> {
 
 /// Reads a super-chunk. What is read in two ways is the same.
 pub(crate) fn walk(schunk: &SChunk) {
-    drop((schunk.info(), schunk.cparams(), schunk.info().cratio, schunk.info().python_object));
+    drop(schunk.info());
     let (mut total, mut position) = (0, Some(0));
     for number in 0..schunk.nchunks().min(MANY) {
         let Ok(info) = schunk.chunk_info(number) else {

@@ -394,7 +394,7 @@ fn copies_keep_the_metalayers_of_files() {
     let copied = blosc2::SChunk::open(&copy).unwrap();
     assert_eq!(copied.vlmeta().names(), schunk.vlmeta().names());
     assert_eq!(copied.vlmeta().get("vlmetalayer").unwrap().unwrap().len(), 10);
-    assert_eq!(copied.cparams().codec, Codec::Zstd);
+    assert_eq!(copied.info().cparams.codec, Codec::Zstd);
 }
 
 #[test]

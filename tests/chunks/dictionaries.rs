@@ -62,7 +62,7 @@ fn numbers_in_a_frame_keep_their_dictionaries() {
             }
             drop(schunk);
             let schunk = SChunk::open(&path).unwrap();
-            assert!(schunk.cparams().dictionary, "{codec}, {blocksize:?}");
+            assert!(schunk.info().cparams.dictionary, "{codec}, {blocksize:?}");
             for chunk in schunk.iter_chunks::<i32>() {
                 assert_eq!(chunk.unwrap(), items, "{codec}, {blocksize:?}");
             }

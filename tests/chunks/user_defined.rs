@@ -760,7 +760,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
             assert_eq!(info.codec, if index == 3 { Codec::BloscLz } else { Codec::Lz4 });
         }
     }
-    assert_eq!(schunk.cparams(), lz4().typesize(4).tuner(tuner));
+    assert_eq!(schunk.info().cparams, lz4().typesize(4).tuner(tuner));
     let array =
         NDArray::builder().chunk_shape([25, 100]).block_shape([10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, [100, 100]).unwrap();

@@ -215,7 +215,7 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
     if schunk.nchunks() > 0 {
         set("special", special_name(schunk.chunk_info(0)?.special));
     }
-    let found = schunk.cparams();
+    let found = schunk.info().cparams;
     set("typesize", schunk.typesize().to_string());
     set("codec", found.codec.code().to_string());
     set("level", found.level.to_string());

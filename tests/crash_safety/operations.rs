@@ -472,7 +472,7 @@ fn large(seed: u64) -> Vec<u32> {
 fn make_gaps(path: &Path, setting: Setting) {
     let options = setting.options().create_new(true).chunksize(3000);
     let mut schunk = options.open(path).unwrap();
-    (0..16).for_each(|number| _ = schunk.append(&large(number)).unwrap());
+    (0..16).for_each(|number| schunk.append(&large(number)).unwrap());
     schunk.vlmeta_mut().set("note", b"first").unwrap();
     for number in [3, 8] {
         schunk.replace(number, &Chunk::zeros::<u32>(750, params()).unwrap()).unwrap();

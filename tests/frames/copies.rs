@@ -62,7 +62,7 @@ fn copies_go_from_every_storage_to_every_other() {
                 assert_holds(&copy, &model, &what);
                 assert_eq!(copy.meta().get("fixed").unwrap().unwrap(), b"12345678", "{what}");
                 assert_eq!(copy.vlmeta().get("variable").unwrap().unwrap(), b"123456789", "{what}");
-                assert_eq!(copy.cparams().level, level, "{what}");
+                assert_eq!(copy.info().cparams.level, level, "{what}");
                 if level == 2 && count > 1 {
                     assert_eq!(copy.chunk_info(0).unwrap().blocksize, Some(1000), "{what}");
                 }
@@ -150,7 +150,7 @@ fn a_frame_keeps_its_parameters() {
             schunk.save(&file).unwrap();
             for again in [place.reopened(schunk, &path), SChunk::open(&file).unwrap()] {
                 let what = format!("{place:?}, {count} chunks");
-                let found = again.cparams();
+                let found = again.info().cparams;
                 assert_eq!((found.codec, found.level), (Codec::Lz4, 3), "{what}");
                 assert_eq!((found.typesize, found.blocksize), (Some(4), Some(4096)), "{what}");
                 assert_eq!((again.typesize(), again.info().blocksize), (4, Some(4096)), "{what}");

@@ -301,7 +301,7 @@ fn arrays_and_copies_are_made_in_folders() {
     let recompressed = Objects::default();
     schunk.save_in_folder(recompressed.clone(), &smaller).unwrap();
     let opened = options().open_folder(recompressed).unwrap();
-    assert_eq!(opened.cparams().level, 9);
+    assert_eq!(opened.info().cparams.level, 9);
     assert_holds(&opened, &model(3), "recompressed");
 }
 
@@ -454,8 +454,8 @@ fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
                 writer.remove(0).unwrap();
                 writer.append(&numbers(50)).unwrap();
             }
-            2 => drop(writer.remove(0).unwrap()),
-            _ => drop(writer.append(&numbers(50)).unwrap()),
+            2 => writer.remove(0).unwrap(),
+            _ => writer.append(&numbers(50)).unwrap(),
         }
         for index in 0..3 {
             match reader.decompress_chunk::<i32>(index) {

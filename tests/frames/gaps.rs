@@ -57,7 +57,7 @@ fn change(schunk: &mut SChunk, model: &mut Vec<Vec<u8>>, most: usize, rng: &mut 
         }
         15 if count > 0 => {
             model[index] = vec![0; 1 + rng.index(most)];
-            let zeros = Chunk::zeros::<u8>(model[index].len(), schunk.cparams())?;
+            let zeros = Chunk::zeros::<u8>(model[index].len(), schunk.info().cparams)?;
             schunk.replace(index, &zeros)?;
         }
         16 => {
@@ -371,8 +371,8 @@ fn frames_in_memory_have_no_unused_bytes_before_a_long_index() {
     assert!(statement_at(&bytes).is_some());
     let changes: [fn(&mut SChunk); 6] = [
         |schunk| schunk.compact().unwrap(),
-        |schunk| _ = schunk.append(&[1u32; 10]).unwrap(),
-        |schunk| _ = schunk.append(&(0..100_000u32).collect::<Vec<_>>()).unwrap(),
+        |schunk| schunk.append(&[1u32; 10]).unwrap(),
+        |schunk| schunk.append(&(0..100_000u32).collect::<Vec<_>>()).unwrap(),
         |schunk| schunk.replace(7, &[7u32; 10]).unwrap(),
         |schunk| schunk.remove(3000..).unwrap(),
         |schunk| {
@@ -399,7 +399,7 @@ fn an_index_that_becomes_short_releases_the_unused_bytes_before_it() {
     let (_folder, path) = folder();
     make_long_index(&path, 2060);
     let mut schunk = SChunk::open_rw(&path).unwrap();
-    (0..30).for_each(|_| _ = schunk.remove(5).unwrap());
+    (0..30).for_each(|_| schunk.remove(5).unwrap());
     let stored: usize = (0..2030).map(|index| schunk.chunk_info(index).unwrap().cbytes).sum();
     // The deleted chunks have about 70 bytes each.
     assert!(schunk.cbytes() < stored as u64 + 30 * 75, "{} {stored}", schunk.cbytes());
@@ -481,10 +481,10 @@ fn readers_notice_that_a_gap_was_used() {
             let options = OpenOptions::new().create_new(true).cparams(CParams::new().level(0));
             let mut schunk = options.open(&path).unwrap();
             let mut model: Vec<Vec<u8>> = (0..80).map(|_| rng.bytes(len)).collect();
-            model.iter().for_each(|bytes| _ = schunk.append(bytes).unwrap());
+            model.iter().for_each(|bytes| schunk.append(bytes).unwrap());
             drop(schunk);
             change_elsewhere(&path, |schunk| {
-                let zeros = Chunk::zeros::<u8>(len, schunk.cparams()).unwrap();
+                let zeros = Chunk::zeros::<u8>(len, schunk.info().cparams).unwrap();
                 schunk.replace(20, &zeros).unwrap();
                 model[20].fill(0);
             });
@@ -497,7 +497,7 @@ fn readers_notice_that_a_gap_was_used() {
                 change_elsewhere(&path, |schunk| {
                     schunk.compact().unwrap();
                     let index = 30 + round;
-                    let zeros = Chunk::zeros::<u8>(len, schunk.cparams()).unwrap();
+                    let zeros = Chunk::zeros::<u8>(len, schunk.info().cparams).unwrap();
                     schunk.replace(index, &zeros).unwrap();
                     model[index].fill(0);
                     let index = 20 + round;
@@ -539,11 +539,11 @@ fn readers_notice_that_a_gap_was_used() {
 fn readers_without_locking_read_what_stays() {
     let (_folder, path) = folder();
     let mut schunk = SChunk::create::<u8>(&path, CParams::new().level(0)).unwrap();
-    (0..20u8).for_each(|number| _ = schunk.append(&[number; 3000]).unwrap());
+    (0..20u8).for_each(|number| schunk.append(&[number; 3000]).unwrap());
     drop(schunk);
     let reader = SChunk::open(&path).unwrap();
     for number in 20..30u8 {
-        change_elsewhere(&path, |schunk| _ = schunk.append(&[number; 3000]).unwrap());
+        change_elsewhere(&path, |schunk| schunk.append(&[number; 3000]).unwrap());
         for index in 0..20 {
             assert_eq!(reader.decompress_chunk::<u8>(index).unwrap(), [index as u8; 3000]);
         }
@@ -648,7 +648,7 @@ fn an_append_reads_no_other_chunks() {
     }
 
     let mut schunk = SChunk::in_memory::<u8>(CParams::new().level(0)).unwrap();
-    (0..1000).for_each(|number| _ = schunk.append(&[number as u8; 100]).unwrap());
+    (0..1000).for_each(|number| schunk.append(&[number as u8; 100]).unwrap());
     let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let storage = Counted(schunk.to_cframe().unwrap(), count.clone());
     let mut schunk = OpenOptions::new().write(true).open_storage(storage).unwrap();
@@ -671,7 +671,7 @@ fn a_frame_is_compacted_in_place() {
         let mut schunk = options.cparams(CParams::new().level(0)).open(&path).unwrap();
         let mut rng = Rng(3);
         let mut model: Vec<Vec<u8>> = (0..50).map(|_| rng.bytes(10_000)).collect();
-        model.iter().for_each(|bytes| _ = schunk.append(bytes).unwrap());
+        model.iter().for_each(|bytes| schunk.append(bytes).unwrap());
         for index in (0..50).step_by(2).rev().filter(|index| index % 3 > 0) {
             schunk.remove(index).unwrap();
             model.remove(index);
@@ -713,7 +713,7 @@ fn the_gaps_of_damaged_frames_are_not_used() {
     let mut rng = Rng(4);
     let mut schunk = OpenOptions::new().cparams(CParams::new().level(0)).in_memory_frame().unwrap();
     let model: Vec<Vec<u8>> = (0..20).map(|_| rng.bytes(3000)).collect();
-    model.iter().for_each(|bytes| _ = schunk.append(bytes).unwrap());
+    model.iter().for_each(|bytes| schunk.append(bytes).unwrap());
     let bytes = schunk.to_cframe().unwrap();
     // The header of chunk 10 states another length.
     let start = bytes.windows(3000).position(|window| window == model[10]).unwrap() - 32;

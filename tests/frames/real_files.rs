@@ -290,7 +290,11 @@ fn frames_of_every_codec_hold_the_same_numbers_and_a_metalayer() {
         assert_eq!((schunk.nchunks(), schunk.typesize(), schunk.chunksize()), (10, 4, 200_000));
         let codec: Codec =
             file.trim_start_matches("frame_simple-").trim_end_matches(".b2frame").parse().unwrap();
-        assert_eq!((schunk.cparams().codec, schunk.cparams().level), (codec, 5), "{file}");
+        assert_eq!(
+            (schunk.info().cparams.codec, schunk.info().cparams.level),
+            (codec, 5),
+            "{file}"
+        );
         for (index, chunk) in schunk.iter_chunks::<i32>().enumerate() {
             // The file contains little-endian items.
             let expected: Vec<i32> =
@@ -312,6 +316,6 @@ fn frames_of_every_codec_hold_the_same_numbers_and_a_metalayer() {
                 (schunk.decompress_chunk::<i32>(index), copied.decompress_chunk::<i32>(index));
             assert!(one.unwrap() == other.unwrap(), "{file}, chunk {index}, saved");
         }
-        assert_eq!(copied.cparams(), schunk.cparams(), "{file}");
+        assert_eq!(copied.info().cparams, schunk.info().cparams, "{file}");
     }
 }

@@ -128,7 +128,7 @@ fn read_everything(path: &Path) -> bool {
                 good &= layers.get(&name).is_ok();
             }
         }
-        schunk.cparams();
+        drop(schunk.info());
     } else {
         good = false;
     }

@@ -308,12 +308,12 @@ fn change_until_killed(path: &Path, locking: bool) {
         let count = schunk.nchunks();
         let index = rng.below(count.max(1) as u64) as usize;
         match rng.below(6) {
-            0 if count > 40 => drop(schunk.remove(count - 1).unwrap()),
+            0 if count > 40 => schunk.remove(count - 1).unwrap(),
             1 => schunk.vlmeta_mut().set("n", &vec![7; rng.below(300) as usize]).unwrap(),
             2 | 3 if count > 0 => {
                 schunk.replace(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
             }
-            _ => drop(schunk.append(&chunk(count as u32, 0)).unwrap()),
+            _ => schunk.append(&chunk(count as u32, 0)).unwrap(),
         }
     }
 }

@@ -26,11 +26,11 @@ fn change_until_killed(path: &Path, options: &OpenOptions) {
         let count = schunk.nchunks();
         let index = rng.below(count.max(1) as u64) as usize;
         match rng.below(4) {
-            0 if count > 40 => drop(schunk.remove(count - 1).unwrap()),
+            0 if count > 40 => schunk.remove(count - 1).unwrap(),
             0 | 1 if count > 0 => {
                 schunk.replace(index, &chunk(index as u32, rng.below(1000) as u32)).unwrap();
             }
-            _ => drop(schunk.append(&chunk(count as u32, 0)).unwrap()),
+            _ => schunk.append(&chunk(count as u32, 0)).unwrap(),
         }
     }
 }

@@ -42,7 +42,7 @@ fn chunks_are_appended_over_several_openings() {
             for _ in 0..2 {
                 let mut schunk = SChunk::open_rw(&path).unwrap();
                 assert_eq!(all(&schunk), expected);
-                let found = schunk.cparams();
+                let found = schunk.info().cparams;
                 assert_eq!((found.codec, found.level), (codec, 6));
                 assert_eq!(found.filters, filters);
                 let chunk = numbers(expected.len(), 1000);
@@ -388,7 +388,7 @@ fn files_of_all_parameters_can_be_opened_to_append() {
         let mut schunk = SChunk::open_rw(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         schunk.append(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_same(&schunk.decompress_chunk::<u8>(1).unwrap(), bytes, name);
-        let found = schunk.cparams();
+        let found = schunk.info().cparams;
         assert_eq!(found.typesize, params.typesize.or(Some(1)), "{name}");
         assert_eq!(found.dictionary, params.dictionary, "{name}");
         assert_eq!(found.split, params.split, "{name}");

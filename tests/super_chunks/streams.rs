@@ -142,7 +142,7 @@ fn any_split_of_writes_reads_and_seeks() {
                     *filter = Filter::Bytedelta(typesize as u8);
                 }
             }
-            assert_eq!(schunk.cparams(), expected, "{what}");
+            assert_eq!(schunk.info().cparams, expected, "{what}");
         }
         like_a_plain_cursor(&bytes, &content, chunksize, rng, &what);
     }

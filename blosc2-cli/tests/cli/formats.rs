@@ -194,7 +194,7 @@ fn bare_chunks_are_copied_to_chunks() {
     assert_eq!(folder.good(&["cat", "a.b2frame"]), items);
     let info = folder.info("a.b2frame");
     assert_eq!((&info["kind"], &info["clevel"]), (&json!("schunk"), &json!(9)));
-    let params = blosc2::SChunk::open(folder.path("a.b2frame")).unwrap().cparams();
+    let params = blosc2::SChunk::open(folder.path("a.b2frame")).unwrap().info().cparams;
     assert_eq!((params.codec, params.codec_meta), (Codec::Lz4, 3));
 
     let line = folder.bad(2, &["copy", "a.chunk", "o", "--chunks", "10"]);

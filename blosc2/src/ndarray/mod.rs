@@ -454,8 +454,8 @@ impl NDArray {
         self.schunk.set_dparams(params.clone().threads(Threads::ONE));
     }
 
-    /// Returns the compression parameters of new chunks; see [`SChunk::cparams`]. The block shape determines the block
-    /// size.
+    /// Returns the compression parameters of new chunks; see
+    /// [`SChunkInfo::cparams`](crate::super_chunk::SChunkInfo::cparams). The block shape determines the block size.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
     }

@@ -9,7 +9,13 @@ use crate::{CParams, DParams};
 
 impl SChunk {
     /// Returns a summary of the super-chunk: sizes, parameters, format and limits. Reads no chunk. Python: `SChunk.info`.
-    #[doc(alias("cratio", "dparams"))]
+    #[doc(alias(
+        "cratio",
+        "cparams",
+        "dparams",
+        "blosc2_schunk_get_cparams",
+        "blosc2_schunk_get_dparams"
+    ))]
     pub fn info(&self) -> SChunkInfo {
         let (nbytes, cbytes) = (self.nbytes(), self.cbytes());
         let state = self.last_state();
@@ -93,9 +99,16 @@ pub struct SChunkInfo {
     pub python_object: Option<&'static str>,
     /// Whether the super-chunk is open for writing; `false` if it was opened for reading or for appending.
     pub is_writable: bool,
-    /// The compression parameters of new chunks; see [`SChunk::cparams`].
+    /// The compression parameters of new chunks. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
+    ///
+    /// These are the parameters of [`SChunk::set_cparams`] or
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
+    /// they are the parameters in the header of the frame. The typesize is always the typesize of the super-chunk.
+    ///
+    /// A tuner starts from these parameters and chooses the parameters of each new chunk. Existing chunks may have been
+    /// compressed with other parameters; [`SChunk::chunk_info`] returns them.
     pub cparams: CParams,
-    /// The decompression parameters.
+    /// The decompression parameters. C: `blosc2_schunk_get_dparams`. Python: `SChunk.dparams`.
     pub dparams: DParams,
     /// The limits of the handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
     pub limits: Limits,

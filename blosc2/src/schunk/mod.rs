@@ -542,15 +542,7 @@ impl SChunk {
         self.coder.set_cparams(&self.frame, params)
     }
 
-    /// Returns the compression parameters of new chunks. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
-    ///
-    /// These are the parameters of [`set_cparams`](Self::set_cparams) or
-    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
-    /// they are the parameters in the header of the frame. The typesize is always the typesize of the super-chunk.
-    ///
-    /// A tuner starts from the returned parameters and chooses the parameters of each new chunk. Existing chunks may
-    /// have been compressed with other parameters; [`chunk_info`](Self::chunk_info) returns them.
-    pub fn cparams(&self) -> CParams {
+    pub(crate) fn cparams(&self) -> CParams {
         self.coder.cparams(&self.frame)
     }
 

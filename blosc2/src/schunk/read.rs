@@ -520,25 +520,3 @@ impl<T> fmt::Debug for Chunks<'_, T> {
         f.debug_struct("Chunks").field("range", &self.range).finish_non_exhaustive()
     }
 }
-
-#[cfg(feature = "msgpack")]
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::super_chunk::VariableBlocks;
-    use crate::{CParams, ErrorKind, OpenOptions};
-
-    /// The values of a metalayer take more memory than its content.
-    #[test]
-    #[cfg(feature = "zstd")] // The default codec.
-    fn values_that_readers_refuse_are_not_stored() {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
-        let mut set = |memory| {
-            let content = crate::schunk::Content { bytes: vec![0xc0; 1000], memory };
-            schunk.vlmeta_mut().set_content("values", &content).map_err(|error| error.kind())
-        };
-        assert_eq!(set(1 << 30), Ok(()));
-        assert_eq!(set((1 << 30) + (256 << 10)), Err(ErrorKind::TooLarge));
-        assert_eq!(schunk.vlmeta().get("values").unwrap().unwrap(), [0xc0; 1000]);
-    }
-}

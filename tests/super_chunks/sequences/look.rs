@@ -133,6 +133,6 @@ pub(crate) fn facts(schunk: &SChunk) -> impl PartialEq + std::fmt::Debug + use<>
         schunk.offsets().unwrap(),
         infos,
         schunk.info().format,
-        schunk.cparams(),
+        schunk.info().cparams,
     )
 }

@@ -259,7 +259,7 @@ impl<'a> Sequence<'a> {
             return None;
         };
         let before = (model.clone(), facts(schunk));
-        let params = schunk.cparams();
+        let params = schunk.info().cparams;
         let done = catch_unwind(AssertUnwindSafe(|| {
             schunk.transaction(|schunk| {
                 for change in changes {
