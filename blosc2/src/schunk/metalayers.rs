@@ -229,7 +229,7 @@ impl MetalayersMut<'_> {
     /// The reserved names are:
     /// - `b2nd` and `caterva`: their contents define the shape of an array;
     /// - `b2o`, `LazyArray`, `_LazyArray` and `proxy-source`: Python marks super-chunks that store other objects with
-    ///   these names; see [`SChunk::python_object`].
+    ///   these names; see [`SChunkInfo::python_object`](crate::super_chunk::SChunkInfo::python_object).
     ///
     /// The new content of these metalayers is not checked.
     pub fn with_reserved(mut self) -> Self {
