@@ -12,6 +12,7 @@ mod model;
 mod points;
 mod refused;
 mod regions;
+mod transfers;
 mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
