@@ -33,7 +33,7 @@ fn array(path: &Path, len: u64) -> NDArray {
     let item = |at: u64| ((at % 128) as f64).to_ne_bytes();
     let items: Vec<u8> = (0..CHUNKS[0] * COLUMNS).flat_map(item).collect();
     let shape = [len / 8 / COLUMNS, COLUMNS];
-    let array = builder(path).from_chunk_fn(shape, &common::native("<f8"), 8, |_, bytes| {
+    let array = builder(path).dtype(common::native("<f8"), 8).from_chunk_fn(shape, |_, bytes| {
         bytes.copy_from_slice(&items[..bytes.len()]);
         Ok::<(), blosc2::Error>(())
     });

@@ -88,7 +88,7 @@ impl Files<'_> {
         if self.writes {
             let builder = NDArray::builder().chunk_shape([20, 20]).block_shape([8, 8]);
             let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
-            builder.from_bytes(bytes, [SIDE, SIDE], dtype, 8).unwrap();
+            builder.dtype(dtype, 8).from_slice(RawItems(bytes), [SIDE, SIDE]).unwrap();
         }
         let array = NDArray::open(&path).unwrap();
         assert_eq!(array.dtype_str(), Some(dtype));
@@ -175,7 +175,7 @@ impl Files<'_> {
         if self.writes {
             make().file(&zeros).zeros::<u32>([SIDE, SIDE]).unwrap();
             make().file(&full).full(1.25f64, [SIDE, SIDE]).unwrap();
-            make().file(&nans).nans::<f64>([SIDE, SIDE]).unwrap();
+            make().file(&nans).full(f64::NAN, [SIDE, SIDE]).unwrap();
         }
         self.array(&zeros, &[0u32; ITEMS]);
         self.array(&full, &[1.25f64; ITEMS]);

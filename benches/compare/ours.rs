@@ -187,7 +187,7 @@ impl Ours {
         let create = || {
             let (chunk, block) = Plan::size_shapes(source.len());
             let array = flat(chunk, block, task);
-            array.from_slice(&source, [source.len() as u64]).unwrap()
+            array.from_slice(&source[..], [source.len() as u64]).unwrap()
         };
         if task.key == "write_size" {
             self.sized = None;

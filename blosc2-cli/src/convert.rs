@@ -121,7 +121,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
         let fill =
             |ranges: &[Range<u64>], bytes: &mut [u8]| items.read(ranges, bytes).map_err(failed);
         let builder = builder.file(path).replace(replace);
-        let made = builder.from_chunk_fn(&layout.shape, &dtype.to_string(), layout.typesize, fill);
+        let made =
+            builder.dtype(&dtype.to_string(), layout.typesize).from_chunk_fn(&layout.shape, fill);
         made.map(drop).map_err(|error| match (error.kind(), error.get_ref()) {
             // The error of reading IN.
             (ErrorKind::Callback, Some(source)) => anyhow!("{source}"),

@@ -159,7 +159,7 @@ fn copy_slice(args: &Args, source: Source<'_>, output: Output<'_>, slices: &Slic
             stream::write(tensor, &picks, &mut &mut *bytes, &ProgressBar::hidden())
         };
         let (dtype, typesize) = (tensor.dtype().to_string(), tensor.dtype().size());
-        builder.from_chunk_fn(&shape, &dtype, typesize, fill)?;
+        builder.dtype(&dtype, typesize).from_chunk_fn(&shape, fill)?;
         Ok(())
     })
 }

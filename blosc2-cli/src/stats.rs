@@ -91,7 +91,7 @@ fn array_of(tensor: &Tensor, path: &str) -> Result<(NDArray, TempDir)> {
     let builder = NDArray::builder().file(folder.path().join("items"));
     let builder = builder.chunk_shape([(CHUNK / size.max(1)).max(1)]);
     let builder = builder.cparams(CParams::new().codec(Codec::BloscLz).level(1));
-    let made = builder.from_chunk_fn([len], &tensor.dtype().to_string(), size, fill);
+    let made = builder.dtype(&tensor.dtype().to_string(), size).from_chunk_fn([len], fill);
     let array = made.map_err(|error| match (error.kind(), error.get_ref()) {
         // The error of reading the tensor.
         (ErrorKind::Callback, Some(source)) => anyhow!("{source}"),

@@ -122,7 +122,7 @@ pub mod array {
 
     pub use crate::ndarray::{
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
-        ItemBuffer, ItemSource, Number, PerAxis, Rows,
+        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, Rows,
     };
 }
 

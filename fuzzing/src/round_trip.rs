@@ -188,7 +188,10 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
     params.blocksize = None;
     let builder = NDArray::builder().cparams(&params).chunk_shape(&chunks).block_shape(&blocks);
     let builder = if bool::arbitrary(input)? { builder.in_memory_frame() } else { builder };
-    let mut array = match builder.full_bytes(&vec![0; typesize], &shape, &dtype) {
+    let mut array = match builder
+        .dtype(&dtype, vec![0; typesize].len())
+        .full(RawItems(&vec![0; typesize]), &shape)
+    {
         Ok(array) => array,
         Err(error) => panic!("{shape:?}, {chunks:?}, {blocks:?}, {params:?}: {error}"),
     };

@@ -49,7 +49,7 @@ fn ranges_are_numpys() {
     assert_eq!(ints.read::<Vec<i64>>(..).unwrap(), [i64::MIN, -1, i64::MAX]);
     assert!(NDArray::builder().linspace(0.0, f64::NAN, 3).is_err());
 
-    let eye = NDArray::builder().eye::<u8>(2, 3).unwrap();
+    let eye = NDArray::builder().from_fn([2, 3], |[row, column]| u8::from(row == column)).unwrap();
     assert_eq!(eye.read::<Vec<u8>>(..).unwrap(), [1, 0, 0, 0, 1, 0]);
 }
 
@@ -79,7 +79,7 @@ fn chunks_are_filled_once_each() {
                 .chunk_shape(chunks)
                 .cparams(CParams::new().threads(Threads::new(threads)));
             let mut array = builder
-                .from_chunk_fn(shape, ">u8", 8, |ranges, bytes| {
+                .dtype(">u8", 8).from_chunk_fn(shape, |ranges, bytes| {
                     if bytes.iter().any(|&byte| byte != 0) {
                         return Err("the buffer is not zeroed");
                     }
@@ -129,7 +129,7 @@ fn creation_reports_progress_and_can_be_stopped() {
         builder().map(&*source, |item: u32| item),
         builder().concatenate([&*source, &*source], 0),
         builder().arange(0, 100, 1),
-        builder().from_chunk_fn(100, "|u1", 1, |_, _| Ok::<_, BoxError>(())),
+        builder().dtype("|u1", 1).from_chunk_fn(100, |_, _| Ok::<_, BoxError>(())),
     ];
     for result in stopped {
         let error = result.unwrap_err();
@@ -141,7 +141,7 @@ fn creation_reports_progress_and_can_be_stopped() {
         if ranges[0].start == 40 { Err("no data") } else { Ok(()) }
     };
     let builder = NDArray::builder().chunk_shape(20).file(&path);
-    let error = builder.from_chunk_fn(100, "|u1", 1, fill).unwrap_err();
+    let error = builder.dtype("|u1", 1).from_chunk_fn(100, fill).unwrap_err();
     assert_eq!(
         (error.kind(), error.get_ref().unwrap().to_string()),
         (ErrorKind::Callback, "no data".to_owned())

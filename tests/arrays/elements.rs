@@ -4,7 +4,7 @@ use blosc2::dtype::{ByteOrder, ScalarDecoder};
 use blosc2::elements::{FixedBytes, FixedStr};
 use blosc2::user_defined::BoxError;
 use blosc2::user_defined::ChunkBlock;
-use blosc2::{CParams, Chunk, DParams, Decompressor, Dtype, Element, ErrorKind};
+use blosc2::{CParams, Chunk, DParams, Decompressor, Dtype, Element, ErrorKind, RawItems};
 use blosc2::{ChunkRef, NDArray, SChunk};
 use half::f16;
 use num_complex::Complex;
@@ -318,7 +318,8 @@ fn the_first_field_that_differs_is_named() {
     assert!(!error.contains(';'), "{error}");
     // The message names the field, not the byte order, which can be converted.
     let dtype = PackedPerson::dtype().with_byte_order(ByteOrder::Big).to_string();
-    let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
+    let swapped =
+        NDArray::builder().dtype(&dtype, 62).from_slice(RawItems(&[0; 62]), &[1]).unwrap();
     let error = text(swapped.read::<Vec<Person>>(..).unwrap_err());
     assert!(error.ends_with(expected), "{error}");
 }

@@ -159,7 +159,8 @@ fn fields_in_another_byte_order_are_written_in_it() {
     let dtype = format!("[('a', '{OTHER_ORDER}u2'), ('b', '{OTHER_ORDER}f8')]");
     let seven = swapped(7u16.to_ne_bytes());
     let item: Vec<u8> = [&seven[..], &swapped(0.5f64.to_ne_bytes())].concat();
-    let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], &dtype, 10).unwrap();
+    let mut array =
+        NDArray::builder().dtype(&dtype, 10).from_slice(RawItems(&item.repeat(6)), [6]).unwrap();
     let refused = array.write(Selection::from(1..3).field("b"), &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
     array.set_byte_order_conversion(true);
@@ -226,12 +227,9 @@ fn fields_are_those_of_whole_items() {
     for array in [
         NDArray::builder().full(row(77), [11, 13]),
         NDArray::builder().zeros::<Row>(&[11, 13]),
-        NDArray::builder().special(
-            Special::Uninit,
-            [11, 13],
-            &Row::dtype().to_string(),
-            size_of::<Row>(),
-        ),
+        NDArray::builder()
+            .dtype(&Row::dtype().to_string(), size_of::<Row>())
+            .special(Special::Uninit, [11, 13]),
     ] {
         check(&array.unwrap(), "special chunks");
     }
@@ -245,7 +243,7 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     let bytes: Vec<u8> = items.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
     let dtype = native("[('a', '<u4'), ('b', '<u4')]");
     let builder = NDArray::builder().chunk_shape([100, 1]).block_shape([10, 1]);
-    let array = builder.from_bytes(&bytes, [100, 2], &dtype, 8).unwrap();
+    let array = builder.dtype(&dtype, 8).from_slice(RawItems(&bytes), [100, 2]).unwrap();
     let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
     assert_eq!(array.field("b").unwrap().read::<Vec<u32>>(..).unwrap(), expected);
 }
@@ -255,7 +253,7 @@ fn fields_in_another_byte_order_are_converted() {
     let dtype = format!("[('a', 'u1'), ('b', '{OTHER_ORDER}i4')]");
     let bytes: Vec<u8> =
         (0..50i32).flat_map(|number| [&[7][..], &swapped(number.to_ne_bytes())].concat()).collect();
-    let mut array = NDArray::builder().from_bytes(&bytes, [50], &dtype, 5).unwrap();
+    let mut array = NDArray::builder().dtype(&dtype, 5).from_slice(RawItems(&bytes), [50]).unwrap();
     assert_eq!(array.field("a").unwrap().read::<Vec<u8>>(..3).unwrap(), [7, 7, 7]);
     let error = array.field("b").unwrap().read::<Vec<i32>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch);

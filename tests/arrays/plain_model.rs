@@ -130,8 +130,10 @@ fn check(case: &Case) {
     let what = format!("{case:?} {given:?}");
     let fail = |error: blosc2::Error| -> NDArray { panic!("{what}: {error}") };
 
-    let array =
-        builder().from_bytes(&model.bytes, &shapes.shape, &dtype, *typesize).unwrap_or_else(fail);
+    let array = builder()
+        .dtype(&dtype, *typesize)
+        .from_slice(RawItems(&model.bytes), &shapes.shape)
+        .unwrap_or_else(fail);
     assert!(model.bytes == before, "{what}: the source was written to");
     assert_eq!(array.chunk_shape(), shapes.chunks, "{what}");
     assert_eq!(array.block_shape(), shapes.blocks, "{what}");
@@ -142,7 +144,8 @@ fn check(case: &Case) {
     let (built, saved) = (folder.path().join("built.b2nd"), folder.path().join("saved.b2nd"));
     let file = builder()
         .file(&built)
-        .from_bytes(&model.bytes, &shapes.shape, &dtype, *typesize)
+        .dtype(&dtype, *typesize)
+        .from_slice(RawItems(&model.bytes), &shapes.shape)
         .unwrap_or_else(fail);
     check_reads(&file, &model, &mut rng, &format!("{what} in a file"));
     array.save(&saved).unwrap();
@@ -232,7 +235,7 @@ fn a_dimension_without_items_makes_an_empty_array() {
     let folder = tempfile::tempdir().unwrap();
     for (at, shape) in [&[0u64][..], &[3, 0, 5], &[0, 0], &[0, 1 << 40]].into_iter().enumerate() {
         let path = folder.path().join(format!("{at}.b2nd"));
-        let array = NDArray::builder().file(&path).from_slice::<f32>(&[], shape).unwrap();
+        let array = NDArray::builder().file(&path).from_slice(&[0f32; 0], shape).unwrap();
         assert!(array.is_empty() && array.schunk().nchunks() == 0, "{shape:?}");
         assert!(array.read::<Vec<f32>>(..).unwrap().is_empty());
         assert_eq!(array.shape(), shape);
@@ -249,7 +252,7 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
                     "chunks" => NDArray::builder().chunk_shape(given),
                     _ => NDArray::builder().block_shape(given),
                 };
-                match builder.from_slice::<u8>(&[], &shape) {
+                match builder.from_slice(&[0u8; 0], &shape) {
                     Ok(array) => {
                         assert!(fits, "{name} {given:?} of {shape:?}");
                         assert!(array.read::<Vec<u8>>(..).unwrap().is_empty());
@@ -295,7 +298,8 @@ fn boxes_are_right_where_blocks_depend_on_each_other() {
                     .chunk_shape([100, 128])
                     .block_shape([10, 32])
                     .cparams(params)
-                    .from_bytes(&model.bytes, &model.shape, "<u4", 4)
+                    .dtype("<u4", 4)
+                    .from_slice(RawItems(&model.bytes), &model.shape)
                     .unwrap();
                 for threads in [1, 3] {
                     array.set_dparams(DParams::new().threads(Threads::new(threads)));
@@ -314,7 +318,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
             .chunk_shape([30, 22])
             .block_shape([10, 11])
             .cparams(CParams::new().filters(&[Filter::Ndcell(side), Filter::Shuffle]))
-            .from_bytes(&model.bytes, &model.shape, "<u4", 4)
+            .dtype("<u4", 4)
+            .from_slice(RawItems(&model.bytes), &model.shape)
             .unwrap();
         check_reads(&array, &model, &mut Rng(4), &format!("ndcell:{side}"));
         let folder = tempfile::tempdir().unwrap();
@@ -330,7 +335,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
                 .chunk_shape([30, 32])
                 .block_shape([16, 16])
                 .cparams(CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]))
-                .from_bytes(&model.bytes, &model.shape, "|u1", 1)
+                .dtype("|u1", 1)
+                .from_slice(RawItems(&model.bytes), &model.shape)
                 .unwrap();
             check_reads(&array, &model, &mut Rng(4), &format!("ndlz:{side} of {kind:?}"));
         }
@@ -342,7 +348,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
     let make = |params: CParams, shape: &[u64], blocks: &[u64]| {
         let model = Model::new(shape, 4, Kind::Random, 1);
         let array = NDArray::builder().chunk_shape(shape).block_shape(blocks).cparams(params);
-        let array = array.from_bytes(&model.bytes, shape, "<f4", 4)?;
+        let array = array.dtype("<f4", 4).from_slice(RawItems(&model.bytes), shape)?;
         array.read::<RawItems>(..).map(|items| items.0)
     };
     for params in [

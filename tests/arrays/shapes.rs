@@ -462,7 +462,8 @@ fn arrays_are_joined_while_others_write() {
     });
     let options = blosc2::OpenOptions::new().locking(true);
     let locked = NDArray::from_schunk(options.open(&path).unwrap()).unwrap();
-    let joined = NDArray::builder().stack(vec![&locked; 70], 0).unwrap();
+    let rows = vec![locked.view().expand_dims(0).unwrap(); 70];
+    let joined = NDArray::builder().concatenate(rows, 0).unwrap();
     assert_eq!(joined.read::<Vec<u16>>(&[69..70, 99..100]).unwrap(), [99]);
 }
 
@@ -544,6 +545,6 @@ fn the_number_of_chunks_is_that_of_readers() {
     assert_eq!(options.open(path("c")).unwrap().nchunks() as u64, max + 1);
     // A dtype that readers would not know.
     let long = format!("[('{}', '<i4')]", "x".repeat(1 << 20));
-    let made = NDArray::builder().special(blosc2::Special::Zeros, &[3u64][..], &long, 4);
+    let made = NDArray::builder().dtype(&long, 4).special(blosc2::Special::Zeros, &[3u64][..]);
     assert_eq!(made.unwrap_err().kind(), ErrorKind::TooLarge);
 }

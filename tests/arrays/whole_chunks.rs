@@ -49,7 +49,7 @@ fn made(filter: Filter, shape: &[u64], chunks: &[u64], blocks: &[u64], first: u6
         NDArray::builder().chunk_shape(chunks).block_shape(blocks).cparams(filtered(filter));
     let side = shape.iter().max().copied().unwrap_or(1);
     let item = |index: &[u64]| first + index.iter().fold(1, |all, at| all * side + at);
-    builder.from_fn_dyn::<Item>(shape, |index| [item(index); 24]).unwrap()
+    builder.from_fn(shape, |index| -> Item { [item(index); 24] }).unwrap()
 }
 
 /// The source of a chunk of a joined array: 0 or 1 for a copied chunk of that source, 2 for a recompressed one.
@@ -232,12 +232,12 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
     let items: Vec<u32> = (0..130).map(|at| at * at).collect();
     let mut arrays = vec![
         builder().zeros::<f32>(&shape).unwrap(),
-        builder().nans::<f32>(&shape).unwrap(),
-        builder().uninit::<f32>(&shape).unwrap(),
+        builder().dtype("<f4", 4).special(Special::Nan, &shape).unwrap(),
+        builder().dtype("<f4", 4).special(Special::Uninit, &shape).unwrap(),
         builder().full(7.5f32, shape).unwrap(),
-        builder().full_bytes(&[3; 300], shape, "|V300").unwrap(),
-        builder().from_bytes(&[5; 300 * 130], shape, "|V300", 300).unwrap(),
-        builder().special(Special::Nan, shape, ">f8", 8).unwrap(),
+        builder().dtype("|V300", 300).full(RawItems(&[3; 300]), shape).unwrap(),
+        builder().dtype("|V300", 300).from_slice(RawItems(&[5; 300 * 130]), shape).unwrap(),
+        builder().dtype(">f8", 8).special(Special::Nan, shape).unwrap(),
     ];
     let mut params = vec![
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]),

@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
-use blosc2::{AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions, Selection};
+use blosc2::{
+    AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions, RawItems, Selection,
+    Special,
+};
 use half::f16;
 use ndarray::ArrayD;
 use num_complex::Complex;
@@ -200,7 +203,8 @@ fn items_of_both_byte_orders_and_of_all_types_are_computed() {
         let stored: Vec<u8> =
             items.iter().flat_map(|item| bytes(*item).as_ref().to_vec()).collect();
         let builder = cut(&shape, rng);
-        let mut array = builder.from_bytes(&stored, &shape, dtype, size_of::<T>()).unwrap();
+        let mut array =
+            builder.dtype(dtype, size_of::<T>()).from_slice(RawItems(&stored), &shape).unwrap();
         let error = array.lazy::<T>().read().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{dtype}: {error}");
         array.set_byte_order_conversion(true);
@@ -354,7 +358,7 @@ fn runs_of_special_chunks_have_the_results_of_their_items() {
         let builder = NDArray::builder().chunk_shape(&*chunks).block_shape(&*chunks);
         let mut array = match rng.below(3) {
             0 => builder.zeros::<i32>(&*shape),
-            1 => builder.uninit::<i32>(&*shape),
+            1 => builder.dtype(i32::dtype(), 4).special(Special::Uninit, &*shape),
             _ => builder.full(7i32, &*shape),
         }
         .unwrap();

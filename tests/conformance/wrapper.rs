@@ -147,12 +147,14 @@ fn create_array(array: &Array, object: &Object, path: &Path) -> Result<NDArray> 
     };
     let typesize = object.params.typesize;
     Ok(match &array.made {
-        Made::Items(bytes) => builder.from_bytes(bytes, &array.shape, &array.dtype, typesize)?,
+        Made::Items(bytes) => {
+            builder.dtype(&array.dtype, typesize).from_slice(RawItems(bytes), &array.shape)?
+        }
         Made::Special(blosc2_format::chunk::Special::Value, value) => {
-            builder.full_bytes(value, &array.shape, &array.dtype)?
+            builder.dtype(&array.dtype, value.len()).full(RawItems(value), &array.shape)?
         }
         Made::Special(kind, _) => {
-            builder.special(special(*kind), &array.shape, &array.dtype, typesize)?
+            builder.dtype(&array.dtype, typesize).special(special(*kind), &array.shape)?
         }
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::Rng;
 use crate::common::repeats;
 use crate::table_model::Model;
-use blosc2::{Element, ErrorKind, NDArray, OpenOptions, Value};
+use blosc2::{Element, ErrorKind, NDArray, OpenOptions, RawItems, Value};
 use blosc2_store::{CTable, Data, EmbedStore, ItemKind, ItemType, Object, Row, Schema, TreeStore};
 
 fn table_of(object: Object) -> CTable {
@@ -242,7 +242,10 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
         let zeros = |name: &str, size: usize, rows: usize| {
             let builder = NDArray::builder().chunk_shape([1 << 10]).file(store(name)).replace(true);
             let dtype = format!("{order}i{size}");
-            let mut array = builder.full_bytes(&vec![0; size], rows as u64, &dtype).unwrap();
+            let mut array = builder
+                .dtype(&dtype, vec![0; size].len())
+                .full(RawItems(&vec![0; size]), rows as u64)
+                .unwrap();
             array.set_byte_order_conversion(true);
             array
         };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::Rng;
 use crate::common::measure::measure;
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, SChunk, Value};
+use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, RawItems, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, Data, EmbedStore, ItemKind, Object, TreeStore};
 use serde_json::json;
 
@@ -324,7 +324,10 @@ fn dead_rows_are_not_held() {
             );
             let builder = NDArray::builder().chunk_shape([2048, 1024]).block_shape([16, 1024]);
             let item = 1.5f64.to_le_bytes();
-            let array = builder.full_bytes(&item, [rows as u64, ROW / 8], "<f8").unwrap();
+            let array = builder
+                .dtype("<f8", item.len())
+                .full(RawItems(&item), [rows as u64, ROW / 8])
+                .unwrap();
             parts.put("/_cols/a", array);
         };
         let (values, held) = held(every, rows, &arrays);
@@ -338,7 +341,10 @@ fn dead_rows_are_not_held() {
         let ends: Vec<i64> = (0..=10_000).map(|row| row * ROW as i64).collect();
         parts.put("/_cols/a", array(&ends, 1000));
         let builder = NDArray::builder().chunk_shape([1 << 20]).block_shape([1 << 14]);
-        parts.put("/_cols/a.utf8", builder.full_bytes(b"x", [10_000 * ROW], "|u1").unwrap());
+        parts.put(
+            "/_cols/a.utf8",
+            builder.dtype("|u1", b"x".len()).full(RawItems(b"x"), [10_000 * ROW]).unwrap(),
+        );
     });
     assert_eq!(values[19], "x".repeat(ROW as usize).as_str().into());
     assert!(held_of_texts < 10 << 20, "held {held_of_texts} bytes");
@@ -391,7 +397,7 @@ fn broken_parts_are_named_and_the_others_read() {
                 parts.column(
                     json!({"name": "b", "kind": "ndarray", "item_shape": [0], "dtype_str": "|u1"}),
                 );
-                parts.put("/_cols/b", NDArray::from_slice::<u8>(&[], &[4, 0]).unwrap());
+                parts.put("/_cols/b", NDArray::from_slice(&[0u8; 0], &[4, 0]).unwrap());
             },
             ErrorKind::InvalidData,
         ),
@@ -435,7 +441,8 @@ fn broken_parts_are_named_and_the_others_read() {
             |parts| {
                 b(parts, "string");
                 let codes = [65u32, 0xd800, 66, 67].map(u32::to_le_bytes).concat();
-                let text = NDArray::builder().from_bytes(&codes, [4], "<U1", 4).unwrap();
+                let text =
+                    NDArray::builder().dtype("<U1", 4).from_slice(RawItems(&codes), [4]).unwrap();
                 parts.put("/_cols/b", text);
                 // The second row is dead.
                 parts.put("/_valid_rows", array(&[true; 4], 2));
@@ -593,7 +600,7 @@ fn rows_that_a_file_only_says_are_not_allocated() {
     const ROWS: u64 = 1 << 40;
     let special = |dtype: &str, item: &[u8]| {
         let builder = NDArray::builder().chunk_shape([1 << 30]).block_shape([1 << 20]);
-        builder.full_bytes(item, [ROWS], dtype).unwrap()
+        builder.dtype(dtype, item.len()).full(RawItems(item), [ROWS]).unwrap()
     };
     let mut parts = Parts::new(&[true], 1);
     parts.put("/_valid_rows", special("|b1", &[1]));
@@ -609,7 +616,8 @@ fn rows_that_a_file_only_says_are_not_allocated() {
         NDArray::builder()
             .chunk_shape([1 << 28])
             .block_shape([1 << 18])
-            .full_bytes(&[0; 4], [ROWS], "<i4")
+            .dtype("<i4", [0; 4].len())
+            .full(RawItems(&[0; 4]), [ROWS])
             .unwrap(),
     );
     parts.put_schunk("/_cols/w_dict", batches(&["x".repeat(1 << 20).into()], 1));
@@ -672,14 +680,23 @@ fn items_of_the_other_byte_order_have_their_values() {
     let mut parts = Parts::new(&[true; 3], 3);
     parts.column(json!({"name": "f", "kind": "float32", "null_value": 0.1}));
     let floats = [0.1f32, 2.5, -0.0].map(f32::to_be_bytes).concat();
-    parts.put("/_cols/f", NDArray::builder().from_bytes(&floats, [3], ">f4", 4).unwrap());
+    parts.put(
+        "/_cols/f",
+        NDArray::builder().dtype(">f4", 4).from_slice(RawItems(&floats), [3]).unwrap(),
+    );
     parts.column(json!({"name": "i", "kind": "int16"}));
     let ints = [-2i16, 258, 0].map(i16::to_be_bytes).concat();
-    parts.put("/_cols/i", NDArray::builder().from_bytes(&ints, [3], ">i2", 2).unwrap());
+    parts.put(
+        "/_cols/i",
+        NDArray::builder().dtype(">i2", 2).from_slice(RawItems(&ints), [3]).unwrap(),
+    );
     parts.column(json!({"name": "s", "kind": "string", "max_length": 2}));
     let chars = "a\0éßx\0".chars().flat_map(|char| u32::from(char).to_be_bytes());
     let chars: Vec<u8> = chars.collect();
-    parts.put("/_cols/s", NDArray::builder().from_bytes(&chars, [3], ">U2", 8).unwrap());
+    parts.put(
+        "/_cols/s",
+        NDArray::builder().dtype(">U2", 8).from_slice(RawItems(&chars), [3]).unwrap(),
+    );
     let table = parts.table();
     assert_eq!(table.values("f", ..).unwrap(), [Value::None, 2.5.into(), (-0.0).into()]);
     assert_eq!(table.values("i", ..).unwrap(), [(-2).into(), 258.into(), 0.into()]);

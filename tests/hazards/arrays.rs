@@ -311,7 +311,11 @@ mod safe {
         let error = claimed(1 << 62, 1, 1, &[]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let size = 1u64 << 33;
-        let array = NDArray::builder().chunk_shape([1 << 10]).uninit::<u8>(&[size]).unwrap();
+        let array = NDArray::builder()
+            .chunk_shape([1 << 10])
+            .dtype("|u1", 1)
+            .special(Special::Uninit, &[size])
+            .unwrap();
         assert_eq!(array.read::<Vec<u8>>(&[size - 1..size]).unwrap(), [0]);
     }
 
@@ -338,7 +342,11 @@ mod safe {
     fn slice_without_values_discloses_memory() {
         let params = CParams::new().blocksize(512);
         array_of_chunk(Chunk::uninit::<u8>(4096, &params).unwrap().as_bytes(), false);
-        let array = NDArray::builder().chunk_shape([4096]).uninit::<u8>(&[4096]).unwrap();
+        let array = NDArray::builder()
+            .chunk_shape([4096])
+            .dtype("|u1", 1)
+            .special(Special::Uninit, &[4096])
+            .unwrap();
         assert_eq!(array.read::<Vec<u8>>(&[1..4095]).unwrap(), [0; 4094]);
     }
 
@@ -430,7 +438,7 @@ mod safe {
     fn new_array_divides_by_no_items() {
         for (chunks, blocks) in [([0], [0]), ([5], [0]), ([0], [5])] {
             let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
-            let error = builder.special(Special::Zeros, [5], "<i4", 4).unwrap_err();
+            let error = builder.dtype("<i4", 4).special(Special::Zeros, [5]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
     }

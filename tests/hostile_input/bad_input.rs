@@ -304,10 +304,19 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     refused(builder.from_slice(&items, [3, 4]), InvalidArgument, "axis 0");
     refused(make().chunk_shape([u64::MAX, 4]).from_slice(&items, [3, 4]), TooLarge, "2^31");
     refused(make().chunk_shape([1 << 20, 1 << 20]).from_slice(&items, [3, 4]), TooLarge, "bytes");
-    refused(make().from_bytes(&[0; 12], [4], "|V0", 0), InvalidArgument, "typesize");
-    refused(make().from_bytes(&[0; 12], [4], "|V4", 4), InvalidArgument, "12");
-    refused(make().from_bytes(&[0; 12], [4], "|V4", usize::MAX), InvalidArgument, "typesize");
-    let too_wide = make().from_bytes(&[], [0], "|V9", blosc2::limits::MAX_TYPESIZE + 1);
+    refused(
+        make().dtype("|V0", 0).from_slice(RawItems(&[0; 12]), [4]),
+        InvalidArgument,
+        "typesize",
+    );
+    refused(make().dtype("|V4", 4).from_slice(RawItems(&[0; 12]), [4]), InvalidArgument, "12");
+    refused(
+        make().dtype("|V4", usize::MAX).from_slice(RawItems(&[0; 12]), [4]),
+        InvalidArgument,
+        "typesize",
+    );
+    let too_wide =
+        make().dtype("|V9", blosc2::limits::MAX_TYPESIZE + 1).from_slice(RawItems(&[]), [0]);
     refused(too_wide, InvalidArgument, "typesize");
 }
 
@@ -415,7 +424,7 @@ fn items_of_another_type_are_refused_and_both_types_named() {
     }
     // Different byte orders are distinguished, for dtypes that have one.
     let make = |dtype: &str, bytes: &[u8], size| {
-        NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
+        NDArray::builder().dtype(dtype, size).from_slice(RawItems(bytes), [2]).unwrap()
     };
     let other = format!("{OTHER_ORDER}i4");
     assert_eq!(kind(make(&other, &[0; 8], 4).read::<Vec<i32>>(..)), ErrorKind::TypeMismatch);
@@ -576,7 +585,8 @@ fn a_dtype_of_any_text_survives_a_file() {
     let long = "[('field', '<i4')]".repeat(3000);
     for (at, dtype) in ["", "<i4", "a\0b", "日本", "'\"", &*long].into_iter().enumerate() {
         let path = folder.path().join(at.to_string());
-        let made = NDArray::builder().file(&path).from_bytes(&[1, 2, 3, 4], [1], dtype, 4);
+        let made =
+            NDArray::builder().file(&path).dtype(dtype, 4).from_slice(RawItems(&[1, 2, 3, 4]), [1]);
         made.unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         let array = NDArray::open(&path).unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         assert_eq!(array.dtype_str(), Some(dtype));

@@ -48,11 +48,17 @@ fn boxes_of_one_array_are_read_on_many_threads() {
             .chunk_shape([20, 30, 5])
             .block_shape([7, 10, 5])
             .cparams(CParams::new().codec(Codec::Lz4).filters(filters));
-        let memory =
-            builder.clone().from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
+        let memory = builder
+            .clone()
+            .dtype(&native("<u4"), 4)
+            .from_slice(RawItems(&model.bytes), &model.shape)
+            .unwrap();
         let path = folder.path().join(format!("{at}.b2nd"));
-        let mut file =
-            builder.file(&path).from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
+        let mut file = builder
+            .file(&path)
+            .dtype(&native("<u4"), 4)
+            .from_slice(RawItems(&model.bytes), &model.shape)
+            .unwrap();
         read_boxes(&memory, &model, 60);
         read_boxes(&file, &model, 60);
         // Blocks that one thread has decoded are there for the others.
@@ -73,7 +79,10 @@ fn one_read_or_write_works_on_several_threads() {
         .dparams(DParams::new().threads(threads));
     let file = builder.clone().file(folder.path().join("threads.b2nd"));
     for builder in [builder, file] {
-        let mut array = builder.from_bytes(&model.bytes, &model.shape, &native("<u4"), 4).unwrap();
+        let mut array = builder
+            .dtype(&native("<u4"), 4)
+            .from_slice(RawItems(&model.bytes), &model.shape)
+            .unwrap();
         assert!(array.read::<RawItems>(..).unwrap().0 == model.bytes);
         // Threads of the reads below those of the program.
         on_threads(2, |seed| {
@@ -180,8 +189,9 @@ impl Shelf {
         let dtype = format!("|V{typesize}");
         let path = folder.join(format!("{seed}.b2nd"));
         let shape = &model.shape;
-        let arrays = [builder.clone(), builder.file(&path)]
-            .map(|each| each.from_bytes(&model.bytes, shape, &dtype, typesize).unwrap());
+        let arrays = [builder.clone(), builder.file(&path)].map(|each| {
+            each.dtype(&dtype, typesize).from_slice(RawItems(&model.bytes), shape).unwrap()
+        });
 
         let chunks: Vec<Vec<u8>> =
             (0..12).map(|at| data(*rng.pick(&KINDS), 300 * typesize, seed + at)).collect();

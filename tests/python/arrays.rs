@@ -93,7 +93,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         for (name, dtype) in [("named", text.to_owned()), ("parsed", dtype.to_string())] {
             let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
             let builder = builder.file(at(format!("{number}.{name}")));
-            builder.from_bytes(&bytes, SHAPE, &dtype, array.typesize()).unwrap();
+            builder.dtype(&dtype, array.typesize()).from_slice(RawItems(&bytes), SHAPE).unwrap();
         }
     }
     let script = r#"
@@ -126,7 +126,7 @@ fn arrays_of_every_dtype_go_from_rust_to_python_and_back() {
         let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
         let builder = builder.file(at(format!("{number}.b2nd")));
         let text = dtype.to_string();
-        builder.from_bytes(&bytes_of(&dtype), SHAPE, &text, dtype.size()).unwrap();
+        builder.dtype(&text, dtype.size()).from_slice(RawItems(&bytes_of(&dtype)), SHAPE).unwrap();
     }
     let script = r#"
 for number, dtype in enumerate(dtypes):
@@ -245,15 +245,15 @@ print(1)
         .collect();
     assert_eq!(texts, ["", "a", "größe", "日本語", "12345"]);
     let builder = NDArray::builder().file(at("text.back"));
-    builder.from_bytes(&bytes, [5], "<U5", 20).unwrap();
+    builder.dtype("<U5", 20).from_slice(RawItems(&bytes), [5]).unwrap();
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
     assert_eq!(array.read::<RawItems>(..).unwrap().0, b"\0\0\0\0\0a\0\0\0\x0012345");
     let builder = NDArray::builder().file(at("bytes.back"));
-    builder.from_bytes(b"x\0\0yz", [2, 1], "|S2", 2).unwrap_err();
+    builder.dtype("|S2", 2).from_slice(RawItems(b"x\0\0yz"), [2, 1]).unwrap_err();
     let builder = NDArray::builder().file(at("bytes.back"));
-    builder.from_bytes(b"x\0yz", [2, 1], "|S2", 2).unwrap();
+    builder.dtype("|S2", 2).from_slice(RawItems(b"x\0yz"), [2, 1]).unwrap();
     let script = r#"
 found = blosc2.open("bool.back")
 assert found.dtype == np.bool_ and np.array_equal(found[...], np.arange(1000).reshape(10, 100) % 3 == 0)

@@ -192,7 +192,7 @@ fn defaults_are_those_of_python() {
         if let Some(chunks) = chunks {
             builder = builder.chunk_shape(chunks);
         }
-        let array = builder.special(Special::Zeros, shape, dtype, *typesize).unwrap();
+        let array = builder.dtype(dtype, *typesize).special(Special::Zeros, shape).unwrap();
         let what = format!("{dtype} {shape:?} {chunks:?} {caches:?}");
         if shape.contains(&0) && chunks.is_none() {
             // Python's have no items; ours have, so that the array can grow.
@@ -209,16 +209,16 @@ fn defaults_are_those_of_python() {
     let params: BTreeMap<String, Value> = serde_json::from_value(found["params"].clone()).unwrap();
     assert_eq!(params.len(), DTYPES.len());
     for (dtype, typesize) in DTYPES {
-        let array = NDArray::builder().special(Special::Zeros, [9], dtype, typesize).unwrap();
+        let array = NDArray::builder().dtype(dtype, typesize).special(Special::Zeros, [9]).unwrap();
         assert_eq!(for_python(&array.cparams(), typesize), params[dtype], "{dtype}");
     }
 
     let builder = NDArray::builder;
     let bytes: Vec<u8> = "a\0bc".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
-    let text = builder().from_bytes(&bytes, [2], "<U2", 8).unwrap();
+    let text = builder().dtype("<U2", 8).from_slice(RawItems(&bytes), [2]).unwrap();
     let arrays = [
         builder().concatenate([&text, &text], 0).unwrap(),
-        builder().stack([&text, &text], 0).unwrap(),
+        builder().concatenate([(); 2].map(|()| text.view().expand_dims(0).unwrap()), 0).unwrap(),
         builder().cparams(CParams::new()).copy(&text).unwrap(),
     ];
     let all = [&text].into_iter().chain(&arrays);
@@ -246,7 +246,7 @@ fn defaults_are_those_of_python() {
 #[test]
 fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     let filters = |builder: NDArrayBuilder, dtype: &str| {
-        builder.special(Special::Zeros, [2], dtype, 12).unwrap().cparams().filters
+        builder.dtype(dtype, 12).special(Special::Zeros, [2]).unwrap().cparams().filters
     };
     for dtype in ["<U3", ">U3"] {
         assert_eq!(filters(NDArray::builder(), dtype), [Filter::ShuffleBytes(4)]);
@@ -257,10 +257,11 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
         assert_eq!(filters(NDArray::builder(), dtype), [Filter::Shuffle], "{dtype}");
     }
     // What is written later is compressed like that too.
-    let mut array = NDArray::builder().special(Special::Zeros, [2], "<U1", 4).unwrap();
+    let mut array = NDArray::builder().dtype("<U1", 4).special(Special::Zeros, [2]).unwrap();
     array.write(.., RawItems(b"a\0\0\0b\0\0\0")).unwrap();
     assert_eq!(array.cparams().filters, [Filter::ShuffleBytes(4)]);
-    let full = NDArray::builder().full_bytes(b"a\0\0\0", [3], "<U1").unwrap();
+    let full =
+        NDArray::builder().dtype("<U1", b"a\0\0\0".len()).full(RawItems(b"a\0\0\0"), [3]).unwrap();
     assert_eq!(full.cparams().filters, [Filter::ShuffleBytes(4)]);
 }
 

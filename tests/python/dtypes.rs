@@ -7,7 +7,7 @@ use blosc2::elements::{
     Milliseconds, Minutes, Months, Nanoseconds, Picoseconds, Seconds, TimeDelta64, TimeUnit, Void,
     Weeks, Years,
 };
-use blosc2::{Dtype, Element, NDArray};
+use blosc2::{Dtype, Element, NDArray, RawItems};
 use blosc2_format::npy::Header;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -214,7 +214,7 @@ fn python_opens_files_whose_dtype_is_a_name() {
     let texts = ["float64", "double", "int64", "uint64", "d", "l", "Q", "<q", ">f8"];
     for (number, text) in texts.iter().enumerate() {
         let builder = NDArray::builder().file(folder.path().join(number.to_string()));
-        let array = builder.from_bytes(&[0; 24], [3], text, 8).unwrap();
+        let array = builder.dtype(text, 8).from_slice(RawItems(&[0; 24]), [3]).unwrap();
         assert_eq!(array.dtype_str(), Some(*text));
     }
     let names: Vec<String> = (0..texts.len()).map(|number| number.to_string()).collect();

@@ -207,7 +207,10 @@ impl Object {
                     true => builder.directory(&self.path),
                     false => builder.file(&self.path),
                 };
-                builder.from_bytes(&model.bytes, &model.shape, self.dtype, self.typesize).unwrap();
+                builder
+                    .dtype(self.dtype, self.typesize)
+                    .from_slice(RawItems(&model.bytes), &model.shape)
+                    .unwrap();
             }
             Content::Chunks { chunks, .. } => {
                 let options = OpenOptions::new().create_new(true).directory(self.is_directory);

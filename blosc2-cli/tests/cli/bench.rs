@@ -1,6 +1,6 @@
 //! `bench`: the rows of the table, and the recommendation.
 
-use blosc2::{CParams, Codec, Filter, NDArray};
+use blosc2::{CParams, Codec, Filter, NDArray, RawItems};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, golden_files};
@@ -103,7 +103,7 @@ fn filters_depend_on_the_typesize() {
     {
         let shape = [(bytes.len() / typesize) as u64];
         let builder = NDArray::builder().file(folder.path(name));
-        builder.from_bytes(&bytes, &shape, dtype, typesize).unwrap();
+        builder.dtype(dtype, typesize).from_slice(RawItems(&bytes), &shape).unwrap();
         let args = [name, "--codecs", "zstd", "--levels", "5", "--time", "1000"];
         let found = report(&folder, &args);
         assert_eq!(found["rows"].as_array().unwrap().len(), expected, "{name}");
@@ -139,7 +139,7 @@ fn samples_are_limited() {
 fn data_that_cannot_be_compared_is_refused() {
     let folder = Folder::new();
     folder.array("a.b2nd", &[100], &[50], &[10]);
-    NDArray::builder().file(folder.path("empty")).from_slice::<f32>(&[], &[0, 5]).unwrap();
+    NDArray::builder().file(folder.path("empty")).from_slice(&[0f32; 0], &[0, 5]).unwrap();
     let line = folder.bad(1, &["bench", "empty"]);
     assert_eq!(line, "blosc2: cannot compare parameters (empty): there are no items\n");
     let line = folder.bad(1, &["bench", "a.b2nd", "--slice", "5:5"]);

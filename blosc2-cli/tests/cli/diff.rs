@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, Chunk, Codec, NDArray, SChunk, SaveOptions, Special};
+use blosc2::{CParams, Chunk, Codec, NDArray, RawItems, SChunk, SaveOptions, Special};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, old_files};
@@ -107,7 +107,8 @@ fn items_are_compared_by_their_bytes() {
     for (name, nan) in [("c", nans[0]), ("d", nans[1])] {
         NDArray::builder()
             .file(folder.path(name))
-            .from_bytes(&nan.to_be_bytes(), 1, ">f4", 4)
+            .dtype(">f4", 4)
+            .from_slice(RawItems(&nan.to_be_bytes()), 1)
             .unwrap();
     }
     let line = r#"items    1 of 1 differ, first at [0]: byte 3: b"\x00" != byte 3: b"\x01""#;
@@ -116,7 +117,11 @@ fn items_are_compared_by_their_bytes() {
     for (name, last) in [("e", b'x'), ("f", b'y')] {
         let mut item = vec![b'x'; 5000];
         item[4999] = last;
-        NDArray::builder().file(folder.path(name)).from_bytes(&item, 1, "|S5000", 5000).unwrap();
+        NDArray::builder()
+            .file(folder.path(name))
+            .dtype("|S5000", 5000)
+            .from_slice(RawItems(&item), 1)
+            .unwrap();
     }
     let line = r#"items    1 of 1 differ, first at [0]: byte 4999: b"x" != byte 4999: b"y""#;
     assert_eq!(lines(&folder, &["e", "f"]), [line]);
@@ -127,7 +132,7 @@ fn zeros_are_not_decompressed() {
     let folder = Folder::new();
     let zeros = |name: &str, shape: &[u64], chunks: &[u64]| {
         let builder = NDArray::builder().chunk_shape(chunks).file(folder.path(name));
-        builder.special(Special::Zeros, shape, "<f8", 8).unwrap()
+        builder.dtype("<f8", 8).special(Special::Zeros, shape).unwrap()
     };
     // 1 TiB, in chunks of different shapes.
     zeros("a", &[1 << 17, 1 << 20], &[1 << 13, 1 << 10]);
@@ -175,7 +180,11 @@ fn dtypes_and_byte_orders() {
     let folder = Folder::new();
     let write = |name: &str, bytes: &[u8], dtype: &str| {
         let size = bytes.len() / 2;
-        NDArray::builder().file(folder.path(name)).from_bytes(bytes, 2, dtype, size).unwrap();
+        NDArray::builder()
+            .file(folder.path(name))
+            .dtype(dtype, size)
+            .from_slice(RawItems(bytes), 2)
+            .unwrap();
     };
     write("little", &[1, 0, 2, 0], "<i2");
     write("big", &[0, 1, 0, 2], ">i2");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use blosc2::NDArray;
+use blosc2::{NDArray, RawItems};
 use blosc2_store::{EmbedStore, TreeStore};
 
 use crate::common::*;
@@ -36,13 +36,13 @@ fn lines_of_csv_files() {
     let folder = Folder::new();
     let builder = |name: &str| NDArray::builder().file(folder.path(name));
     let raw = |name: &str, shape: &[u64], dtype: &str, item: usize, bytes: &[u8]| {
-        builder(name).from_bytes(bytes, shape, dtype, item).unwrap();
+        builder(name).dtype(dtype, item).from_slice(RawItems(bytes), shape).unwrap();
     };
     builder("one").from_slice(&[1.5f32, f32::NAN, 1e-7], &[3]).unwrap();
     assert_eq!(csv(&folder, "one"), "1.5\nnan\n1e-07\n");
     builder("zero").from_slice(&[true], &[0u64; 0]).unwrap();
     assert_eq!(csv(&folder, "zero"), "True\n");
-    builder("empty").from_slice::<u8>(&[], &[0, 3]).unwrap();
+    builder("empty").from_slice(&[0u8; 0], &[0, 3]).unwrap();
     assert_eq!(csv(&folder, "empty"), "");
     raw("text", &[2, 2], "|S4", 4, b"a,b\0q\"q\0x\ny\0\0\0\0\0");
     assert_eq!(csv(&folder, "text"), "\"a,b\",\"q\"\"q\"\n\"x\ny\",\n");

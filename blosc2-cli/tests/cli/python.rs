@@ -360,7 +360,7 @@ fn arrays_whose_dtype_is_a_name_are_those_of_python() {
         if size > 0 {
             let bytes: Vec<u8> = (0..size * 6).map(|at| (at % 2) as u8 * 64).collect();
             let builder = blosc2::NDArray::builder().file(folder.path(&number.to_string()));
-            builder.from_bytes(&bytes, [3, 2], text, size).unwrap();
+            builder.dtype(text, size).from_slice(blosc2::RawItems(&bytes), [3, 2]).unwrap();
             assert_eq!(folder.info(&number.to_string())["dtype"], text);
             names.push(number.to_string());
         }

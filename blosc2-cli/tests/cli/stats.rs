@@ -1,6 +1,6 @@
 //! `info --stats`.
 
-use blosc2::{CParams, Element, NDArray};
+use blosc2::{CParams, Element, NDArray, RawItems};
 use half::f16;
 use serde_json::{Value, json};
 
@@ -163,7 +163,7 @@ fn what_has_no_statistics_is_refused() {
     let folder = Folder::new();
     for (dtype, size) in [("<c8", 8), ("<M8[s]", 8), ("|S3", 3), ("[('a', '<i4')]", 4)] {
         let builder = NDArray::builder().file(folder.path("a")).replace(true);
-        builder.from_bytes(&vec![0; size], &[1], dtype, size).unwrap();
+        builder.dtype(dtype, size).from_slice(RawItems(&vec![0; size]), &[1]).unwrap();
         let line = folder.bad(1, &["info", "a", "--stats"]);
         let reason = format!("items of dtype `{dtype}` are not real numbers");
         assert_eq!(line, format!("blosc2: cannot compute statistics (a): {reason}\n"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blosc2::{CParams, NDArray, SChunk};
+use blosc2::{CParams, NDArray, RawItems, SChunk};
 
 use crate::common::{Folder, OTHER_ORDER, native, old_files};
 
@@ -13,7 +13,11 @@ fn array(folder: &Folder, dtype: &str, shape: &[u64], bytes: &[u8]) {
     assert_eq!(bytes.len(), len * typesize, "{dtype} {shape:?}");
     let path = folder.path("a.b2nd");
     let _ = fs::remove_file(&path);
-    NDArray::builder().file(path).from_bytes(bytes, shape, dtype, typesize).unwrap();
+    NDArray::builder()
+        .file(path)
+        .dtype(dtype, typesize)
+        .from_slice(RawItems(bytes), shape)
+        .unwrap();
 }
 
 fn text(folder: &Folder, args: &[&str]) -> String {
@@ -294,14 +298,22 @@ fn items_without_a_dtype() {
         assert_eq!(text(&folder, &["a.chunk", "--engine", engine]), "[  1  20 255]\n");
     }
     // The stored dtype has another size.
-    NDArray::builder().file(folder.path("c.b2nd")).from_bytes(&[0, 1], 1, "|u1", 2).unwrap();
+    NDArray::builder()
+        .file(folder.path("c.b2nd"))
+        .dtype("|u1", 2)
+        .from_slice(RawItems(&[0, 1]), 1)
+        .unwrap();
     let line = folder.bad(1, &["cat", "c.b2nd", "--text"]);
     let reason = "its dtype `|u1` has 1 bytes, and its items have 2; --dtype sets another one";
     assert_eq!(line, format!("blosc2: cannot print (c.b2nd): {reason}\n"));
     let item = u16::from_ne_bytes([0, 1]);
     assert_eq!(text(&folder, &["c.b2nd", "--dtype=u2"]), format!("[{item}]\n"));
     // The stored dtype is not supported.
-    NDArray::builder().file(folder.path("d.b2nd")).from_bytes(&[0, 1], 1, "bfloat16", 2).unwrap();
+    NDArray::builder()
+        .file(folder.path("d.b2nd"))
+        .dtype("bfloat16", 2)
+        .from_slice(RawItems(&[0, 1]), 1)
+        .unwrap();
     for engine in ["c", "rust"] {
         let line = folder.bad(1, &["cat", "d.b2nd", "--text", "--engine", engine]);
         let start = "blosc2: cannot print (d.b2nd): its dtype `bfloat16` is not supported: ";
@@ -380,12 +392,13 @@ fn refused_amounts_and_arguments() {
     );
     builder()
         .file(folder.path("c.b2nd"))
-        .from_bytes(&[1; 1_000_000], 1, &dtype, 1_000_000)
+        .dtype(&dtype, 1_000_000)
+        .from_slice(RawItems(&[1; 1_000_000]), 1)
         .unwrap();
     let line = folder.bad(1, &["cat", "c.b2nd", "--text"]);
     assert!(line.contains("has 1000000000 bytes to print"), "{line}");
     let dtype = "[('a', 'u1'), ('b', 'S', (2000000000,))]";
-    builder().file(folder.path("d.b2nd")).from_bytes(&[1], 1, dtype, 1).unwrap();
+    builder().file(folder.path("d.b2nd")).dtype(dtype, 1).from_slice(RawItems(&[1]), 1).unwrap();
     let line = folder.bad(1, &["cat", "d.b2nd", "--text"]);
     assert!(line.contains("has 2000000001 values"), "{line}");
 

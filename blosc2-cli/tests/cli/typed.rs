@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, NDArray, SChunk, Value};
+use blosc2::{CParams, NDArray, RawItems, SChunk, Value};
 use blosc2_store::Tensor;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn assert_same(bytes: &[u8], shape: &[u64], dtype: &str, slices: &[&str], chunk:
     let folder = Folder::new();
     let typesize = blosc2::Dtype::parse(dtype).unwrap().size();
     let builder = NDArray::builder().file(folder.path("array"));
-    builder.from_bytes(bytes, shape, dtype, typesize).unwrap();
+    builder.dtype(dtype, typesize).from_slice(RawItems(bytes), shape).unwrap();
     tensor(&folder.path("tensor"), bytes, shape, dtype, chunk);
     folder.good(&["export", "array", "npy"]);
     folder.good(&["export", "tensor", "npy of the tensor"]);
@@ -153,7 +153,11 @@ fn damaged_tensors_are_refused() {
         assert!(line.contains("(s): its dtype `|S0` has no bytes"), "{args:?}: {line}");
     }
     let dtype = "[('empty', 'S'), ('a', 'u1')]";
-    NDArray::builder().file(folder.path("f")).from_bytes(&[1; 3], [3], dtype, 1).unwrap();
+    NDArray::builder()
+        .file(folder.path("f"))
+        .dtype(dtype, 1)
+        .from_slice(RawItems(&[1; 3]), [3])
+        .unwrap();
     let printed = text(folder.good(&["cat", "f", "--text", "--field", "empty"]));
     assert_eq!(printed, "[b'' b'' b'']\n");
 }
@@ -236,7 +240,7 @@ fn fields_with_sub_arrays_have_more_axes() {
     let rows: Vec<u8> = (0..20).zip(values.chunks(6)).flat_map(row).collect();
     let dtype = format!("[('id', 'u1'), ('values', '{}', (2, 3))]", native("<f8"));
     let builder = NDArray::builder().file(folder.path("rows")).chunk_shape([7]);
-    builder.from_bytes(&rows, [20], &dtype, 49).unwrap();
+    builder.dtype(&dtype, 49).from_slice(RawItems(&rows), [20]).unwrap();
     NDArray::builder().file(folder.path("values")).from_slice(&values, [20, 2, 3]).unwrap();
     folder.good(&["export", "rows", "rows.npy"]);
     for slice in ["...,0", "::-3,1", "4:9,:,1:2", "5", "-1,0,2"] {
@@ -258,7 +262,7 @@ fn fields_with_sub_arrays_have_more_axes() {
     let dtype = format!("('{}', (2, 3))", native("<f8"));
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let builder = NDArray::builder().file(folder.path("items"));
-    builder.from_bytes(&bytes, [20], &dtype, 48).unwrap();
+    builder.dtype(&dtype, 48).from_slice(RawItems(&bytes), [20]).unwrap();
     let json = folder.good(&["view", "items", "--slice", "...,1", "--json"]);
     let facts: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!((&facts["shape"], &facts["max"]), (&json!([20, 2]), &json!(194.0)));
@@ -282,7 +286,11 @@ fn small_floats_are_printed_and_drawn() {
     let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
     let values: Vec<f32> =
         codes.iter().map(|&code| f32::from_bits(u32::from(code) << 16)).collect();
-    NDArray::builder().file(folder.path("b")).from_bytes(&bytes, [2, 3], "|V2", 2).unwrap();
+    NDArray::builder()
+        .file(folder.path("b"))
+        .dtype("|V2", 2)
+        .from_slice(RawItems(&bytes), [2, 3])
+        .unwrap();
     NDArray::builder().file(folder.path("f4")).from_slice(&values, [2, 3]).unwrap();
     let mut schunk = SChunk::create::<u8>(folder.path("s"), CParams::new()).unwrap();
     schunk.append(&bytes).unwrap();

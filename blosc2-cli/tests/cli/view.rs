@@ -1,6 +1,6 @@
 //! `view`: statistics, and the pixels of its pictures.
 
-use blosc2::NDArray;
+use blosc2::{NDArray, RawItems};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, native, old_files};
@@ -84,7 +84,11 @@ fn pictures_show_items_as_squares_with_a_scale() {
     array(&folder, "f8", &items, &[3, 4]);
     array(&folder, "u1", &items.iter().map(|&item| item as u8).collect::<Vec<_>>(), &[3, 4]);
     let big: Vec<u8> = items.iter().flat_map(|&item| (item as i16).to_be_bytes()).collect();
-    NDArray::builder().file(folder.path("i2")).from_bytes(&big, &[3, 4], ">i2", 2).unwrap();
+    NDArray::builder()
+        .file(folder.path("i2"))
+        .dtype(">i2", 2)
+        .from_slice(RawItems(&big), &[3, 4])
+        .unwrap();
     for name in ["f8", "u1", "i2"] {
         let picture = view(&folder, &[name]);
         let (left, side, bar) = SQUARES;
@@ -332,7 +336,11 @@ fn statistics_of_slices_and_fields() {
     let item =
         |time: i64, value: f32| [&time.to_le_bytes()[..], &value.to_be_bytes(), b"ab"].concat();
     let items = [item(5, 1.5), item(i64::MIN, 2.5), item(9, f32::NAN)].concat();
-    NDArray::builder().file(folder.path("s")).from_bytes(&items, &[3], dtype, 14).unwrap();
+    NDArray::builder()
+        .file(folder.path("s"))
+        .dtype(dtype, 14)
+        .from_slice(RawItems(&items), &[3])
+        .unwrap();
     let time = facts(&folder, &["s", "--field", "t"]);
     assert_eq!((&time["nan"], &time["min"], &time["max"]), (&json!(1), &json!(5.0), &json!(9.0)));
     let value = facts(&folder, &["s", "--field", "v"]);
@@ -366,7 +374,11 @@ fn dates_and_durations_are_printed_as_text() {
     ] {
         let bytes = times.map(i64::to_le_bytes).concat();
         let _ = std::fs::remove_file(folder.path("a"));
-        NDArray::builder().file(folder.path("a")).from_bytes(&bytes, &[3], dtype, 8).unwrap();
+        NDArray::builder()
+            .file(folder.path("a"))
+            .dtype(dtype, 8)
+            .from_slice(RawItems(&bytes), &[3])
+            .unwrap();
         let text = String::from_utf8(folder.good(&["view", "a"])).unwrap();
         let lines: Vec<&str> = text.lines().skip(5).collect();
         let [min, max, mean] = expected;
@@ -376,7 +388,11 @@ fn dates_and_durations_are_printed_as_text() {
         assert!(facts(&folder, &["a"])["min"].is_f64(), "{dtype}");
     }
     let bytes = i64::MIN.to_le_bytes();
-    NDArray::builder().file(folder.path("nat")).from_bytes(&bytes, &[1], "<M8[s]", 8).unwrap();
+    NDArray::builder()
+        .file(folder.path("nat"))
+        .dtype("<M8[s]", 8)
+        .from_slice(RawItems(&bytes), &[1])
+        .unwrap();
     let text = String::from_utf8(folder.good(&["view", "nat"])).unwrap();
     assert!(text.contains("nan            1\n") && text.ends_with("mean           -\n"), "{text}");
 }
@@ -408,13 +424,17 @@ fn files_without_a_dtype_need_one() {
     assert!(line.contains(&native("the dtype `<f4` has 4 bytes, but its typesize is 2")), "{line}");
     // Dtypes that are stored and not usable are named, with the reason.
     let builder = || NDArray::builder();
-    builder().file(folder.path("b")).from_bytes(&[0; 4], &[2], "bfloat16", 2).unwrap();
+    builder()
+        .file(folder.path("b"))
+        .dtype("bfloat16", 2)
+        .from_slice(RawItems(&[0; 4]), &[2])
+        .unwrap();
     let line = folder.bad(1, &["view", "b"]);
     let start = "blosc2: cannot view (b): its dtype `bfloat16` is not supported: ";
     assert!(line.starts_with(start) && line.ends_with("; --dtype sets another one\n"), "{line}");
     assert!(line.len() > start.len() + 40, "{line}");
     assert_eq!(facts(&folder, &["b", "--dtype", "u2"])["count"], json!(2));
-    builder().file(folder.path("c")).from_bytes(&[0; 4], &[2], "<f8", 2).unwrap();
+    builder().file(folder.path("c")).dtype("<f8", 2).from_slice(RawItems(&[0; 4]), &[2]).unwrap();
     let line = folder.bad(1, &["view", "c"]);
     assert!(line.contains("its dtype `<f8` has 8 bytes, and its items have 2; --dtype"), "{line}");
     let found = facts(&folder, &["s.b2frame", "--dtype", "u2", "--slice", "10:"]);

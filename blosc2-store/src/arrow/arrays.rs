@@ -117,7 +117,7 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
 /// use blosc2::NDArray;
 ///
 /// let bytes = [1, 0, 0, 0, 7, 2, 0, 0, 0, 8];
-/// let array = NDArray::builder().from_bytes(&bytes, &[2], "[('id', '<i4'), ('level', 'u1')]", 5)?;
+/// let array = NDArray::builder().dtype("[('id', '<i4'), ('level', 'u1')]", 5).from_slice(RawItems(&bytes), &[2])?;
 /// let batch = blosc2_store::arrow::to_record_batch(&array, ..)?;
 /// assert_eq!((batch.num_rows(), batch.schema().field(1).name().as_str()), (2, "level"));
 ///
@@ -178,7 +178,7 @@ pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> 
             kind => Error::new(kind, FROM, detail),
         })?;
     let shape = [&[array.len() as u64][..], &shape].concat();
-    builder.from_bytes(&bytes, &shape, &dtype.to_string(), dtype.size())
+    builder.dtype(&dtype.to_string(), dtype.size()).from_slice(RawItems(&bytes), &shape)
 }
 
 /// Creates an array of structures from a record batch. Each column becomes a field. The structures have no padding

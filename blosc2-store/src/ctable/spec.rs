@@ -209,7 +209,7 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
             let shape: Vec<u64> = [rows].into_iter().chain(shape.iter().copied()).collect();
             let is_text = matches!(dtype.kind(), Some(Kind::Unicode | Kind::Bytes));
             let make = |builder: blosc2::NDArrayBuilder| {
-                builder.special(Special::Zeros, &shape[..], &dtype.to_string(), dtype.size())
+                builder.dtype(&dtype.to_string(), dtype.size()).special(Special::Zeros, &shape[..])
             };
             let own = make(builder())?;
             let shares = shape.len() == 1

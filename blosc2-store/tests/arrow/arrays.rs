@@ -95,7 +95,8 @@ fn arrays_of_all_dtypes_go_to_arrow_and_back() {
             let builder = NDArray::builder()
                 .chunk_shape(vec![3; shape.len()])
                 .block_shape(vec![2; shape.len()]);
-            let array = builder.from_bytes(&bytes, shape, text, dtype.size()).unwrap();
+            let array =
+                builder.dtype(text, dtype.size()).from_slice(RawItems(&bytes), shape).unwrap();
             let field = field("name", &array).unwrap();
             let items = to_arrow(&array, ..).unwrap();
             assert_eq!(items.len() as u64, shape[0], "{text} {shape:?}");
@@ -150,7 +151,7 @@ fn items_are_those_of_typed_reads() {
     assert_eq!(lists.value(1).as_primitive::<UInt16Type>().values()[..], numbers[24..36]);
     assert_eq!(field("f", &array).unwrap().extension_type_metadata(), Some(r#"{"shape":[3,4]}"#));
     let big: Vec<u8> = (1..=3i32).flat_map(i32::to_be_bytes).collect();
-    let array = NDArray::builder().from_bytes(&big, &[3], ">i4", 4).unwrap();
+    let array = NDArray::builder().dtype(">i4", 4).from_slice(RawItems(&big), &[3]).unwrap();
     assert_eq!(to_arrow(&array, ..).unwrap().as_primitive::<Int32Type>().values()[..], [1, 2, 3]);
 }
 
@@ -165,7 +166,7 @@ fn strings_dates_and_structures_have_their_types() {
             item
         })
         .collect();
-    let array = NDArray::builder().from_bytes(&codes, &[3], "<U4", 16).unwrap();
+    let array = NDArray::builder().dtype("<U4", 16).from_slice(RawItems(&codes), &[3]).unwrap();
     let texts = to_arrow(&array, ..).unwrap();
     let expected: ArrayRef = Arc::new(StringArray::from(vec!["añ", "", "xyz"]));
     assert_eq!(&texts, &expected);
@@ -173,7 +174,8 @@ fn strings_dates_and_structures_have_their_types() {
     assert_eq!(back.dtype_str(), Some(&*native("<U3")));
     assert_eq!(&to_arrow(&back, ..).unwrap(), &expected);
 
-    let array = NDArray::builder().from_bytes(b"ab\0c\0\0", &[2], "|S3", 3).unwrap();
+    let array =
+        NDArray::builder().dtype("|S3", 3).from_slice(RawItems(b"ab\0c\0\0"), &[2]).unwrap();
     let parts = to_arrow(&array, ..).unwrap();
     let expected: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"ab", b"c"]));
     assert_eq!(&parts, &expected);
@@ -186,7 +188,7 @@ fn strings_dates_and_structures_have_their_types() {
         ("<M8[D]", Arc::new(Date32Array::from(vec![Some(1), None, Some(-3)])) as ArrayRef),
         ("<M8[ms]", Arc::new(TimestampMillisecondArray::from(vec![Some(1), None, Some(-3)]))),
     ] {
-        let array = NDArray::builder().from_bytes(&days, &[3], dtype, 8).unwrap();
+        let array = NDArray::builder().dtype(dtype, 8).from_slice(RawItems(&days), &[3]).unwrap();
         let moments = to_arrow(&array, ..).unwrap();
         assert_eq!(&moments, &expected);
         let field = field("t", &array).unwrap();
@@ -254,20 +256,24 @@ fn what_has_no_equivalent_is_refused() {
     }
 
     let array = |dtype: &str, size: usize| {
-        NDArray::builder().from_bytes(&vec![0; 2 * size], &[2], dtype, size).unwrap()
+        NDArray::builder()
+            .dtype(dtype, size)
+            .from_slice(RawItems(&vec![0; 2 * size]), &[2])
+            .unwrap()
     };
     for (dtype, size) in [("<f16", 16), ("<M8[25s]", 8), ("<M8[h]", 8), ("<c32", 32)] {
         let error = to_arrow(&array(dtype, size), ..).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains(dtype), "{error}");
     }
-    let scalar = NDArray::builder().from_bytes(&[0; 4], [0u64; 0], "<i4", 4).unwrap();
+    let scalar =
+        NDArray::builder().dtype("<i4", 4).from_slice(RawItems(&[0; 4]), [0u64; 0]).unwrap();
     assert_eq!(to_arrow(&scalar, ..).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let array = array("<i4", 4);
     assert_eq!(to_arrow(&array, 1..4).unwrap_err().kind(), ErrorKind::OutOfBounds);
     assert_eq!(to_record_batch(&array, ..).unwrap_err().kind(), ErrorKind::TypeMismatch);
     let bytes = [0x11, 0, 0, 0xff].repeat(2);
-    let array = NDArray::builder().from_bytes(&bytes, &[2], "<U1", 4).unwrap();
+    let array = NDArray::builder().dtype("<U1", 4).from_slice(RawItems(&bytes), &[2]).unwrap();
     assert_eq!(to_arrow(&array, ..).unwrap_err().kind(), ErrorKind::InvalidData);
     assert_eq!(field("t", &array).unwrap().data_type(), &DataType::Utf8);
 }

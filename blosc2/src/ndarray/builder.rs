@@ -1,6 +1,6 @@
 //! The builder that creates arrays.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ use super::plan::Plan;
 use super::region::Region;
 use super::scatter::{ChunkWriters, Data, FillBox, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
+use super::transfer::{Given, ItemSource, RawItems};
+use super::view::ItemType;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
 use crate::closures::BoxError;
@@ -113,6 +115,8 @@ pub struct NDArrayBuilder {
     options: OpenOptions,
     limits: Option<Limits>,
     max_read: Option<u64>,
+    /// The text of the dtype, and the size of an item.
+    dtype: Option<(String, usize)>,
     dtype_format: u8,
     progress: Progress,
 }
@@ -190,22 +194,38 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the number (0 to 127) of the notation in which the text of the dtype is stored. The default, 0, is NumPy's
-    /// notation. C: `dtype_format`.
+    /// Sets the dtype of the new array, as text, and the size of an item in bytes. Only items that are not of a Rust
+    /// type need it: the bytes of items ([`RawItems`](crate::RawItems)), [`special`](Self::special) items, and the items
+    /// of [`from_chunk_fn`](Self::from_chunk_fn). The builder does not check that `typesize` is the size of the dtype.
     ///
-    /// Set another number only for methods that receive the text of a dtype, such as [`from_bytes`](Self::from_bytes).
-    /// Methods with an item type `T` store the number that is set here, but always write the text in NumPy's notation.
-    /// [`copy`](Self::copy), [`concatenate`](Self::concatenate) and [`stack`](Self::stack) ignore this setting, and use
-    /// the number of the first source.
+    /// Items of a Rust type must have this dtype, if it is set. Copies of arrays ignore it.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, RawItems};
+    ///
+    /// let array = NDArray::builder().dtype(">u2", 2).from_slice(RawItems(&[0, 1, 0, 2]), 2)?;
+    /// assert_eq!((array.dtype_str(), array.typesize()), (Some(">u2"), 2));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn dtype(mut self, text: impl fmt::Display, typesize: usize) -> Self {
+        self.dtype = Some((text.to_string(), typesize));
+        self
+    }
+
+    /// Sets the number (0 to 127) of the notation in which the text of the [`dtype`](Self::dtype) is stored. The
+    /// default, 0, is NumPy's notation. C: `dtype_format`.
+    ///
+    /// [`copy`](Self::copy) and [`concatenate`](Self::concatenate) ignore this setting, and use the number of the first
+    /// source.
     ///
     /// If the number is not 0, this crate does not parse the text: [`NDArray::dtype`] returns `None`, and items can be
     /// read only as bytes. Python does not open the array.
     ///
     /// ```
-    /// use blosc2::NDArray;
+    /// use blosc2::{NDArray, RawItems};
     ///
-    /// let builder = NDArray::builder().dtype_format(1);
-    /// let array = builder.from_bytes(&[0; 6], &[2], "rgb24", 3)?;
+    /// let builder = NDArray::builder().dtype_format(1).dtype("rgb24", 3);
+    /// let array = builder.from_slice(RawItems(&[0; 6]), 2)?;
     /// assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 1));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -220,10 +240,10 @@ impl NDArrayBuilder {
     /// completed chunks and the total number of chunks.
     ///
     /// Only methods that create an array chunk by chunk call the closure:
-    /// - [`copy`](Self::copy), [`cast`](Self::cast), [`map`](Self::map), [`concatenate`](Self::concatenate) and
-    ///   [`stack`](Self::stack);
-    /// - [`from_fn`](Self::from_fn), [`from_fn_dyn`](Self::from_fn_dyn), [`arange`](Self::arange),
-    ///   [`linspace`](Self::linspace), [`eye`](Self::eye) and [`from_chunk_fn`](Self::from_chunk_fn);
+    /// - [`copy`](Self::copy), [`cast`](Self::cast), [`map`](Self::map), and
+    ///   [`concatenate`](Self::concatenate);
+    /// - [`from_fn`](Self::from_fn), [`arange`](Self::arange), [`linspace`](Self::linspace) and
+    ///   [`from_chunk_fn`](Self::from_chunk_fn);
     /// - [`LazyExpr::create`](crate::compute::LazyExpr::create).
     ///
     /// The closure runs on the thread that called the method. If the closure returns an error, creation stops and fails
@@ -477,24 +497,35 @@ impl NDArrayBuilder {
         }
     }
 
-    /// Creates an array from items in C order. Python: `asarray`. C: `b2nd_from_cbuffer`.
-    pub fn from_slice<T: Element>(self, items: &[T], shape: impl PerAxis) -> Result<NDArray> {
-        self.from_bytes(&bytes_of(items), shape, &T::dtype().to_string(), size_of::<T>())
+    /// Creates an array from items. Python: `asarray`. C: `b2nd_from_cbuffer`.
+    ///
+    /// The items are a slice in C order, or one of the other types that [`ItemSource`] lists. The bytes of items
+    /// ([`RawItems`](crate::RawItems)) need a [`dtype`](Self::dtype). A view of the crate `ndarray` must have this
+    /// shape; [`copy`](Self::copy) takes the shape from the view.
+    pub fn from_slice<'s>(
+        self,
+        items: impl ItemSource<'s>,
+        shape: impl PerAxis,
+    ) -> Result<NDArray> {
+        self.from_given(items.into_items(), &sizes(&shape, "shape", MAKE)?)
     }
 
-    /// Creates an array of any dtype from the bytes of its items, in C order. C: `b2nd_from_cbuffer`.
-    ///
-    /// `dtype` is the dtype in the notation of [`dtype_format`](Self::dtype_format), and `typesize` is the size of an
-    /// item in bytes. This method does not check that `typesize` is the size of `dtype`.
-    pub fn from_bytes(
-        self,
-        bytes: &[u8],
-        shape: impl PerAxis,
-        dtype: &str,
-        typesize: usize,
-    ) -> Result<NDArray> {
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
-        let order = self.order(shape, dtype, typesize)?;
+    pub(super) fn from_given(self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
+        let (dtype, typesize) = self.dtype_of(&items)?;
+        let order = self.order(shape, &dtype, typesize)?;
+        #[cfg(feature = "ndarray")]
+        if let Given::Strided(strided, _) = &items
+            && strided.shape() == shape
+        {
+            return order.make_of(|plan| strided.source(plan, ItemPart::whole(typesize)));
+        }
+        if let Some(found) = items.shape()
+            && found != shape
+        {
+            let detail = format!("the items have the shape {found:?}, the array {shape:?}");
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        let bytes = items.into_bytes()?;
         // `order` has checked that the number of items can be computed.
         let expected = order.geometry.len().checked_mul(typesize as u64);
         if expected != Some(bytes.len() as u64) {
@@ -505,7 +536,34 @@ impl NDArrayBuilder {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        order.make_of(|plan| Source::new(plan, ItemPart::whole(typesize), bytes))
+        order.make_of(|plan| Source::new(plan, ItemPart::whole(typesize), &bytes))
+    }
+
+    /// Returns the text of the dtype of a new array with items of a Rust type, and the size of an item.
+    pub(super) fn dtype_of_type(&self, item: ItemType) -> Result<(String, usize)> {
+        let asked = (item.dtype)();
+        let Some((text, size)) = &self.dtype else { return Ok((asked.to_string(), item.size)) };
+        let differs = self.parsed(text).is_some_and(|dtype| !dtype.is_equivalent(&asked));
+        if differs || *size != item.size {
+            let expected = item.size;
+            let detail = format!(
+                "the builder sets the dtype {text} of {size} bytes, the items are {asked} of {expected} bytes"
+            );
+            return Err(Error::new(ErrorKind::TypeMismatch, MAKE, detail));
+        }
+        Ok((text.clone(), *size))
+    }
+
+    /// Returns the text of the dtype of a new array with these items, and the size of an item.
+    pub(super) fn dtype_of(&self, items: &Given<'_>) -> Result<(String, usize)> {
+        match (items, items.item_type()) {
+            (Given::View(view), _) => Ok((view.dtype_text().0, view.part().len)),
+            (_, Some(item)) => self.dtype_of_type(item),
+            (_, None) => self.dtype.clone().ok_or_else(|| {
+                let detail = "items that are bytes need a dtype; NDArrayBuilder::dtype sets it";
+                Error::new(ErrorKind::InvalidArgument, MAKE, detail)
+            }),
+        }
     }
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which ignores items beyond the
@@ -524,7 +582,8 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let mut items = items.into_iter();
         let shape = &sizes(&shape, "shape", MAKE)?[..];
-        let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        let order = self.order(shape, &dtype, typesize)?;
         order.make(&mut |schunk, geometry| {
             let wrong = |what: &str| {
                 let detail = format!(
@@ -565,43 +624,34 @@ impl NDArrayBuilder {
     /// Creates an array of zeros. The items are stored as special chunks without data. C: `b2nd_zeros`. Python:
     /// `zeros`.
     #[doc(alias = "b2nd_zeros")]
-    pub fn zeros<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
-        self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
+    pub fn zeros<T: Element>(mut self, shape: impl PerAxis) -> Result<NDArray> {
+        self.dtype = Some(self.dtype_of_type(ItemType::of::<T>())?);
+        self.special(Special::Zeros, shape)
     }
 
-    /// Creates an array of uninitialized items, which read as zeros. The items are stored as special chunks without
-    /// data. C: `b2nd_uninit`. Python: `uninit`.
-    #[doc(alias("b2nd_uninit", "empty"))]
-    pub fn uninit<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
-        self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
-    }
-
-    /// Creates an array in which all items are NaN. The items are stored as special chunks without data. On big-endian
-    /// platforms, each chunk stores NaN once. `T` is `f32` or `f64`. C: `b2nd_nans`. Python: `nans`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `T` is not `f32` or `f64`.
-    #[doc(alias = "b2nd_nans")]
-    pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
-        self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
-    }
-
-    /// Creates an array of zeros, NaN or uninitialized items of any dtype. The items are stored as special chunks.
+    /// Creates an array of zeros, NaN or uninitialized items of any [`dtype`](Self::dtype). The items are stored as
+    /// special chunks without data; uninitialized items read as zeros. C: `b2nd_zeros`, `b2nd_nans`, `b2nd_uninit`.
+    /// Python: `zeros`, `nans`, `uninit`.
     ///
     /// [`Special::Nan`] needs a floating-point dtype of 4 or 8 bytes, in any byte order. In big-endian byte order, each
     /// chunk stores NaN once, as a repeated value.
     ///
+    /// ```
+    /// use blosc2::{NDArray, Special};
+    ///
+    /// let array = NDArray::builder().dtype("<f4", 4).special(Special::Nan, 3)?;
+    /// assert!(array.item::<f32>(2)?.is_nan());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`]; or `special` is [`Special::Nan`], and the
-    ///   dtype is not a floating-point dtype of 4 or 8 bytes.
-    pub fn special(
-        self,
-        special: Special,
-        shape: impl PerAxis,
-        dtype: &str,
-        typesize: usize,
-    ) -> Result<NDArray> {
+    /// - [`ErrorKind::InvalidArgument`]: the builder sets no dtype; `special` is [`Special::Value`]; or `special` is
+    ///   [`Special::Nan`], and the dtype is not a floating-point dtype of 4 or 8 bytes.
+    #[doc(alias("b2nd_nans", "b2nd_uninit", "nans", "uninit", "empty"))]
+    pub fn special(self, special: Special, shape: impl PerAxis) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let (dtype, typesize) = self.dtype_of(&Given::Raw(Cow::default()))?;
+        let dtype = &*dtype;
         match special {
             Special::Value => {
                 let detail = "expected zeros, NaN or uninitialized items, got a value";
@@ -621,8 +671,8 @@ impl NDArrayBuilder {
                 // The items of a special chunk of NaN are little-endian.
                 if float.is_native() == cfg!(target_endian = "big") {
                     return match typesize {
-                        4 => self.full_bytes(&f32::NAN.to_be_bytes(), shape, dtype),
-                        _ => self.full_bytes(&f64::NAN.to_be_bytes(), shape, dtype),
+                        4 => self.full(RawItems(&f32::NAN.to_be_bytes()), shape),
+                        _ => self.full(RawItems(&f64::NAN.to_be_bytes()), shape),
                     };
                 }
             }
@@ -637,16 +687,24 @@ impl NDArrayBuilder {
 
     /// Creates an array in which all items are equal to `item`. Each chunk stores the item once. C: `b2nd_full`.
     /// Python: `full`.
+    ///
+    /// `item` is a value such as `0.5f32`, or the bytes of one item of any [`dtype`](Self::dtype):
+    /// `full(RawItems(&bytes), shape)`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: `item` is not one item.
     #[doc(alias = "b2nd_full")]
-    pub fn full<T: Element>(self, item: T, shape: impl PerAxis) -> Result<NDArray> {
-        let items = [item];
-        self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
-    }
-
-    /// Creates an array of any dtype in which all items are equal. `item` contains the bytes of one item; the length of
-    /// `item` is the typesize. Each chunk stores the item once.
-    pub fn full_bytes(self, item: &[u8], shape: impl PerAxis, dtype: &str) -> Result<NDArray> {
+    pub fn full<'s>(self, item: impl ItemSource<'s>, shape: impl PerAxis) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let item = item.into_items();
+        let (dtype, typesize) = self.dtype_of(&item)?;
+        let item = &item.into_bytes()?[..];
+        if item.len() != typesize {
+            let found = item.len();
+            let detail = format!("expected one item of {typesize} bytes, got {found} bytes");
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        let dtype = &*dtype;
         let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
             // A repeated value is not compressed. It does not need the codec and the filters.
@@ -670,15 +728,14 @@ impl NDArrayBuilder {
     /// to the caller.
     ///
     /// [`CParams::threads`](crate::CParams::threads) sets the number of threads that call `fill`. By default, one
-    /// thread calls `fill` for the chunks in C order. `dtype` and `typesize` have the same meaning as in
-    /// [`from_bytes`](Self::from_bytes).
+    /// thread calls `fill` for the chunks in C order. The array has the [`dtype`](Self::dtype) of the builder.
     ///
     /// ```
     /// use blosc2::{NDArray, RawItems};
     ///
     /// // Any source that returns a box of items, such as a detector or another format.
     /// let source = NDArray::builder().from_fn(&[30, 20], |[row, column]| (100 * row + column) as u16)?;
-    /// let copy = NDArray::builder().chunk_shape((8, 8)).from_chunk_fn((30, 20), "<u2", 2, |ranges, bytes| {
+    /// let copy = NDArray::builder().chunk_shape((8, 8)).dtype("<u2", 2).from_chunk_fn((30, 20), |ranges, bytes| {
     ///     source.read_into(ranges, RawItems(bytes))
     /// })?;
     /// assert_eq!(copy.item::<u16>((29, 19))?, 2919);
@@ -690,12 +747,11 @@ impl NDArrayBuilder {
     pub fn from_chunk_fn<E: Into<BoxError>>(
         self,
         shape: impl PerAxis,
-        dtype: &str,
-        typesize: usize,
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> std::result::Result<(), E> + Sync,
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
-        self.by_boxes(shape, (dtype, typesize), Sources::default(), &|ranges, bytes| {
+        let (dtype, typesize) = self.dtype_of(&Given::Raw(Cow::default()))?;
+        self.by_boxes(shape, (&dtype, typesize), Sources::default(), &|ranges, bytes| {
             fill(ranges, bytes).map_err(|error| {
                 let error = error.into();
                 let detail = format!("the closure that fills {ranges:?} failed: {error}");

@@ -1,15 +1,15 @@
 //! Creation of arrays from other arrays, from ranges of numbers and from functions.
 
-use std::borrow::Borrow;
 use std::ops::Range;
 use std::ptr;
 
 use super::boxes::{extent, next_index};
 use super::builder::{MAKE, Sources};
 use super::compute::LazyExpr;
-use super::index::{PerAxis, sizes};
+use super::index::{IndexedShape, sizes};
 use super::scatter::Data;
-use super::view::NDArrayView;
+use super::transfer::{Given, ItemSource};
+use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
@@ -19,6 +19,9 @@ use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
+    ///
+    /// If the shape is an array of constant length, the index is an array too, as in the example. If the shape is a
+    /// slice or a vector, the index is a slice.
     ///
     /// The function is called once for each item, block by block. [`CParams::threads`](crate::CParams::threads) sets
     /// the number of threads that call the function. If the function panics, the panic propagates to the caller.
@@ -31,20 +34,10 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias = "fromfunction")]
-    pub fn from_fn<T: Element, const N: usize>(
+    pub fn from_fn<T: Element, S: IndexedShape>(
         self,
-        shape: impl Borrow<[u64; N]>,
-        item: impl Fn([u64; N]) -> T + Sync,
-    ) -> Result<NDArray> {
-        self.from_fn_dyn(shape.borrow(), |index| item(std::array::from_fn(|axis| index[axis])))
-    }
-
-    /// Creates an array by calling a function with the index of each item. The number of dimensions is known only at
-    /// run time; for a constant number of dimensions, use [`from_fn`](Self::from_fn).
-    pub fn from_fn_dyn<T: Element>(
-        self,
-        shape: impl PerAxis,
-        item: impl Fn(&[u64]) -> T + Sync,
+        shape: S,
+        item: impl Fn(S::Index<'_>) -> T + Sync,
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
@@ -59,7 +52,7 @@ impl NDArrayBuilder {
                     if let Some(last) = index.last_mut() {
                         *last = at;
                     }
-                    row.push(item(&index));
+                    row.push(item(S::index(&index)));
                 }
                 to.copy_from_slice(&bytes_of(&row));
                 let outer = index.len().saturating_sub(1);
@@ -67,8 +60,8 @@ impl NDArrayBuilder {
             }
             Ok(())
         };
-        let dtype = (&*T::dtype().to_string(), size_of::<T>());
-        self.by_chunks(shape, dtype, Sources::default(), &|team, scratch, number| {
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        self.by_chunks(shape, (&dtype, typesize), Sources::default(), &|team, scratch, number| {
             team.by_blocks(scratch, number, &fill)
         })
     }
@@ -121,11 +114,6 @@ impl NDArrayBuilder {
         self.from_fn(&[len], |[index]| T::between(start, end, index, len - 1))
     }
 
-    /// Creates a two-dimensional array with ones on the main diagonal and zeros elsewhere. NumPy and Python: `eye`.
-    pub fn eye<T: Number>(self, rows: u64, columns: u64) -> Result<NDArray> {
-        self.from_fn(&[rows, columns], |[row, column]| T::from_uint((row == column).into()))
-    }
-
     /// Creates a copy of an array or a view. C: `b2nd_copy`. Python: `copy`; for a [transposed](NDArrayView::permute)
     /// view `permute_dims`.
     ///
@@ -145,9 +133,30 @@ impl NDArrayBuilder {
     /// - the chunk uses no user-defined codecs and filters, because they may depend on the index of the chunk.
     ///
     /// All other chunks are recompressed. Recompression with a lossy codec or filter can reduce the precision again.
-    #[doc(alias = "b2nd_copy")]
-    pub fn copy<'a>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
-        let view = source.into();
+    ///
+    /// The source can also be an array or a view of the crate `ndarray` with any memory layout (feature `ndarray`). The
+    /// copy of a slice has one dimension.
+    ///
+    /// ```
+    /// # #[cfg(feature = "ndarray")] {
+    /// use blosc2::NDArray;
+    ///
+    /// let matrix = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
+    /// let transposed = NDArray::builder().copy(matrix.t())?;
+    /// assert_eq!(transposed.read::<Vec<f32>>(..)?, [1.0, 3.0, 2.0, 4.0]);
+    /// # }
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[doc(alias("b2nd_copy", "from_ndarray"))]
+    pub fn copy<'a>(self, source: impl ItemSource<'a>) -> Result<NDArray> {
+        let view = match source.into_items() {
+            Given::View(view) => view,
+            items => {
+                let (_, typesize) = self.dtype_of(&items)?;
+                let shape = items.shape_of_all(typesize);
+                return self.from_given(items, &shape);
+            }
+        };
         let as_is = !self.has_cparams();
         let (array, shape) = (view.array, view.shape());
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
@@ -267,33 +276,28 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
+    /// To join arrays of the same shape on a new axis, as Python's `stack`, add the axis to a view of each:
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let [one, two] = [[1u8, 2], [3, 4]].map(|items| NDArray::from_slice(&items, 2));
+    /// let (one, two) = (one?, two?);
+    /// let rows = [one.view().expand_dims(0)?, two.view().expand_dims(0)?];
+    /// assert_eq!(NDArray::builder().concatenate(rows, 0)?.shape(), [2, 2]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis does not exist, or the shapes do not match;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
-    #[doc(alias("concat", "b2nd_concatenate"))]
+    #[doc(alias("concat", "b2nd_concatenate", "stack"))]
     pub fn concatenate<'a>(
         self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
         axis: usize,
     ) -> Result<NDArray> {
         let views: Vec<NDArrayView<'a>> = sources.into_iter().map(Into::into).collect();
-        self.join(&views, axis)
-    }
-
-    /// Creates an array by joining several arrays or views of the same shape on a new axis. Python: `stack`.
-    ///
-    /// All chunks are recompressed. Metalayers are not copied.
-    ///
-    /// # Errors
-    /// Fails with the errors of [`concatenate`](Self::concatenate), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the sources already have 16 axes.
-    pub fn stack<'a>(
-        self,
-        sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
-        axis: usize,
-    ) -> Result<NDArray> {
-        let views = sources.into_iter().map(|view| view.into().expand_dims(axis));
-        let views: Vec<NDArrayView<'a>> = views.collect::<Result<_>>()?;
         self.join(&views, axis)
     }
 

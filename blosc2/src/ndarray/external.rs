@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use ::ndarray::{Array, ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
 use super::gather::READ;
-use super::places::{ItemPart, Sink, Strided};
+use super::places::{Sink, Strided};
 use super::selection::{AxisSelection, Selection};
 use super::transfer::{FillItems, FromItems, Given, IntoItems, ItemBuffer, ItemSource, ReadItems};
 use super::view::{ItemType, Selected};
-use super::{NDArray, NDArrayBuilder};
 use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
@@ -114,35 +113,6 @@ impl<'a, T: Element, D: Dimension> ItemSource<'a> for &'a Array<T, D> {}
 impl<'a, T: Element, D: Dimension> IntoItems<'a> for &'a Array<T, D> {
     fn into_items(self) -> Given<'a> {
         self.view().into_items()
-    }
-}
-
-impl NDArrayBuilder {
-    /// Creates an array from the items of an array or a view of the crate `ndarray`. The source can have any memory
-    /// layout. Needs the feature `ndarray`.
-    ///
-    /// ```
-    /// use blosc2::NDArray;
-    ///
-    /// let matrix = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
-    /// let transposed = NDArray::builder().from_view(matrix.t())?;
-    /// assert_eq!(transposed.read::<Vec<f32>>(..)?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn from_view<'a, T: Element, D: Dimension>(
-        self,
-        items: impl Into<ArrayView<'a, T, D>>,
-    ) -> Result<NDArray> {
-        let given = items.into().into_items();
-        let Given::Strided(strided, item) = &given else {
-            let Given::Typed { shape: Some(shape), bytes, item } = given else {
-                unreachable!("the items of a view of the crate `ndarray`")
-            };
-            let dtype = (item.dtype)().to_string();
-            return self.from_bytes(&bytes, &shape, &dtype, item.size);
-        };
-        let order = self.order(strided.shape(), &(item.dtype)().to_string(), item.size)?;
-        order.make_of(|plan| strided.source(plan, ItemPart::whole(item.size)))
     }
 }
 

@@ -29,6 +29,40 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 pub trait PerAxis: Integers {}
 
+/// A shape that determines how a function receives the index of an item.
+///
+/// | shape | index |
+/// |---|---|
+/// | `[u64; N]`, `&[u64; N]` | `[u64; N]` |
+/// | `&[u64]`, `&Vec<u64>` | `&[u64]` |
+///
+/// This trait is sealed.
+pub trait IndexedShape: PerAxis {
+    /// The index that the function receives.
+    type Index<'i>;
+
+    /// Converts an index with one integer for each axis.
+    fn index(index: &[u64]) -> Self::Index<'_>;
+}
+
+macro_rules! indexed {
+    ($([$($generics:tt)*] $type:ty, $index:ty, $convert:expr;)*) => {$(
+        impl<$($generics)*> IndexedShape for $type {
+            type Index<'i> = $index;
+
+            fn index(index: &[u64]) -> Self::Index<'_> {
+                $convert(index)
+            }
+        }
+    )*};
+}
+indexed! {
+    [const N: usize] [u64; N], [u64; N], |index: &[u64]| std::array::from_fn(|axis| index[axis]);
+    [const N: usize] &[u64; N], [u64; N], |index: &[u64]| std::array::from_fn(|axis| index[axis]);
+    [] &[u64], &'i [u64], std::convert::identity;
+    [] &Vec<u64>, &'i [u64], std::convert::identity;
+}
+
 /// The integers of a [`PerAxis`]. Other crates cannot name this trait, so that they cannot implement [`PerAxis`]: an index
 /// must not change between its check and its use.
 pub trait Integers {

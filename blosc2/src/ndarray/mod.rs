@@ -50,7 +50,7 @@ pub use appender::Appender;
 pub use builder::NDArrayBuilder;
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
-pub use index::PerAxis;
+pub use index::{IndexedShape, PerAxis};
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub(crate) use region::Positions;
@@ -308,7 +308,7 @@ impl NDArray {
 
     /// Creates an in-memory array from items in C order, with automatic chunk and block shapes. Python: `asarray`.
     #[doc(alias("asarray", "b2nd_from_cbuffer"))]
-    pub fn from_slice<T: Element>(items: &[T], shape: impl PerAxis) -> Result<Self> {
+    pub fn from_slice<'s>(items: impl ItemSource<'s>, shape: impl PerAxis) -> Result<Self> {
         Self::builder().from_slice(items, shape)
     }
 

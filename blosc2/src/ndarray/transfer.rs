@@ -175,6 +175,28 @@ impl<'a> Given<'a> {
         }
     }
 
+    /// Returns the shape of the items of an array of the crate `ndarray`.
+    pub(super) fn shape(&self) -> Option<&[u64]> {
+        match self {
+            Self::Typed { shape, .. } => shape.as_deref(),
+            #[cfg(feature = "ndarray")]
+            Self::Strided(strided, _) => Some(strided.shape()),
+            _ => None,
+        }
+    }
+
+    /// Returns the shape of the items. Items without a shape have one axis; an item of `typesize` bytes has none.
+    pub(super) fn shape_of_all(&self, typesize: usize) -> Vec<u64> {
+        match self {
+            Self::One { .. } => Vec::new(),
+            Self::View(view) => view.shape(),
+            Self::Typed { bytes, shape: None, .. } | Self::Raw(bytes) => {
+                vec![bytes.len().checked_div(typesize).unwrap_or(0) as u64]
+            }
+            other => other.shape().unwrap_or_default().to_vec(),
+        }
+    }
+
     /// Checks that items with a shape have the shape of the items of `target`, except on `axis`; and that the items of a
     /// view have the dtype of `target`.
     pub(super) fn check_shape(
@@ -183,16 +205,11 @@ impl<'a> Given<'a> {
         axis: Option<usize>,
         doing: &str,
     ) -> Result<()> {
-        let found: &[u64] = match self {
-            Self::Typed { shape: Some(found), .. } => found,
-            #[cfg(feature = "ndarray")]
-            Self::Strided(strided, _) => strided.shape(),
-            Self::View(view) => {
-                let joined = view.check_joins((target, shape), axis, doing);
-                return joined.map_err(|error| target.array.schunk.at(error));
-            }
-            _ => return Ok(()),
-        };
+        if let Self::View(view) = self {
+            let joined = view.check_joins((target, shape), axis, doing);
+            return joined.map_err(|error| target.array.schunk.at(error));
+        }
+        let Some(found) = self.shape() else { return Ok(()) };
         let matches = |(number, (one, other))| Some(number) == axis || one == other;
         if shape.len() == found.len() && shape.iter().zip(found).enumerate().all(matches) {
             return Ok(());
@@ -219,7 +236,7 @@ impl<'a> Given<'a> {
     }
 
     /// Returns the bytes of the items, in C order. The items of a view are read.
-    fn into_bytes(self) -> Result<Cow<'a, [u8]>> {
+    pub(super) fn into_bytes(self) -> Result<Cow<'a, [u8]>> {
         Ok(match self {
             Self::Typed { bytes, .. } | Self::Raw(bytes) => bytes,
             Self::One { bytes, .. } => Cow::Owned(bytes),

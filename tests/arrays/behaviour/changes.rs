@@ -272,7 +272,10 @@ fn arrays_get_other_shapes() {
             let aside = path.with_extension("full");
             let dtype = format!("|V{typesize}");
             let builder = place.of(cut.builder(), &aside);
-            let mut array = builder.full_bytes(&vec![1; typesize], cut.shape, &dtype).unwrap();
+            let mut array = builder
+                .dtype(&dtype, vec![1; typesize].len())
+                .full(RawItems(&vec![1; typesize]), cut.shape)
+                .unwrap();
             resize(&mut array, shape, start);
             let expected = resized(&one, shape, start);
             assert_keeps(place, array, &aside, &expected, &format!("{what}, of ones"));

@@ -41,7 +41,7 @@ fn zeros_and_nothing_yet_take_no_room() {
                 let what = format!("{special:?}, {cut:?}, {typesize} bytes");
                 let dtype = format!("|V{typesize}");
                 let builder = place.of(cut.builder(), path);
-                let array = builder.special(special, cut.shape, &dtype, typesize).unwrap();
+                let array = builder.dtype(&dtype, typesize).special(special, cut.shape).unwrap();
                 assert_eq!(array.ndim(), cut.shape.len(), "{what}");
                 assert_eq!(
                     (array.chunk_shape(), array.block_shape()),
@@ -75,19 +75,22 @@ fn arrays_of_no_number_take_no_room() {
             let builder = place.of(cut.builder(), path);
             let count = cut.shape.iter().product::<u64>() as usize;
             if typesize == 4 {
-                let array = builder.nans::<f32>(cut.shape).unwrap();
+                let array = builder.full(f32::NAN, cut.shape).unwrap();
                 assert!(is_special(&array), "{what}");
                 let items = place.reopened(array, path).read::<Vec<f32>>(..).unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             } else {
-                let array = builder.nans::<f64>(cut.shape).unwrap();
+                let array = builder.full(f64::NAN, cut.shape).unwrap();
                 assert!(is_special(&array), "{what}");
                 let items = place.reopened(array, path).read::<Vec<f64>>(..).unwrap();
                 assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
             }
         });
     }
-    assert_eq!(kind(NDArray::builder().nans::<i32>(&[3])), ErrorKind::InvalidArgument);
+    assert_eq!(
+        kind(NDArray::builder().dtype("<i4", 4).special(Special::Nan, &[3])),
+        ErrorKind::InvalidArgument
+    );
 }
 
 #[test]
@@ -102,7 +105,8 @@ fn arrays_of_one_value_hold_it_everywhere() {
             let what = format!("{cut:?}, {typesize} bytes");
             let dtype = format!("|V{typesize}");
             let builder = place.of(cut.builder(), path);
-            let array = builder.full_bytes(&value, cut.shape, &dtype).unwrap();
+            let array =
+                builder.dtype(&dtype, value.len()).full(RawItems(&value), cut.shape).unwrap();
             let mut model = constant(cut.shape, typesize, 0);
             model.bytes.chunks_exact_mut(typesize).for_each(|to| to.copy_from_slice(&value));
             let most = (32 + typesize) * array.schunk().nchunks();
@@ -117,7 +121,7 @@ fn arrays_of_one_value_hold_it_everywhere() {
 #[test]
 fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     for (dtype, size) in [("<f4", 4), (">f4", 4), ("<f8", 8), (">f8", 8)] {
-        let array = NDArray::builder().special(Special::Nan, [3, 5], dtype, size).unwrap();
+        let array = NDArray::builder().dtype(dtype, size).special(Special::Nan, [3, 5]).unwrap();
         let bytes = array.read::<RawItems>(..).unwrap().0;
         assert_eq!(bytes.len(), 15 * size, "{dtype}");
         for item in bytes.chunks_exact(size) {
@@ -133,7 +137,7 @@ fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
         }
     }
     for (dtype, size) in [("<i4", 4), ("|S8", 8), ("<c8", 8), ("<f2", 2), ("<f8", 4), ("text", 8)] {
-        let array = NDArray::builder().special(Special::Nan, [3, 5], dtype, size);
+        let array = NDArray::builder().dtype(dtype, size).special(Special::Nan, [3, 5]);
         assert_eq!(kind(array), ErrorKind::InvalidArgument, "{dtype}");
     }
 }
@@ -224,7 +228,10 @@ fn strings_are_shuffled_by_their_characters() {
         let make = |filter| {
             let params = CParams::new().codec(Codec::BloscLz).filters(&[filter]);
             let builder = cut.builder().cparams(params.threads(Threads::new(2)));
-            builder.from_bytes(&bytes, cut.shape, "<U10", CHARACTERS * BYTES).unwrap()
+            builder
+                .dtype("<U10", CHARACTERS * BYTES)
+                .from_slice(RawItems(&bytes), cut.shape)
+                .unwrap()
         };
         let (charwise, itemwise) = (make(Filter::ShuffleBytes(BYTES as u8)), make(Filter::Shuffle));
         for array in [&charwise, &itemwise] {
@@ -334,17 +341,30 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
     ];
     for (cut, expected) in cases {
         let (folder, path) = folder();
-        let made = Place::File.of(cut.builder(), &path).uninit::<u8>(cut.shape);
+        let made = Place::File
+            .of(cut.builder(), &path)
+            .dtype("|u1", 1)
+            .special(Special::Uninit, cut.shape);
         assert_eq!(kind(made), expected, "{cut:?}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{cut:?}: something is left");
     }
     let builder = || NDArray::builder().chunk_shape([1]).block_shape([1]);
-    assert_eq!(kind(builder().uninit::<u8>(&[most << 31])), ErrorKind::TooLarge);
-    assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
+    assert_eq!(
+        kind(builder().dtype("|u1", 1).special(Special::Uninit, &[most << 31])),
+        ErrorKind::TooLarge
+    );
+    assert_eq!(
+        kind(builder().dtype("|u1", 1).special(Special::Uninit, &[u64::MAX])),
+        ErrorKind::TooLarge
+    );
     // Valid shapes are accepted, also without items.
     let array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().zeros::<u8>(&[20, 10]).unwrap();
     assert_eq!(array.read::<Vec<u8>>(&[1..3, 1..4]).unwrap(), [0; 6]);
-    let array = cut(&[0, 0], &[0, 0], &[0, 0]).builder().uninit::<u8>(&[0, 0]).unwrap();
+    let array = cut(&[0, 0], &[0, 0], &[0, 0])
+        .builder()
+        .dtype("|u1", 1)
+        .special(Special::Uninit, &[0, 0])
+        .unwrap();
     assert!(array.read::<Vec<u8>>(..).unwrap().is_empty());
 }
 
@@ -352,7 +372,8 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
 fn the_format_of_a_dtype_is_kept() {
     let (_folder, path) = folder();
     let builder = || NDArray::builder().chunk_shape([2]).dtype_format(127);
-    let array = builder().file(&path).from_bytes(&[7; 12], [4], "rgb24", 3).unwrap();
+    let array =
+        builder().file(&path).dtype("rgb24", 3).from_slice(RawItems(&[7; 12]), [4]).unwrap();
     drop(array);
     assert!(CArray::open(&path).is_none_or(|c| c.dtype_format() == 127));
     let mut array = NDArray::open_rw(&path).unwrap();
@@ -368,17 +389,18 @@ fn the_format_of_a_dtype_is_kept() {
     has_it(&NDArray::builder().copy(&array).unwrap());
     has_it(&NDArray::builder().copy(array.view().slice(1..3).unwrap()).unwrap());
     has_it(&NDArray::builder().concatenate([&array, &array], 0).unwrap());
-    has_it(&NDArray::builder().stack([&array, &array], 0).unwrap());
+    let rows = [(); 2].map(|()| array.view().expand_dims(0).unwrap());
+    has_it(&NDArray::builder().concatenate(rows, 0).unwrap());
     // This text only looks like a NumPy dtype.
-    let numbers = builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
+    let numbers = builder().dtype("<f4", 4).from_slice(RawItems(&[0; 8]), [2]).unwrap();
     assert_eq!(kind(numbers.read::<Vec<f32>>(..)), ErrorKind::TypeMismatch);
     assert_eq!(numbers.read::<RawItems>(..).unwrap().0, [0; 8]);
-    let numpy = NDArray::builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
+    let numpy = NDArray::builder().dtype("<f4", 4).from_slice(RawItems(&[0; 8]), [2]).unwrap();
     assert_eq!(numpy.dtype_format(), 0);
     for pair in [[&numbers, &numpy], [&numpy, &numbers]] {
         assert_eq!(kind(NDArray::builder().concatenate(pair, 0)), ErrorKind::TypeMismatch);
     }
-    assert!(builder().from_bytes(&[0; 16], [2], "|O", 8).is_ok());
+    assert!(builder().dtype("|O", 8).from_slice(RawItems(&[0; 16]), [2]).is_ok());
     for format in [128, 255] {
         let made = NDArray::builder().dtype_format(format).zeros::<u8>(&[2]);
         assert_eq!(kind(made), ErrorKind::InvalidArgument);

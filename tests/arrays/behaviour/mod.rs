@@ -131,7 +131,7 @@ impl Cut {
 
 fn filled(builder: NDArrayBuilder, model: &Model) -> NDArray {
     let dtype = format!("|V{}", model.typesize);
-    builder.from_bytes(&model.bytes, &model.shape, &dtype, model.typesize).unwrap()
+    builder.dtype(&dtype, model.typesize).from_slice(RawItems(&model.bytes), &model.shape).unwrap()
 }
 
 /// Runs `work` for each storage and each item size, each time in its own folder.

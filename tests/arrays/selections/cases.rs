@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
     AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, RawItems,
-    SplitMode, Threads,
+    Special, SplitMode, Threads,
 };
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Options, Report, Severity, directory, frame};
@@ -314,7 +314,7 @@ impl<'l, T: Item> Case<'l, T> {
             1 => {
                 log.push("by a function".to_owned());
                 let model = Model::new(&sizes, items.clone());
-                builder.from_fn_dyn(&shape, |index| {
+                builder.from_fn(&shape, |index| {
                     let index: Vec<usize> = index.iter().map(|&at| at as usize).collect();
                     model.items[model.numbers[&index[..]]]
                 })
@@ -330,8 +330,10 @@ impl<'l, T: Item> Case<'l, T> {
                 items.fill(item);
                 unwritten = special == 1;
                 match special {
-                    1 => builder.uninit::<T>(&shape),
-                    2 if T::NAN.is_some() => builder.nans::<T>(&shape),
+                    1 => builder.dtype(T::dtype(), size_of::<T>()).special(Special::Uninit, &shape),
+                    2 if T::NAN.is_some() => {
+                        builder.dtype(T::dtype(), size_of::<T>()).special(Special::Nan, &shape)
+                    }
                     3 => builder.full(item, &shape),
                     _ => builder.zeros::<T>(&shape),
                 }
@@ -339,7 +341,7 @@ impl<'l, T: Item> Case<'l, T> {
             3 | 4 => {
                 let layout = Layout::random(&sizes, rng);
                 log.push(format!("of {layout:?}"));
-                builder.from_view(layout.view(&layout.with(&items)))
+                builder.copy(layout.view(&layout.with(&items)))
             }
             _ => builder.from_slice(&items, &shape),
         };
