@@ -79,7 +79,8 @@ fn chunks_are_filled_once_each() {
                 .chunk_shape(chunks)
                 .cparams(CParams::new().threads(Threads::new(threads)));
             let mut array = builder
-                .dtype(">u8", 8).from_chunk_fn(shape, |ranges, bytes| {
+                .dtype(">u8", 8)
+                .from_chunk_fn(shape, |ranges, bytes| {
                     if bytes.iter().any(|&byte| byte != 0) {
                         return Err("the buffer is not zeroed");
                     }

@@ -93,8 +93,7 @@ fn items_that_differ_from_the_schema_are_not_changed() {
 
     let table = Table::new(ItemKind::Utf8);
     let dtype = &format!("{OTHER_ORDER}i8");
-    let mut ids =
-        NDArray::builder().dtype(dtype, 8).full(RawItems(&[0; 8]), [5]).unwrap();
+    let mut ids = NDArray::builder().dtype(dtype, 8).full(RawItems(&[0; 8]), [5]).unwrap();
     let bytes: Vec<u8> = (0..5i64).flat_map(|id| swapped(id.to_ne_bytes())).collect();
     ids.write(.., RawItems(&bytes)).unwrap();
     replace(&table.file("_cols/id.b2nd"), &ids);

@@ -153,7 +153,7 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
 ///   - a parameter of the builder is invalid;
 /// - [`ErrorKind::TooLarge`]: the strings, each with the length of the longest one, take more than 1 GiB of memory and
 ///   more than 256 times the memory of the Arrow array;
-/// - the errors of [`NDArrayBuilder::from_bytes`].
+/// - the errors of [`NDArrayBuilder::from_slice`].
 ///
 /// ```
 /// use arrow_array::{Array, Int16Array};
