@@ -13,7 +13,7 @@ use super::{
     Cut, Place, assert_holds, assert_keeps, constant, cut, everywhere, filled, folder, kind,
     numbers,
 };
-use crate::common::{Kind, assert_same, data};
+use crate::common::{Kind, assert_same, data, native};
 
 const SHAPES: [Cut; 9] = [
     cut(&[], &[], &[]),
@@ -74,17 +74,15 @@ fn arrays_of_no_number_take_no_room() {
             let what = format!("{place:?}, {cut:?}, {typesize} bytes");
             let builder = place.of(cut.builder(), path);
             let count = cut.shape.iter().product::<u64>() as usize;
-            if typesize == 4 {
-                let array = builder.full(f32::NAN, cut.shape).unwrap();
-                assert!(is_special(&array), "{what}");
-                let items = place.reopened(array, path).read::<Vec<f32>>(..).unwrap();
-                assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
-            } else {
-                let array = builder.full(f64::NAN, cut.shape).unwrap();
-                assert!(is_special(&array), "{what}");
-                let items = place.reopened(array, path).read::<Vec<f64>>(..).unwrap();
-                assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
-            }
+            let dtype = native(&format!("<f{typesize}"));
+            let array = builder.dtype(dtype, typesize).special(Special::Nan, cut.shape).unwrap();
+            assert!(is_special(&array), "{what}");
+            let array = place.reopened(array, path);
+            let items = match typesize {
+                4 => array.read::<Vec<f32>>(..).unwrap().into_iter().map(f64::from).collect(),
+                _ => array.read::<Vec<f64>>(..).unwrap(),
+            };
+            assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
         });
     }
     assert_eq!(
