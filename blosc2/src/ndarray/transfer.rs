@@ -149,6 +149,8 @@ pub trait IntoItems<'a> {
 }
 
 /// Items of an [`ItemSource`].
+// A `Box` would need an allocation for each write.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Given<'a> {
     /// Items of a Rust type in C order, and their shape, if it is known.
