@@ -507,10 +507,10 @@ impl NDArrayBuilder {
         items: impl ItemSource<'s>,
         shape: impl PerAxis,
     ) -> Result<NDArray> {
-        self.from_given(items.into_items(), &sizes(&shape, "shape", MAKE)?)
+        self.create_of(items.into_items(), &sizes(&shape, "shape", MAKE)?)
     }
 
-    pub(super) fn from_given(self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
+    pub(super) fn create_of(self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
         let (dtype, typesize) = self.dtype_of(&items)?;
         let order = self.order(shape, &dtype, typesize)?;
         #[cfg(feature = "ndarray")]

@@ -154,7 +154,7 @@ impl NDArrayBuilder {
             items => {
                 let (_, typesize) = self.dtype_of(&items)?;
                 let shape = items.shape_of_all(typesize);
-                return self.from_given(items, &shape);
+                return self.create_of(items, &shape);
             }
         };
         let as_is = !self.has_cparams();

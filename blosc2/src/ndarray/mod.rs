@@ -42,8 +42,8 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    Advice, CParams, DParams, Dtype, Element, Error, ErrorKind, OpenOptions, Result, SChunk,
-    SaveOptions, Threads,
+    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, SaveOptions,
+    Threads,
 };
 
 pub use appender::Appender;
