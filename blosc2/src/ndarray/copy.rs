@@ -391,8 +391,7 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type, and [`NDArrayBuilder::eye`] creates
-/// an array with items of such a type. This trait is sealed.
+/// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///

@@ -218,7 +218,9 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
                 builder.block_shape(block_shape(&shape, u64::from(blocksize) / typesize as u64));
         }
         // HDF5 stores the type of the items; of this one, readers use the size only.
-        let array = builder.dtype(&format!("|V{typesize}"), typesize).from_slice(RawItems(chunk), &shape)?;
+        let array = builder
+            .dtype(&format!("|V{typesize}"), typesize)
+            .from_slice(RawItems(chunk), &shape)?;
         return array.into_schunk().into_cframe();
     }
     let mut schunk = OpenOptions::new().cparams(cparams).in_memory_frame()?;
