@@ -391,7 +391,7 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type.
+/// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///
