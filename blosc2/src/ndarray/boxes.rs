@@ -43,8 +43,7 @@ impl NDArrayView<'_> {
         doing: &str,
     ) -> Result<()> {
         let found = self.shape();
-        let differs = |other: usize| Some(other) != axis && found[other] != shape[other];
-        if found.len() != shape.len() || (0..shape.len()).any(differs) {
+        if !are_equal_except(axis, &found, shape) {
             let except =
                 axis.map_or(String::new(), |axis| format!(" on an axis other than {axis}"));
             let detail = format!("the shapes {shape:?} and {found:?} differ{except}");
@@ -208,6 +207,12 @@ impl NDArrayView<'_> {
             })
         })
     }
+}
+
+/// Returns whether two shapes have the same number of axes, and the same size on each axis except `axis`.
+pub(super) fn are_equal_except(axis: Option<usize>, one: &[u64], other: &[u64]) -> bool {
+    let is_equal = |(number, (one, other))| Some(number) == axis || one == other;
+    one.len() == other.len() && one.iter().zip(other).enumerate().all(is_equal)
 }
 
 pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
-use super::boxes::{extent, next_index};
+use super::boxes::{are_equal_except, extent, next_index};
 use super::gather::Scratch;
 use super::index::{PerAxis, place, sizes};
 use super::places::{ItemPart, Sink, Source};
@@ -406,8 +406,7 @@ fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
 
 /// Checks that two shapes have the same size on each axis except `axis`.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
-    let differs = |&other: &usize| other != axis && known[other] != now[other];
-    if (0..known.len()).find(differs).is_none() {
+    if are_equal_except(Some(axis), known, now) {
         return Ok(());
     }
     let detail =

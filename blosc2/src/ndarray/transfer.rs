@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::NDArray;
+use super::boxes::are_equal_except;
 use super::gather::READ;
 use super::places::Sink;
 use super::view::{ItemType, NDArrayView, Selected};
@@ -212,8 +213,7 @@ impl<'a> Given<'a> {
             return joined.map_err(|error| target.array.schunk.at(error));
         }
         let Some(found) = self.shape() else { return Ok(()) };
-        let matches = |(number, (one, other))| Some(number) == axis || one == other;
-        if shape.len() == found.len() && shape.iter().zip(found).enumerate().all(matches) {
+        if are_equal_except(axis, shape, found) {
             return Ok(());
         }
         let detail = format!("expected items of the shape {shape:?}, got the shape {found:?}");
