@@ -1,6 +1,6 @@
 //! The builder that creates arrays.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -510,7 +510,7 @@ impl NDArrayBuilder {
         self.create_of(items.into_items(), &sizes(&shape, "shape", MAKE)?)
     }
 
-    pub(super) fn create_of(self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
+    pub(super) fn create_of(mut self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
         let (dtype, typesize) = self.dtype_of(&items)?;
         let order = self.order(shape, &dtype, typesize)?;
         #[cfg(feature = "ndarray")]
@@ -554,15 +554,25 @@ impl NDArrayBuilder {
         Ok((text.clone(), *size))
     }
 
-    /// Returns the text of the dtype of a new array with these items, and the size of an item.
-    pub(super) fn dtype_of(&self, items: &Given<'_>) -> Result<(String, usize)> {
-        match (items, items.item_type()) {
-            (Given::View(view), _) => Ok((view.dtype_text().0, view.part().len)),
-            (_, Some(item)) => self.dtype_of_type(item),
-            (_, None) => self.dtype.clone().ok_or_else(|| {
-                let detail = "items that are bytes need a dtype; NDArrayBuilder::dtype sets it";
-                Error::new(ErrorKind::InvalidArgument, MAKE, detail)
-            }),
+    /// Returns the text of the dtype that the builder sets, and the size of an item.
+    fn dtype_of_bytes(&self) -> Result<(String, usize)> {
+        self.dtype.clone().ok_or_else(|| {
+            let detail = "the items are bytes, and the builder sets no dtype";
+            Error::new(ErrorKind::InvalidArgument, MAKE, detail)
+        })
+    }
+
+    /// Returns the text of the dtype of a new array with these items, and the size of an item. The text of the dtype of
+    /// a view keeps its notation.
+    pub(super) fn dtype_of(&mut self, items: &Given<'_>) -> Result<(String, usize)> {
+        if let Given::View(view) = items {
+            let (text, format) = view.dtype_text();
+            self.dtype_format = format;
+            return Ok((text, view.part().len));
+        }
+        match items.item_type() {
+            Some(item) => self.dtype_of_type(item),
+            None => self.dtype_of_bytes(),
         }
     }
 
@@ -650,7 +660,7 @@ impl NDArrayBuilder {
     #[doc(alias("b2nd_nans", "b2nd_uninit", "nans", "uninit", "empty"))]
     pub fn special(self, special: Special, shape: impl PerAxis) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
-        let (dtype, typesize) = self.dtype_of(&Given::Raw(Cow::default()))?;
+        let (dtype, typesize) = self.dtype_of_bytes()?;
         let dtype = &*dtype;
         match special {
             Special::Value => {
@@ -694,7 +704,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `item` is not one item.
     #[doc(alias = "b2nd_full")]
-    pub fn full<'s>(self, item: impl ItemSource<'s>, shape: impl PerAxis) -> Result<NDArray> {
+    pub fn full<'s>(mut self, item: impl ItemSource<'s>, shape: impl PerAxis) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let item = item.into_items();
         let (dtype, typesize) = self.dtype_of(&item)?;
@@ -750,7 +760,7 @@ impl NDArrayBuilder {
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> std::result::Result<(), E> + Sync,
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
-        let (dtype, typesize) = self.dtype_of(&Given::Raw(Cow::default()))?;
+        let (dtype, typesize) = self.dtype_of_bytes()?;
         self.by_boxes(shape, (&dtype, typesize), Sources::default(), &|ranges, bytes| {
             fill(ranges, bytes).map_err(|error| {
                 let error = error.into();

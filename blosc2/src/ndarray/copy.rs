@@ -148,7 +148,7 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias("b2nd_copy", "from_ndarray"))]
-    pub fn copy<'a>(self, source: impl ItemSource<'a>) -> Result<NDArray> {
+    pub fn copy<'a>(mut self, source: impl ItemSource<'a>) -> Result<NDArray> {
         let view = match source.into_items() {
             Given::View(view) => view,
             items => {

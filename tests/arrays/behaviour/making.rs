@@ -389,6 +389,8 @@ fn the_format_of_a_dtype_is_kept() {
     has_it(&NDArray::builder().concatenate([&array, &array], 0).unwrap());
     let rows = [(); 2].map(|()| array.view().expand_dims(0).unwrap());
     has_it(&NDArray::builder().concatenate(rows, 0).unwrap());
+    has_it(&NDArray::builder().from_slice(&array, array.shape()).unwrap());
+    has_it(&NDArray::builder().full(array.view().slice([0]).unwrap(), [3]).unwrap());
     // This text only looks like a NumPy dtype.
     let numbers = builder().dtype("<f4", 4).from_slice(RawItems(&[0; 8]), [2]).unwrap();
     assert_eq!(kind(numbers.read::<Vec<f32>>(..)), ErrorKind::TypeMismatch);
