@@ -16,13 +16,12 @@ pub(crate) fn options(limits: Limits, max_read: Option<u64>) -> OpenOptions {
 
 /// The options for opening a frame inside a super-chunk or beside it, which has the same limits.
 pub(crate) fn options_of(schunk: &SChunk) -> OpenOptions {
-    let info = schunk.info();
-    options(info.limits, info.max_read)
+    options(schunk.info().limits, schunk.max_read())
 }
 
 /// The maximum memory of data that is read at once from a super-chunk, if `stored` bytes are stored.
 pub(crate) fn max_read_of(schunk: &SChunk, stored: u64) -> u64 {
-    schunk.info().max_read.unwrap_or_else(|| default_max_read(stored))
+    schunk.max_read().unwrap_or_else(|| default_max_read(stored))
 }
 
 /// The maximum bytes of memory of the rows of a batch, unless a single row takes more. Far below the limit of readers;
@@ -65,7 +64,7 @@ pub(crate) fn decode(
 /// Checks data that readers can only read as a whole: whether readers with default limits, or with the limit of this
 /// handle, allow its `memory` bytes of memory for its `stored` bytes.
 pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: u64) -> Result<()> {
-    let max = default_max_read(stored).max(schunk.info().max_read.unwrap_or(0));
+    let max = default_max_read(stored).max(schunk.max_read().unwrap_or(0));
     if memory <= max {
         return Ok(());
     }

@@ -40,7 +40,6 @@ impl SChunk {
             cparams: self.cparams(),
             dparams: self.dparams().clone(),
             limits: state.limits,
-            max_read: self.max_read(),
         }
     }
 }
@@ -112,9 +111,6 @@ pub struct SChunkInfo {
     pub dparams: DParams,
     /// The limits of the handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
     pub limits: Limits,
-    /// The limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set; `None` if reads of the handle have
-    /// the default limits, or no limit.
-    pub max_read: Option<u64>,
 }
 
 /// The layout and the format version of a frame (the stored form of a super-chunk); see [`SChunkInfo::format`].

@@ -334,8 +334,9 @@ impl SChunk {
         self.last_state().limits
     }
 
-    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set.
-    pub(crate) fn max_read(&self) -> Option<u64> {
+    /// Returns the limit that [`OpenOptions::max_read`](crate::OpenOptions::max_read) has set; `None` if reads of the
+    /// handle have the default limits, or no limit.
+    pub fn max_read(&self) -> Option<u64> {
         if let MaxRead::Bytes(max) = self.max_read { Some(max) } else { None }
     }
 
