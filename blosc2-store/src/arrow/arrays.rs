@@ -178,7 +178,7 @@ pub fn from_arrow(builder: NDArrayBuilder, field: &Field, array: &dyn Array) -> 
             kind => Error::new(kind, FROM, detail),
         })?;
     let shape = [&[array.len() as u64][..], &shape].concat();
-    builder.dtype(&dtype.to_string(), dtype.size()).from_slice(RawItems(&bytes), &shape)
+    builder.dtype(&dtype.to_string(), dtype.size()).from_slice(RawItems(bytes), &shape)
 }
 
 /// Creates an array of structures from a record batch. Each column becomes a field. The structures have no padding
