@@ -22,7 +22,7 @@ pub fn inputs(
 ) -> io::Result<impl Iterator<Item = Seed> + use<>> {
     let mut whole = seeds(target, root, &root.join("c-blosc2"))?;
     let seeds = whole.clone();
-    for of in ["blosc2-format", "blosc2"] {
+    for of in ["crates/format", "blosc2"] {
         let findings = root.join(of).join("fuzz/findings").join(target);
         if findings.is_dir() {
             for (name, path) in folder::files(&findings)? {

@@ -1,6 +1,6 @@
 //! The functions that fuzzing calls with any bytes: they return, or panic at a fault.
 //!
-//! `blosc2-format/fuzz` and `blosc2/fuzz` have a program of libFuzzer for each; `tests/fuzz` and the tests of
+//! `crates/format/fuzz` and `blosc2/fuzz` have a program of libFuzzer for each; `tests/fuzz` and the tests of
 //! `blosc2-object-store` call them in ordinary tests.
 
 #[cfg(feature = "c")]

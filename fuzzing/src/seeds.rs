@@ -279,7 +279,7 @@ fn metadata((name, content): Seed) -> Option<Seed> {
 fn all_files(root: &Path, c_sources: &Path) -> io::Result<Vec<(String, PathBuf, Form)>> {
     let mut found = Vec::new();
     for (origin, folder) in [
-        ("golden", root.join("blosc2-format/tests/golden/files")),
+        ("golden", root.join("crates/format/tests/golden/files")),
         ("hostile", root.join("tests/hostile")),
         ("python", root.join("tests/python_files")),
         ("upstream", c_sources.join("compat")),

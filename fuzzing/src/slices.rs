@@ -2,7 +2,7 @@
 
 // The command is a program without a library.
 #[allow(dead_code)]
-#[path = "../../blosc2-cli/src/slice.rs"]
+#[path = "../../crates/cli/src/slice.rs"]
 mod slice;
 
 use slice::{Pick, Slices};

@@ -60,9 +60,9 @@ fn every_rust_item_of_a_row_exists() {
     let mut known = Known::default();
     known.add_folder("blosc2/src");
     // `blosc2` re-exports some of it.
-    known.add_folder("blosc2-format/src");
+    known.add_folder("crates/format/src");
     let mut store = Known::default();
-    store.add_folder("blosc2-store/src");
+    store.add_folder("crates/store/src");
     let root = without_comment_lines(&read("blosc2/src/lib.rs"));
     let exported: HashSet<&str> = root.split(|c: char| !is_name(c)).collect();
 

@@ -83,7 +83,7 @@ const REST: &str = r"
 - Several threads: all writers use one thread, because several threads store blocks in the order in which they finish.
 - Files that are changed after they were written. In `tests/python/turns.rs`, Python and Rust change the same files in
   turns; `tests/super_chunks/sequences` compares random changes with C.
-- Files of older versions of Blosc: `tests/python/kept_files.rs`, `blosc2-format/tests/golden`.
+- Files of older versions of Blosc: `tests/python/kept_files.rs`, `crates/format/tests/golden`.
 - Structures with gaps between their fields: `tests/python/arrays.rs`.
 - Carriers (files that describe a computation or a reference instead of data): `tests/python/kept_files.rs`.
 - Damaged files: `tests/hostile_input`.

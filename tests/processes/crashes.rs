@@ -561,7 +561,7 @@ fn a_file_that_contains_a_frame_is_not_replaced_by_it() {
 fn what_is_no_frame_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let early =
-        "blosc2-format/tests/golden/files/early-frame/e87dd0af_mem_lizard_shuf_ts4_n1.b2frame";
+        "crates/format/tests/golden/files/early-frame/e87dd0af_mem_lizard_shuf_ts4_n1.b2frame";
     let early = Path::new(env!("CARGO_MANIFEST_DIR")).join(early);
     let chunk = blosc2::compress(&[1u32; 1000], &params()).unwrap();
     let mut noise = vec![0; 5000];

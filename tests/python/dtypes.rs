@@ -158,7 +158,7 @@ print(json.dumps([dict(
 }
 
 /// The texts that NumPy accepts of those in the script below, and the standard form of each.
-const NUMPY_TEXTS: &str = include_str!("../../blosc2-format/src/dtype/numpy_texts.txt");
+const NUMPY_TEXTS: &str = include_str!("../../crates/format/src/dtype/numpy_texts.txt");
 
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
@@ -194,7 +194,7 @@ print(json.dumps(texts))
             accepted += &format!("{text} {standard}\n");
         }
     }
-    assert_eq!(accepted, NUMPY_TEXTS, "blosc2-format/src/dtype/numpy_texts.txt is the first text");
+    assert_eq!(accepted, NUMPY_TEXTS, "crates/format/src/dtype/numpy_texts.txt is the first text");
 }
 
 /// The names in the dtypes of files that Python opens.

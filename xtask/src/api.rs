@@ -18,7 +18,9 @@ use serde_json::Value;
 
 use crate::{run, unstable, vendor};
 
-const CRATES: [&str; 3] = ["blosc2", "blosc2-format", "blosc2-store"];
+/// The folders of the libraries, and their names.
+const CRATES: [(&str, &str); 3] =
+    [("blosc2", "blosc2"), ("crates/format", "blosc2_format"), ("crates/store", "blosc2_store")];
 
 /// The toolchain that created the committed listings. Another one may print some paths of the standard library
 /// differently.
@@ -46,19 +48,19 @@ pub(crate) fn api(check: bool) -> Result<()> {
     vendor::vendor(false)?;
     let documentation = describe()?;
     let mut stale = String::new();
-    for name in CRATES {
-        let fresh = listing(&documentation.join(format!("{}.json", name.replace('-', "_"))))
+    for (folder, name) in CRATES {
+        let fresh = listing(&documentation.join(format!("{name}.json")))
             .with_context(|| format!("the API of {name} cannot be listed"))?;
-        let path = run::root().join(name).join("api.txt");
+        let path = run::root().join(folder).join("api.txt");
         let old = fs::read_to_string(&path).unwrap_or_default();
         if old == fresh {
-            println!("api: {name}/api.txt is up to date, {} lines", fresh.lines().count());
+            println!("api: {folder}/api.txt is up to date, {} lines", fresh.lines().count());
         } else if check {
-            write!(stale, "\n{name}/api.txt:\n{}", differences(&old, &fresh))?;
+            write!(stale, "\n{folder}/api.txt:\n{}", differences(&old, &fresh))?;
         } else {
             fs::write(&path, &fresh)
                 .with_context(|| format!("{} cannot be written", path.display()))?;
-            println!("api: {name}/api.txt is written:\n{}", differences(&old, &fresh));
+            println!("api: {folder}/api.txt is written:\n{}", differences(&old, &fresh));
         }
     }
     if stale.is_empty() {

@@ -61,10 +61,10 @@ fn format() -> Result<()> {
     let check = ["fmt", "--check"];
     run::run(&mut run::cargo(check))?;
     for folder in [
-        "blosc2-format/fuzz",
+        "crates/format/fuzz",
         "blosc2/fuzz",
         "consumer",
-        "integrations",
+        "dev/integrations",
         "peers",
         "peers/bench",
         "peers/neighbours",

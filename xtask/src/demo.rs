@@ -36,7 +36,7 @@ fn demo_in(program: &Path, folder: &Path) -> Command {
 pub(crate) fn examples() -> Result<()> {
     vendor::vendor(false)?;
     let mut names = Vec::new();
-    for package in ["blosc2", "blosc2-store"] {
+    for package in ["blosc2", "crates/store"] {
         for entry in fs::read_dir(run::root().join(package).join("examples"))? {
             let path = entry?.path();
             if path.extension().is_some_and(|end| end == "rs") {

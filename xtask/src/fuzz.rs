@@ -14,7 +14,7 @@ use crate::{run, vendor};
 
 /// The folders of the targets, and their names.
 const TARGETS: [(&str, &[&str]); 2] = [
-    ("blosc2-format/fuzz", &["check", "decode", "dtype"]),
+    ("crates/format/fuzz", &["check", "decode", "dtype"]),
     (
         "blosc2/fuzz",
         &[

@@ -25,11 +25,11 @@ use crate::run;
 const ROOTS: [&str; 8] = [
     "blosc2-sys/build/main.rs",
     "blosc2-sys/src/lib.rs",
-    "blosc2-format/src/lib.rs",
-    "blosc2-derive/src/lib.rs",
+    "crates/format/src/lib.rs",
+    "crates/derive/src/lib.rs",
     "blosc2/src/lib.rs",
-    "blosc2-store/src/lib.rs",
-    "blosc2-cli/src/main.rs",
+    "crates/store/src/lib.rs",
+    "crates/cli/src/main.rs",
     "xtask/src/main.rs",
 ];
 

@@ -120,9 +120,9 @@ fn hdf5() -> Result<()> {
     member("blosc2-hdf5", &venv, &["--no-default-features"])
 }
 
-/// Checks and tests a member of the workspace in `integrations/` with these features.
+/// Checks and tests a member of the workspace `dev/integrations` with these features.
 fn member(name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
-    let folder = run::root().join("integrations");
+    let folder = run::root().join("dev/integrations");
     let cargo = |args: &[&str]| {
         let mut command = run::cargo(args.iter().copied());
         command

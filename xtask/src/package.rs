@@ -36,9 +36,9 @@ pub(crate) fn package(verify: bool) -> Result<()> {
     pack(&root, &crates, &[], verify, &place)?;
 
     // For these, the packages above take the place of the published ones.
-    let folder = root.join("integrations");
+    let folder = root.join("dev/integrations");
     let integrations = metadata(&folder)?;
-    ensure!(!integrations.is_empty(), "no crate of integrations/ is to be published");
+    ensure!(!integrations.is_empty(), "no crate of dev/integrations is to be published");
     if verify {
         integrations::need_hdf5()?;
     }

@@ -13,9 +13,9 @@ use crate::{run, vendor};
 const DOCUMENTS: [&str; 5] = [
     "README.md",
     "blosc2/guide/quick_start.md",
-    "blosc2-object-store/README.md",
-    "integrations/blosc2-zarrs/README.md",
-    "integrations/blosc2-hdf5/README.md",
+    "crates/object-store/README.md",
+    "crates/zarrs/README.md",
+    "crates/hdf5/README.md",
 ];
 
 /// Runs the lines of each document. Compiles and runs the program of the first one.
