@@ -1,6 +1,6 @@
 //! The conformance matrix: each writer writes the objects of one table, and each reader reads them.
 //!
-//! `cargo xtask conformance` runs it and writes `CONFORMANCE.md`, which describes what is compared. The table is in
+//! `cargo xtask conformance` runs it and writes `docs/reports/CONFORMANCE.md`, which describes what is compared. The table is in
 //! `table.rs`, the facts that are compared are in `object.rs`, and the reasons for empty cells in `excuses.rs`.
 
 #[path = "../common/mod.rs"]
@@ -99,7 +99,7 @@ fn run() -> Result<()> {
     ensure!(cases >= LEAST, "{cases} cases, expected at least {LEAST}");
     let versions = versions()?;
     let report = report::report(&table, &cells, &matrix.same_bytes(&written)?, &versions)?;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("CONFORMANCE.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reports/CONFORMANCE.md");
     let old = fs::read_to_string(&path).unwrap_or_default();
     if old == report {
         println!("conformance: CONFORMANCE.md is up to date");

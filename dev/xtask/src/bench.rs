@@ -13,7 +13,7 @@ use crate::{libclang, run, vendor};
 const BEGIN: &str = "<!-- written by cargo xtask bench --publish -->";
 const END: &str = "<!-- end -->";
 
-/// The files that are copied to `benchmarks/`.
+/// The files that are copied to `docs/reports/benchmarks`.
 const PUBLISHED: [&str; 6] =
     ["report.json", "machine.json", "throughput.svg", "threads.svg", "sizes.svg", "codecs.svg"];
 
@@ -71,15 +71,17 @@ fn peers(venv: &Venv) -> Result<PathBuf> {
     Ok(target.join("release"))
 }
 
-/// Copies the report to `benchmarks/`, and its tables to the documents.
+/// Copies the report to `docs/reports/benchmarks`, and its tables to the documents.
 fn publish(folder: &Path) -> Result<()> {
-    let target = run::root().join("benchmarks");
+    let target = run::root().join("docs/reports/benchmarks");
     run::empty(&target)?;
     for name in PUBLISHED {
         fs::copy(folder.join(name), target.join(name))
             .with_context(|| format!("{name} cannot be copied to {}", target.display()))?;
     }
-    for (part, document) in [("tables.md", "BENCHMARKS.md"), ("readme.md", "README.md")] {
+    for (part, document) in
+        [("tables.md", "docs/reports/BENCHMARKS.md"), ("readme.md", "README.md")]
+    {
         let part = fs::read_to_string(folder.join(part))?;
         let path = run::root().join(document);
         let text = fs::read_to_string(&path)?;

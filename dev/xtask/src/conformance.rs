@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: the conformance matrix, and its report `CONFORMANCE.md`.
+//! `cargo xtask conformance`: the conformance matrix, and its report `docs/reports/CONFORMANCE.md`.
 
 use anyhow::Result;
 

@@ -83,7 +83,7 @@ enum Task {
     },
     /// Build the demo and run it: it reads real files and compares codecs
     Demo,
-    /// Compare this crate with other libraries; BENCHMARKS.md describes the method
+    /// Compare this crate with other libraries; docs/reports/BENCHMARKS.md describes the method
     Bench {
         /// Run this bench instead: a file of dev/bench without `.rs`
         name: Option<String>,
@@ -93,11 +93,11 @@ enum Task {
         /// Check in some seconds that the comparison works: small arrays, each workload once, only this crate and C
         #[arg(long, conflicts_with_all = ["name", "only", "publish"])]
         quick: bool,
-        /// Write the tables and plots to BENCHMARKS.md, benchmarks/ and README.md
+        /// Write the tables and plots to docs/reports and README.md
         #[arg(long, conflicts_with_all = ["name", "only"])]
         publish: bool,
     },
-    /// Let C, Rust and Python write and read the same objects, and write the outcome to CONFORMANCE.md
+    /// Let C, Rust and Python write and read the same objects, and write the outcome to docs/reports
     Conformance {
         /// Change nothing; fail if CONFORMANCE.md is not up to date
         #[arg(long)]
@@ -145,7 +145,7 @@ enum Task {
         /// Test only this part
         only: Option<integrations::Part>,
     },
-    /// Run the test suites of C-Blosc2 and python-blosc2 against this project, and write UPSTREAM.md
+    /// Run the test suites of C-Blosc2 and python-blosc2 against this project, and write docs/reports/UPSTREAM.md
     Upstream {
         /// Run only this suite
         only: Option<upstream::Part>,

@@ -322,7 +322,7 @@ impl Here {
              ### Files\n| written on | same bytes as on x86-64 | other bytes | files with other bytes |\n\
              |---|---|---|---|\n{exchange}"
         );
-        let path = run::root().join("PLATFORMS.md");
+        let path = run::root().join("docs/reports/PLATFORMS.md");
         let old = fs::read_to_string(&path)?;
         let (before, rest) = old.split_once(START).context("PLATFORMS.md has no start mark")?;
         let (_, after) = rest.split_once(END).context("PLATFORMS.md has no end mark")?;

@@ -2,7 +2,7 @@
 //!
 //! The C programs run on the patched library of `blosc2-sys`. The tests of Python run on its own library, and every file
 //! and cframe that they make is then read by this project and compared with what Python reads. The results are written
-//! to `UPSTREAM.md`.
+//! to `docs/reports/UPSTREAM.md`.
 
 mod c;
 mod python;
@@ -42,7 +42,7 @@ pub(crate) fn upstream(only: Option<Part>, again: bool) -> Result<()> {
 /// Prints the results of a suite, and replaces them in the report.
 fn write(name: &str, results: &str) -> Result<()> {
     println!("{results}");
-    let path = run::root().join("UPSTREAM.md");
+    let path = run::root().join("docs/reports/UPSTREAM.md");
     let text = fs::read_to_string(&path).context("UPSTREAM.md cannot be read")?;
     let text = replaced(&text, name, results)
         .with_context(|| format!("UPSTREAM.md needs the markers of the results of `{name}`"))?;
