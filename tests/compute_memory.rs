@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use blosc2::compute::zip;
-use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, Threads};
+use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, Threads};
 
 use common::measure::peak_of_all_threads;
 
@@ -24,8 +24,8 @@ fn builder(path: &Path) -> NDArrayBuilder {
         .chunk_shape(CHUNKS)
         .block_shape(BLOCKS)
         .cparams(CParams::new().codec(Codec::Lz4).level(1).threads(threads))
-        .dparams(DParams::new().threads(threads))
-        .file(path)
+        .options(OpenOptions::new().dparams(DParams::new().threads(threads)))
+        .target(path)
 }
 
 /// Creates an array of `len` bytes in a file. Its items are 0 to 127, again and again.

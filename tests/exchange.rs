@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use blosc2::elements::{DateTime64, FixedStr, Nanoseconds};
 use blosc2::{
     CParams, Codec, Element, Filter, NDArray, OpenOptions, RawItems, SChunk, SChunkReader,
-    SChunkWriter,
+    SChunkWriter, Target,
 };
 use blosc2_store::{EmbedStore, ObjectArray, TreeStore};
 use blosc2_testing::{Kind, data, records};
@@ -46,8 +46,9 @@ impl Files<'_> {
     fn bytes(&self, name: &str, params: &CParams, expected: &[u8], directory: bool) {
         let path = self.folder.join(name);
         if self.writes {
-            let options = OpenOptions::new().create_new(true).directory(directory).cparams(params);
-            let mut schunk = options.meta("meta", b"fixed size").open(&path).unwrap();
+            let options = OpenOptions::new().create_new(true).cparams(params);
+            let target = Target::from(&path).directory(directory);
+            let mut schunk = options.meta("meta", b"fixed size").open(target).unwrap();
             SChunkWriter::new(&mut schunk, CHUNKSIZE).unwrap().write_all(expected).unwrap();
             schunk.vlmeta_mut().set("vlmeta", b"variable size").unwrap();
         }
@@ -71,7 +72,7 @@ impl Files<'_> {
         if self.writes {
             let builder =
                 NDArray::builder().cparams(params).chunk_shape([20, 20]).block_shape([8, 8]);
-            builder.file(&path).from_slice(&items, [SIDE, SIDE]).unwrap();
+            builder.target(&path).from_slice(&items, [SIDE, SIDE]).unwrap();
         }
         self.array(&path, &items);
     }
@@ -87,7 +88,7 @@ impl Files<'_> {
         let path = self.folder.join(name);
         if self.writes {
             let builder = NDArray::builder().chunk_shape([20, 20]).block_shape([8, 8]);
-            let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
+            let builder = builder.target(Target::from(&path).directory(directory));
             builder.dtype(dtype, 8).from_slice(RawItems(bytes), [SIDE, SIDE]).unwrap();
         }
         let array = NDArray::open(&path).unwrap();
@@ -173,9 +174,9 @@ impl Files<'_> {
         let (zeros, full) = (self.folder.join("zeros.b2nd"), self.folder.join("full.b2nd"));
         let nans = self.folder.join("nans.b2nd");
         if self.writes {
-            make().file(&zeros).zeros::<u32>([SIDE, SIDE]).unwrap();
-            make().file(&full).full(1.25f64, [SIDE, SIDE]).unwrap();
-            make().file(&nans).full(f64::NAN, [SIDE, SIDE]).unwrap();
+            make().target(&zeros).zeros::<u32>([SIDE, SIDE]).unwrap();
+            make().target(&full).full(1.25f64, [SIDE, SIDE]).unwrap();
+            make().target(&nans).full(f64::NAN, [SIDE, SIDE]).unwrap();
         }
         self.array(&zeros, &[0u32; ITEMS]);
         self.array(&full, &[1.25f64; ITEMS]);

@@ -103,7 +103,7 @@ fn files(folder: &Path) {
             let builder = NDArray::builder().chunk_shape([7, 11]).block_shape([3, 4]);
             let builder = builder.cparams(params.clone());
             let made =
-                builder.file(&path).dtype(&dtype, typesize).from_slice(RawItems(&source), shape);
+                builder.target(&path).dtype(&dtype, typesize).from_slice(RawItems(&source), shape);
             assert!(made.is_ok(), "{what}: {made:?}");
             drop(made);
             let file = fs::read(&path).unwrap();

@@ -8,7 +8,8 @@ use std::cell::LazyCell;
 use std::hint::black_box;
 
 use blosc2::{
-    CParams, ChunkRef, Codec, DParams, Decompressor, Filter, NDArray, SChunk, Selection, Threads,
+    CParams, ChunkRef, Codec, DParams, Decompressor, Filter, NDArray, OpenOptions, SChunk,
+    Selection, Threads,
 };
 use blosc2_sys as sys;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -91,7 +92,9 @@ fn array(params: CParams, threads: usize) -> NDArray {
         })
         .collect();
     let builder = NDArray::builder().chunk_shape([256, SIDE]).block_shape([8, SIDE]);
-    let builder = builder.cparams(params).dparams(DParams::new().threads(Threads::new(threads)));
+    let builder = builder
+        .cparams(params)
+        .options(OpenOptions::new().dparams(DParams::new().threads(Threads::new(threads))));
     builder.from_slice(&items, [SIDE, SIDE]).unwrap()
 }
 
@@ -183,7 +186,7 @@ fn appends(criterion: &mut Criterion) {
             (0..128 * count).map(|at: usize| ((at * 40_503) >> 13) as u8).collect();
         let builder = NDArray::builder().chunk_shape([128]).block_shape([128]).cparams(&params);
         let path = folder.path().join(format!("{count}.b2nd"));
-        let array = builder.file(&path).from_slice(&items, [items.len() as u64]).unwrap();
+        let array = builder.target(&path).from_slice(&items, [items.len() as u64]).unwrap();
         drop(array);
         let chunk = [7u8; 128];
         group.bench_function(format!("array of {count} chunks"), |bench| {

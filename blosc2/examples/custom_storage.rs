@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{CParams, OpenOptions};
+use blosc2::{CParams, OpenOptions, Target};
 
 /// A backend for a database or a network service implements the same methods.
 struct Counted {
@@ -43,7 +43,7 @@ fn main() -> blosc2::Result<()> {
     let storage = Counted { file, read: read.clone(), written: written.clone() };
     let params = CParams::new().blocksize(64 * 1024);
     let options = OpenOptions::new().create(true).cparams(&params).typesize(8);
-    let mut schunk = options.open_storage(storage)?;
+    let mut schunk = options.open(Target::storage(storage))?;
     for start in (0..1_000_000).step_by(100_000) {
         schunk.append(&(start..start + 100_000).map(|i| i * i % 10_007).collect::<Vec<u64>>())?;
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, fs};
 
-use blosc2::{CParams, Codec, DParams, Filter, NDArray, SChunk, Threads};
+use blosc2::{CParams, Codec, DParams, Filter, NDArray, OpenOptions, SChunk, Threads};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -73,7 +73,7 @@ fn compare_codecs() -> Result<NDArray> {
     let threads = Threads::auto();
     let original = NDArray::builder()
         .cparams(CParams::new().threads(threads))
-        .dparams(DParams::new().threads(threads))
+        .options(OpenOptions::new().dparams(DParams::new().threads(threads)))
         .from_fn(shape, temperatures)?;
     let items: Vec<f32> = original.read(..)?;
     println!(
@@ -97,7 +97,9 @@ fn compare_codecs() -> Result<NDArray> {
     ];
     for (codec, level, filters) in ways {
         let params = CParams::new().codec(codec).level(level).filters(filters).threads(threads);
-        let builder = NDArray::builder().cparams(params).dparams(original.dparams());
+        let builder = NDArray::builder()
+            .cparams(params)
+            .options(OpenOptions::new().dparams(original.dparams()));
         let start = Instant::now();
         let array = builder.from_slice(&items, shape)?;
         let write = start.elapsed().as_secs_f64();

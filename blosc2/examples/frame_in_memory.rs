@@ -16,14 +16,14 @@ fn main() -> blosc2::Result<()> {
     let bytes = schunk.to_cframe()?;
     println!("{} bytes of data in a frame of {} bytes", schunk.nbytes(), bytes.len());
 
-    // `from_cframe` checks the structure of the frame. `from_cframe` and `into_cframe` do not copy the bytes.
-    let received = SChunk::from_cframe(bytes)?;
+    // `open` checks the structure of the frame. `open` and `into_cframe` do not copy the bytes.
+    let received = SChunk::open(bytes)?;
     assert_eq!(received.read::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
     assert_eq!(received.read::<u32>(2999..)?, [7]);
     let bytes = received.into_cframe()?;
 
     // Opens the frame for changes in the same buffer.
-    let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
+    let mut changed = OpenOptions::new().write(true).open(bytes)?;
     changed.remove(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));
     Ok(())

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     NDArray::builder()
         .chunk_shape([32, LATITUDES, LONGITUDES])
         .cparams(CParams::new().codec(Codec::Lz4).threads(Threads::auto()))
-        .file(&path)
+        .target(&path)
         .from_fn([DAYS, LATITUDES, LONGITUDES], temperature)?;
 
     // Each thread decompresses a few blocks at a time, and adds their items to the sums.
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .lazy::<f32>()
         .threads(Threads::auto())
         .axes(0)
-        .builder(NDArray::builder().file(folder.path().join("means.b2nd")))
+        .builder(NDArray::builder().target(folder.path().join("means.b2nd")))
         .mean()?;
     assert_eq!(means.shape(), [LATITUDES, LONGITUDES]);
     println!("the mean at latitude 10 and longitude 20 is {}", means.item::<f32>([10, 20])?);

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params = CParams::new().codec(Codec::Zstd).level(5).threads(Threads::auto());
     let mut waves = NDArray::builder()
         .cparams(params.clone())
-        .file(&path)
+        .target(&path)
         .from_fn(&[1000, 2000], |[row, column]| (row as f32 / 50.0).sin() * column as f32)?;
     println!("{}", waves.info());
 

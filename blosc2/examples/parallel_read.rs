@@ -8,8 +8,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = folder.path().join("table.b2nd");
     let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());
     let builder = NDArray::builder().chunk_shape([100, 1000]).block_shape([10, 1000]);
-    let mut table =
-        builder.cparams(params).file(&path).from_fn(&[1000, 1000], |[row, column]| row * column)?;
+    let mut table = builder
+        .cparams(params)
+        .target(&path)
+        .from_fn(&[1000, 1000], |[row, column]| row * column)?;
 
     // One call distributes the chunks over all cores.
     table.set_dparams(DParams::new().threads(Threads::auto()));

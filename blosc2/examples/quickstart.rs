@@ -6,7 +6,7 @@ fn main() -> blosc2::Result<()> {
     let temperatures: Vec<f32> = (0..365 * 1000).map(|i| (i % 365) as f32 / 10.0).collect();
     NDArray::builder()
         .cparams(CParams::new().codec(Codec::Zstd).level(5))
-        .file("temperatures.b2nd")
+        .target("temperatures.b2nd")
         .from_slice(&temperatures, [1000, 365])?;
 
     let array = NDArray::open("temperatures.b2nd")?;

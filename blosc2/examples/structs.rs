@@ -15,7 +15,7 @@ struct Reading {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("readings.b2nd");
-    NDArray::builder().file(&path).from_fn(&[100, 10], |at| Reading {
+    NDArray::builder().target(&path).from_fn(&[100, 10], |at| Reading {
         sensor: at[1] as u32,
         valid: at[0] % 3 > 0,
         position: [at[0] as f32, 0.5],

@@ -15,7 +15,7 @@
 /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
 /// schunk.append(&[7u32; 1000])?;
 /// let frame = schunk.to_cframe()?;
-/// assert!(OpenOptions::new().check(Check::Content).from_cframe(frame).is_ok());
+/// assert!(OpenOptions::new().check(Check::Content).open(frame).is_ok());
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ pub enum Check {
     ///
     /// For a frame, also checks the entire index and each chunk: the chunks are inside the frame and do not overlap,
     /// and the compressed data of each block is complete. This check reads all bytes of the frame, but decompresses no
-    /// chunk. This is the default for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
+    /// chunk. This is the default for frames in memory (`Vec<u8>` and [`Target::bytes`](crate::Target::bytes)).
     Structure,
     /// Also decompresses all data, with the Rust implementation of the format (the crate `blosc2-format`). This takes
     /// longer than a read of all data with C. For a single chunk, the check fails with

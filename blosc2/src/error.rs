@@ -108,7 +108,7 @@ pub struct Exceeded {
 /// use blosc2::{Advice, ErrorKind, NDArray, OpenOptions};
 ///
 /// let bytes = NDArray::builder().zeros::<u8>([1000])?.to_cframe()?;
-/// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).from_cframe(bytes)?)?;
+/// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).open(bytes)?)?;
 /// let error = array.read::<Vec<u8>>(..).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);
 /// assert_eq!(error.exceeded().unwrap().max, 10);
@@ -530,13 +530,13 @@ mod tests {
             schunk.append(&items).unwrap();
         }
         let mut frame = schunk.to_cframe().unwrap();
-        let schunk = SChunk::from_cframe(frame.clone()).unwrap();
+        let schunk = SChunk::open(frame.clone()).unwrap();
         let offset = schunk.offsets().unwrap()[2].unwrap() as usize;
         let header_len = u32::from_be_bytes(frame[11..15].try_into().unwrap()) as usize;
         // Opening checks the starts of the blocks and the lengths of the streams, but does not decode the streams.
         // Before the first stream are the header of the chunk, the start of its block, and the length of the stream.
         frame[header_len + offset + 32 + 4 + 4..][..20].fill(0xff);
-        let schunk = SChunk::from_cframe(frame).unwrap();
+        let schunk = SChunk::open(frame).unwrap();
         schunk.decompress_chunk::<u32>(1).unwrap();
         for error in [
             schunk.decompress_chunk::<u32>(2).unwrap_err(),

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; further types: module [`mod@array`] |
 //! | compute with arrays: reductions, elementwise operations, selection of items that satisfy a condition | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
-//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
+//! | store chunks and metadata | [`SChunk`], [`Target`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
 //! | set codec, filters, level and threads | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
@@ -195,7 +195,7 @@ pub use filter::Filter;
 pub use ndarray::{
     Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, RawItems, Selection,
 };
-pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions};
+pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions, Target};
 pub use settings::{CParams, DParams, Threads, Tuner};
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

@@ -46,7 +46,7 @@ fn compare(folder: &Path, codec: Codec, filter: Option<Filter>) -> serde_json::V
     let path = folder.join(format!("{codec}_{name}.b2nd"));
     let filters: Vec<Filter> = filter.into_iter().collect();
     let params = CParams::new().codec(codec).filters(&filters);
-    let builder = NDArray::builder().cparams(params).file(&path);
+    let builder = NDArray::builder().cparams(params).target(&path);
     builder.from_slice(&values(), [SIZE, SIZE]).unwrap();
     let frame = fs::read(&path).unwrap();
     let in_c = SChunk::open(&path).unwrap();

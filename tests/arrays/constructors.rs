@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blosc2::user_defined::{BoxError, ChunkBlock};
-use blosc2::{CParams, ErrorKind, NDArray, Threads};
+use blosc2::{CParams, ErrorKind, NDArray, OpenOptions, Threads};
 
 /// What NumPy's `arange` and `linspace` return, to the bit.
 #[test]
@@ -108,7 +108,7 @@ fn chunks_are_filled_once_each() {
 #[test]
 fn creation_reports_progress_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let source = NDArray::builder().chunk_shape(10).file(folder.path().join("source"));
+    let source = NDArray::builder().chunk_shape(10).target(folder.path().join("source"));
     let source = Arc::new(source.arange(0u32, 95, 1).unwrap());
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (heard, own) = (Arc::clone(&reports), Arc::clone(&source));
@@ -123,7 +123,7 @@ fn creation_reports_progress_and_can_be_stopped() {
 
     let stop = |done: u64, _| if done == 3 { Err("stopped") } else { Ok(()) };
     let path = folder.path().join("new");
-    let builder = || NDArray::builder().chunk_shape(20).file(&path).progress(stop);
+    let builder = || NDArray::builder().chunk_shape(20).target(&path).progress(stop);
     let stopped = [
         builder().copy(&*source),
         builder().cast::<f64>(&*source),
@@ -141,7 +141,7 @@ fn creation_reports_progress_and_can_be_stopped() {
     let fill = |ranges: &[Range<u64>], _: &mut [u8]| {
         if ranges[0].start == 40 { Err("no data") } else { Ok(()) }
     };
-    let builder = NDArray::builder().chunk_shape(20).file(&path);
+    let builder = NDArray::builder().chunk_shape(20).target(&path);
     let error = builder.dtype("|u1", 1).from_chunk_fn(100, fill).unwrap_err();
     assert_eq!(
         (error.kind(), error.get_ref().unwrap().to_string()),
@@ -276,7 +276,11 @@ fn reserved_metalayers_are_refused_before_a_file_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
     for name in ["b2nd", "caterva"] {
-        let error = NDArray::builder().meta(name, b"x").file(&path).zeros::<u8>(3).unwrap_err();
+        let error = NDArray::builder()
+            .options(OpenOptions::new().meta(name, b"x"))
+            .target(&path)
+            .zeros::<u8>(3)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(!path.exists());
     }

@@ -143,7 +143,7 @@ fn check(case: &Case) {
     let folder = tempfile::tempdir().unwrap();
     let (built, saved) = (folder.path().join("built.b2nd"), folder.path().join("saved.b2nd"));
     let file = builder()
-        .file(&built)
+        .target(&built)
         .dtype(&dtype, *typesize)
         .from_slice(RawItems(&model.bytes), &shapes.shape)
         .unwrap_or_else(fail);
@@ -167,7 +167,7 @@ fn check(case: &Case) {
         2 => to
             .chunk_shape(&case.chunks)
             .block_shape(&case.blocks)
-            .file(folder.path().join("copy.b2nd")),
+            .target(folder.path().join("copy.b2nd")),
         _ => to.chunk_shape(&case.chunks).block_shape(&case.blocks),
     };
     let what = format!("{what} copied with {other:?} {to:?}");
@@ -223,7 +223,7 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
 fn no_dimensions_is_one_item() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.b2nd");
-    let array = NDArray::builder().file(&path).from_slice(&[42.5f64], ()).unwrap();
+    let array = NDArray::builder().target(&path).from_slice(&[42.5f64], ()).unwrap();
     assert_eq!((array.ndim(), array.len(), array.schunk().nchunks()), (0, 1, 1));
     assert_eq!(array.read::<Vec<f64>>(..).unwrap(), [42.5]);
     assert_eq!(array.read::<Vec<f64>>(..).unwrap(), [42.5]);
@@ -235,7 +235,7 @@ fn a_dimension_without_items_makes_an_empty_array() {
     let folder = tempfile::tempdir().unwrap();
     for (at, shape) in [&[0u64][..], &[3, 0, 5], &[0, 0], &[0, 1 << 40]].into_iter().enumerate() {
         let path = folder.path().join(format!("{at}.b2nd"));
-        let array = NDArray::builder().file(&path).from_slice(&[0f32; 0], shape).unwrap();
+        let array = NDArray::builder().target(&path).from_slice(&[0f32; 0], shape).unwrap();
         assert!(array.is_empty() && array.schunk().nchunks() == 0, "{shape:?}");
         assert!(array.read::<Vec<f32>>(..).unwrap().is_empty());
         assert_eq!(array.shape(), shape);
@@ -376,7 +376,7 @@ fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2nd");
     let builder = NDArray::builder().chunk_shape([3]).block_shape([2]);
-    let file = builder.clone().file(&path).from_slice(&items, [5000]).unwrap();
+    let file = builder.clone().target(&path).from_slice(&items, [5000]).unwrap();
     let memory = builder.from_slice(&items, [5000]).unwrap();
     assert_eq!(file.schunk().nchunks(), 1667);
     for array in [&file, &memory] {
@@ -396,7 +396,7 @@ fn copies_keep_the_metalayers_of_files() {
     let folder = tempfile::tempdir().unwrap();
     let schunk = blosc2::SChunk::open(path).unwrap();
     let copy = folder.path().join("copy.b2frame");
-    schunk.save_with(&copy, &SaveOptions::new().cparams(CParams::new())).unwrap();
+    SaveOptions::new().cparams(CParams::new()).save(&schunk, &copy).unwrap();
     let copied = blosc2::SChunk::open(&copy).unwrap();
     assert_eq!(copied.vlmeta().names(), schunk.vlmeta().names());
     assert_eq!(copied.vlmeta().get("vlmetalayer").unwrap().unwrap().len(), 10);
@@ -413,9 +413,9 @@ fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
     let array = array.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.b2nd");
-    array
-        .schunk()
-        .save_with(&path, &SaveOptions::new().cparams(CParams::new().codec(Codec::Lz4)))
+    SaveOptions::new()
+        .cparams(CParams::new().codec(Codec::Lz4))
+        .save(&array.schunk(), &path)
         .unwrap();
     let copy = NDArray::open(&path).unwrap();
     assert_eq!(copy.read::<Vec<i32>>(..).unwrap(), items);

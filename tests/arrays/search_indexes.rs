@@ -8,7 +8,7 @@ use std::path::Path;
 use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
     CParams, Chunk, Element, NDArray, OpenOptions, RawItems, Result, SChunk, SChunkWriter,
-    SaveOptions, Selection, Special, Value,
+    SaveOptions, Selection, Special, Target, Value,
 };
 use blosc2_format::directory::Disk;
 use serde_json::{Value as Json, json};
@@ -339,26 +339,28 @@ fn options(place: Place) -> OpenOptions {
 fn new_schunk(place: Place, path: &Path) -> SChunk {
     match place {
         Place::File | Place::Checksums => options(place).create(true).open(path),
-        Place::Directory => options(place).create(true).directory(true).open(path),
-        Place::Frame => options(place).in_memory_frame(),
-        Place::Memory => options(place).in_memory(),
+        Place::Directory => options(place).create(true).open(Target::from(path).directory(true)),
+        Place::Frame => options(place).create_new(true).open(Vec::new()),
+        Place::Memory => options(place).open(Target::memory()),
     }
     .unwrap()
 }
 
 fn new_array(place: Place, path: &Path) -> NDArray {
-    let builder =
-        NDArray::builder().chunk_shape([10]).block_shape([5]).checksums(place == Place::Checksums);
+    let builder = NDArray::builder()
+        .chunk_shape([10])
+        .block_shape([5])
+        .options(OpenOptions::new().checksums(place == Place::Checksums));
     let builder = match place {
-        Place::File | Place::Checksums => builder.file(path),
-        Place::Directory => builder.directory(path),
+        Place::File | Place::Checksums => builder.target(path),
+        Place::Directory => builder.target(Target::from(path).directory(true)),
         Place::Frame | Place::Memory => builder,
     };
     let rows: Vec<Row> = (0..40).map(|n| Row { a: n * 7, b: n }).collect();
     let array = builder.from_slice(&rows, [40]).unwrap();
     match place {
         Place::Frame => {
-            let frame = OpenOptions::new().write(true).from_cframe(array.to_cframe().unwrap());
+            let frame = OpenOptions::new().write(true).open(array.to_cframe().unwrap());
             NDArray::from_schunk(frame.unwrap()).unwrap()
         }
         _ => array,
@@ -464,52 +466,54 @@ type Copying = fn(&NDArray, &Path) -> Result<SChunk>;
 const COPIES: &[(&str, Copying)] = &[
     ("NDArray::save", |a, path| a.save(path).and_then(|()| SChunk::open(path))),
     ("NDArray::save_with", |a, path| {
-        a.save_with(path, &SaveOptions::new().directory(true)).and_then(|()| SChunk::open(path))
+        SaveOptions::new()
+            .save(&a, Target::from(path).directory(true))
+            .and_then(|()| SChunk::open(path))
     }),
     ("NDArray::save_with", |a, path| {
-        a.save_with(path, &SaveOptions::new().cparams(CParams::new().level(1)))?;
+        SaveOptions::new().cparams(CParams::new().level(1)).save(&a, path)?;
         SChunk::open(path)
     }),
     ("NDArray::save_in", |a, path| {
-        a.save_in(File::create_new(path).unwrap(), &SaveOptions::new())?;
+        SaveOptions::new().save(&a, Target::storage(File::create_new(path).unwrap()))?;
         SChunk::open(path)
     }),
     ("NDArray::save_in_folder", |a, path| {
         fs::create_dir(path).unwrap();
-        a.save_in_folder(Disk(path.to_owned()), &SaveOptions::new())?;
+        SaveOptions::new().save(&a, Target::folder(Disk(path.to_owned())))?;
         SChunk::open(path)
     }),
-    ("NDArray::to_cframe", |a, _| SChunk::from_cframe(a.to_cframe()?)),
+    ("NDArray::to_cframe", |a, _| SChunk::open(a.to_cframe()?)),
     ("SChunk::save", |a, path| a.schunk().save(path).and_then(|()| SChunk::open(path))),
     ("SChunk::save_with", |a, path| {
-        a.schunk().save_with(path, &SaveOptions::new())?;
+        SaveOptions::new().save(&a.schunk(), path)?;
         SChunk::open(path)
     }),
     ("SChunk::save_in", |a, path| {
-        a.schunk().save_in(File::create_new(path).unwrap(), &SaveOptions::new())?;
+        SaveOptions::new().save(&a.schunk(), Target::storage(File::create_new(path).unwrap()))?;
         SChunk::open(path)
     }),
     ("SChunk::save_in_folder", |a, path| {
         fs::create_dir(path).unwrap();
-        a.schunk().save_in_folder(Disk(path.to_owned()), &SaveOptions::new())?;
+        SaveOptions::new().save(&a.schunk(), Target::folder(Disk(path.to_owned())))?;
         SChunk::open(path)
     }),
     ("SChunk::append_to_file", |a, path| {
         fs::write(path, b"before").unwrap();
-        let offset = a.schunk().append_to_file(path)?;
-        OpenOptions::new().offset(offset).open(path)
+        let offset = SaveOptions::new().append(&a.schunk(), path)?;
+        OpenOptions::new().open(Target::from(path).offset(offset))
     }),
-    ("SChunk::to_cframe", |a, _| SChunk::from_cframe(a.schunk().to_cframe()?)),
+    ("SChunk::to_cframe", |a, _| SChunk::open(a.schunk().to_cframe()?)),
     ("SChunk::into_cframe", |a, _| {
         // The buffer of this handle has the indexes.
-        let mut schunk = OpenOptions::new().write(true).from_cframe(a.to_cframe()?)?;
+        let mut schunk = OpenOptions::new().write(true).open(a.to_cframe()?)?;
         add_indexes(&mut schunk);
-        SChunk::from_cframe(schunk.into_cframe()?)
+        SChunk::open(schunk.into_cframe()?)
     }),
     ("SChunk::try_clone", |a, _| a.schunk().try_clone()),
     ("SChunk::recompress", |a, _| a.schunk().recompress(CParams::new().level(1))),
     ("NDArrayBuilder::copy", |a, path| {
-        Ok(NDArray::builder().chunk_shape([7]).file(path).copy(a)?.into_schunk())
+        Ok(NDArray::builder().chunk_shape([7]).target(path).copy(a)?.into_schunk())
     }),
 ];
 

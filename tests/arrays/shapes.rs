@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Rng, codecs, repeats, run_python};
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Selection, Threads,
+    CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Selection, Target,
+    Threads,
 };
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
@@ -145,13 +146,16 @@ impl Sequence {
             .threads(threads);
         let dparams = DParams::new().threads(threads);
         let builder = NDArray::builder().chunk_shape(&chunks).block_shape(&blocks);
-        let builder = builder.cparams(cparams.clone()).dparams(dparams.clone());
+        let builder =
+            builder.cparams(cparams.clone()).options(OpenOptions::new().dparams(dparams.clone()));
         let path = folder.join("array.b2nd");
         let (place, builder) = match rng.below(4) {
             0 => (Place::Memory, builder),
-            1 => (Place::Buffer, builder.in_memory_frame()),
-            2 => (Place::File(path.clone()), builder.file(path)),
-            _ => (Place::Directory(path.clone()), builder.directory(path)),
+            1 => (Place::Buffer, builder.target(Vec::new())),
+            2 => (Place::File(path.clone()), builder.target(path)),
+            _ => {
+                (Place::Directory(path.clone()), builder.target(Target::from(path).directory(true)))
+            }
         };
         let (array, model) = match rng.below(4) {
             0 => (builder.zeros::<u16>(&shape), Model::new(&shape, |_| 0)),
@@ -339,7 +343,7 @@ impl Sequence {
         let old = match &self.place {
             Place::Memory | Place::Buffer => {
                 let bytes = self.array.to_cframe().unwrap();
-                std::mem::replace(&mut self.array, NDArray::from_cframe(bytes).unwrap())
+                std::mem::replace(&mut self.array, NDArray::open_rw(bytes).unwrap())
             }
             Place::File(path) | Place::Directory(path) => {
                 let other = NDArray::from_slice(&[0u8], [1]).unwrap();
@@ -419,7 +423,7 @@ fn arrays_without_items_take_no_memory() {
 fn items_for_a_shape_that_others_have_changed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shared.b2nd");
-    let builder = NDArray::builder().chunk_shape([20, 50]).block_shape([2, 5]).file(&path);
+    let builder = NDArray::builder().chunk_shape([20, 50]).block_shape([2, 5]).target(&path);
     drop(builder.from_slice(&[1u8; 9], [3, 3]).unwrap());
     let open = || {
         let options = blosc2::OpenOptions::new().write(true).locking(true);
@@ -446,7 +450,7 @@ fn items_for_a_shape_that_others_have_changed_are_refused() {
 fn arrays_are_joined_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("joined.b2nd");
-    let builder = NDArray::builder().chunk_shape([20]).block_shape([5]).file(&path);
+    let builder = NDArray::builder().chunk_shape([20]).block_shape([5]).target(&path);
     let mut writer = builder.from_slice(&[5u16; 100], [100]).unwrap();
     let (one, other) = (NDArray::open(&path).unwrap(), NDArray::open(&path).unwrap());
     std::thread::scope(|scope| {
@@ -527,7 +531,7 @@ fn the_number_of_chunks_is_that_of_readers() {
     let max = Limits::default().chunks;
     let more = Limits { chunks: max + 1, ..Limits::default() };
     let builder =
-        |name: &str| NDArray::builder().chunk_shape([1]).block_shape([1]).file(path(name));
+        |name: &str| NDArray::builder().chunk_shape([1]).block_shape([1]).target(path(name));
     let error = builder("a").zeros::<u8>([max + 1]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let mut array = builder("a").zeros::<u8>([max]).unwrap();
@@ -536,7 +540,8 @@ fn the_number_of_chunks_is_that_of_readers() {
     drop(array);
     assert_eq!(NDArray::open(path("a")).unwrap().shape(), [max]);
     // With higher limits, more chunks are written and read, also by a copy.
-    let array = builder("b").limits(more).zeros::<u8>([max + 1]).unwrap();
+    let array =
+        builder("b").options(OpenOptions::new().limits(more)).zeros::<u8>([max + 1]).unwrap();
     assert_eq!(NDArray::open(path("b")).unwrap_err().kind(), ErrorKind::TooLarge);
     let options = OpenOptions::new().limits(more);
     let opened = NDArray::from_schunk(options.open(path("b")).unwrap()).unwrap();

@@ -4,7 +4,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{ErrorKind, NDArray, OpenOptions, compute};
+use blosc2::{ErrorKind, NDArray, OpenOptions, Target, compute};
 
 use crate::common::Rng;
 
@@ -17,8 +17,10 @@ fn each(test: impl Fn(NDArray, &str)) {
             let path = folder.path().join(format!("{kind} {cache}"));
             let mut array = match kind {
                 "memory" => builder().zeros::<i32>([6, 8]),
-                "directory" => builder().directory(&path).zeros::<i32>([6, 8]),
-                _ => builder().file(&path).zeros::<i32>([6, 8]),
+                "directory" => {
+                    builder().target(Target::from(&path).directory(true)).zeros::<i32>([6, 8])
+                }
+                _ => builder().target(&path).zeros::<i32>([6, 8]),
             }
             .unwrap();
             if kind == "locked" {
@@ -136,16 +138,17 @@ fn all_reads_in_a_transaction_return_the_new_content() {
         let mut items: Vec<i32> = (0..ROWS as i32 * 25).map(|i| i / 50).collect();
         let builder = match kind {
             "memory" => builder(),
-            "frame in memory" => builder().in_memory_frame(),
-            "directory" => builder().directory(&path),
-            _ => builder().file(&path),
+            "frame in memory" => builder().target(Vec::new()),
+            "directory" => builder().target(Target::from(&path).directory(true)),
+            _ => builder().target(&path),
         };
         let mut array = builder.from_slice(&items, [ROWS as u64, 25]).unwrap();
         if kind == "slow file" {
             drop(array);
             let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
             let options = OpenOptions::new().write(true);
-            array = NDArray::from_schunk(options.open_storage(Slow(file)).unwrap()).unwrap();
+            array =
+                NDArray::from_schunk(options.open(Target::storage(Slow(file))).unwrap()).unwrap();
         }
         let done = array.transaction(|array| {
             for (seed, row) in [(1, 0), (2, 17), (3, 120), (4, 0)] {

@@ -10,7 +10,7 @@ use std::{fs, thread};
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec, UserFilter};
 use blosc2::{
     CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, RawItems, Special, SplitMode,
-    Threads,
+    Target, Threads,
 };
 
 use blosc2_format::b2nd::Meta;
@@ -256,8 +256,13 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
         let bytes = array.read::<RawItems>(..).unwrap().0;
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("file"), folder.path().join("directory")];
-        drop(NDArray::builder().file(&paths[0]).copy(&array).unwrap());
-        drop(NDArray::builder().directory(&paths[1]).copy(&array).unwrap());
+        drop(NDArray::builder().target(&paths[0]).copy(&array).unwrap());
+        drop(
+            NDArray::builder()
+                .target(Target::from(&paths[1]).directory(true))
+                .copy(&array)
+                .unwrap(),
+        );
         for path in paths {
             let copy = NDArray::open(&path).unwrap();
             assert_eq!(all_chunks(&copy), all_chunks(&array), "{what}");
@@ -296,7 +301,7 @@ fn chunks_of_other_sizes_are_compressed_again() {
             writer.push_chunk(&blosc2::compress(data, &chunk).unwrap()).unwrap();
         }
         let bytes = writer.finish().unwrap().into_inner();
-        let schunk = OpenOptions::new().check(Check::Header).from_cframe(bytes).unwrap();
+        let schunk = OpenOptions::new().check(Check::Header).open(bytes).unwrap();
         let array = NDArray::from_schunk(schunk).unwrap();
         assert_eq!(array.read::<RawItems>(..).unwrap().0, items, "{typesize}, {blocksize}");
         let mut copy = NDArray::builder().copy(&array).unwrap();
@@ -358,17 +363,24 @@ fn chunks_of_user_defined_codecs_are_recompressed() {
 
 #[test]
 fn the_metalayers_of_the_first_array_are_copied() {
-    let builder = || NDArray::builder().chunk_shape([4]).meta("fixed", b"first");
+    let builder =
+        || NDArray::builder().chunk_shape([4]).options(OpenOptions::new().meta("fixed", b"first"));
     let mut first = builder().from_slice(&[1u8, 2, 3, 4], [4]).unwrap();
     first.vlmeta_mut().set("variable", b"of the first").unwrap();
-    let mut second = NDArray::builder().meta("other", b"x").from_slice(&[5u8], [1]).unwrap();
+    let mut second = NDArray::builder()
+        .options(OpenOptions::new().meta("other", b"x"))
+        .from_slice(&[5u8], [1])
+        .unwrap();
     second.vlmeta_mut().set("variable", b"of the second").unwrap();
     let joined = NDArray::builder().concatenate([&first, &second], 0).unwrap();
     assert_eq!(joined.read::<Vec<u8>>(..).unwrap(), [1, 2, 3, 4, 5]);
     assert_eq!(joined.meta().names(), ["b2nd", "fixed"]);
     assert_eq!(joined.meta().get("fixed").unwrap().unwrap(), b"first");
     assert_eq!(joined.vlmeta().get("variable").unwrap().unwrap(), b"of the first");
-    let own = NDArray::builder().meta("fixed", b"own").concatenate([&first, &second], 0).unwrap();
+    let own = NDArray::builder()
+        .options(OpenOptions::new().meta("fixed", b"own"))
+        .concatenate([&first, &second], 0)
+        .unwrap();
     assert_eq!(own.meta().get("fixed").unwrap().unwrap(), b"own");
     // A part has none.
     let part = first.view().slice(0..2).unwrap();
@@ -396,7 +408,7 @@ fn what_does_not_fit_is_not_appended() {
     assert!(array.to_cframe().unwrap() == before);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("read.b2nd");
-    drop(NDArray::builder().file(&path).copy(&array).unwrap());
+    drop(NDArray::builder().target(&path).copy(&array).unwrap());
     let mut read = NDArray::open(&path).unwrap();
     of(ErrorKind::ReadOnly, read.append(0, &array));
 }
@@ -408,7 +420,7 @@ fn locked(path: &Path) -> NDArray {
 /// Creates a file of `count` rows.
 fn rows(path: &Path, count: u64) {
     let array = made(FIRST, &[count, 3], &[2, 3], &[2, 3], 0);
-    drop(NDArray::builder().file(path).copy(&array).unwrap());
+    drop(NDArray::builder().target(path).copy(&array).unwrap());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use blosc2::super_chunk::VariableBlocks;
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec};
 use blosc2::{
     CParams, Chunk, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, NDArray,
-    OpenOptions, SChunk, Selection, Special, SplitMode, Threads,
+    OpenOptions, SChunk, Selection, Special, SplitMode, Target, Threads,
 };
 
 const BLOCK: usize = 64;
@@ -103,7 +103,7 @@ fn what_prefilters_make_of_their_places_is_stored() {
 
 #[test]
 fn prefilters_of_blocks_of_variable_length_know_their_places() {
-    let mut schunk = OpenOptions::new().cparams(lz4()).in_memory().unwrap();
+    let mut schunk = OpenOptions::new().cparams(lz4()).open(Target::memory()).unwrap();
     let (places, note) = noting();
     schunk.set_prefilter(note).unwrap();
     let words: [&[u8]; 3] = [b"one", b"twenty", b"three"];
@@ -312,13 +312,13 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
 
         // The super-chunk of an array has its shapes, and so does a saved one.
         let bytes = array.schunk().to_cframe().unwrap();
-        let mut schunk = SChunk::from_cframe(bytes).unwrap();
+        let mut schunk = SChunk::open(bytes).unwrap();
         let chunk = schunk.decompress_chunk::<u8>(4).unwrap();
         assert_eq!(told(1), of(&[4], [12, 23]));
         let mut again = OpenOptions::new()
             .write(true)
             .cparams(&params)
-            .from_cframe(schunk.to_cframe().unwrap())
+            .open(schunk.to_cframe().unwrap())
             .unwrap();
         again.replace(4, &chunk).unwrap();
         assert_eq!(told(0), of(&[4], [12, 23]));
@@ -425,7 +425,7 @@ fn closures_around_arrays_know_the_indices_of_items() {
         let (params, dparams) = (CParams::new().codec(Codec::Lz4), DParams::new());
         let params = params.threads(Threads::new(threads));
         let dparams = dparams.threads(Threads::new(threads));
-        let builder = builder.clone().cparams(params).dparams(dparams);
+        let builder = builder.clone().cparams(params).options(OpenOptions::new().dparams(dparams));
         let mut array = builder.clone().zeros::<u32>(&[18, 30]).unwrap();
         array.set_prefilter(coordinates).unwrap();
         array.write(&[0..18, 0..30], &[1u32; 540]).unwrap();
@@ -449,8 +449,11 @@ fn closures_around_arrays_know_the_indices_of_items() {
 fn closures_know_the_shape_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array.b2nd");
-    let builder = NDArray::builder().chunk_shape([4, 4]).block_shape([2, 4]).locking(true);
-    drop(builder.file(&path).zeros::<u32>(&[8, 8]).unwrap());
+    let builder = NDArray::builder()
+        .chunk_shape([4, 4])
+        .block_shape([2, 4])
+        .options(OpenOptions::new().locking(true));
+    drop(builder.target(&path).zeros::<u32>(&[8, 8]).unwrap());
     let options = OpenOptions::new().write(true).locking(true);
     let mut reader = NDArray::open_with(&path, &options).unwrap();
     reader.set_postfilter(coordinates);

@@ -919,7 +919,7 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     let mut bytes = schunk.to_cframe().unwrap();
     let check = |bytes: &[u8]| {
         let options = OpenOptions::new().check(Check::Content);
-        options.from_cframe(bytes.to_vec()).map(drop).map_err(|error| error.kind())
+        options.open(bytes.to_vec()).map(drop).map_err(|error| error.kind())
     };
     assert_eq!(check(&bytes), Ok(()));
     IS_BROKEN.store(true, Ordering::Relaxed);

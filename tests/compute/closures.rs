@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use blosc2::compute::{InMemory, zip};
-use blosc2::{ErrorKind, NDArray, OpenOptions};
+use blosc2::{ErrorKind, NDArray, OpenOptions, Target};
 
 use crate::common::kind;
 
@@ -110,9 +110,12 @@ fn each_array(count: i64, test: impl Fn(&NDArray, Option<&Path>) + Send + Sync +
         for locking in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             for path in [folder.path().join("file.b2nd"), folder.path().join("folder.b2nd")] {
-                let builder = NDArray::builder().chunk_shape(16).block_shape(8).locking(locking);
+                let builder = NDArray::builder()
+                    .chunk_shape(16)
+                    .block_shape(8)
+                    .options(OpenOptions::new().locking(locking));
                 let is_file = path.ends_with("file.b2nd");
-                let builder = if is_file { builder.file(&path) } else { builder.directory(&path) };
+                let builder = builder.target(Target::from(&path).directory(!is_file));
                 drop(builder.arange(0i64, count, 1).unwrap());
                 let array = opened(&path, locking);
                 test(&array, Some(&path));
@@ -164,8 +167,11 @@ fn closures_that_write_to_the_array_are_refused_or_succeed() {
         for threads in [1, 4] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("array.b2nd");
-            let builder = NDArray::builder().chunk_shape(16).block_shape(8).locking(true);
-            let made = builder.file(&path).arange(0i64, 100, 1).unwrap();
+            let builder = NDArray::builder()
+                .chunk_shape(16)
+                .block_shape(8)
+                .options(OpenOptions::new().locking(true));
+            let made = builder.target(&path).arange(0i64, 100, 1).unwrap();
             let reading = opened(&path, true);
             let writing = Mutex::new(made);
             let write = |item: i64| writing.lock().unwrap().write(0..1, &[item]).map(|()| item);
@@ -215,7 +221,7 @@ fn damaged_chunks_are_errors() {
     let path = folder.path().join("array.b2nd");
     let items: Vec<u64> =
         (0..4000u64).map(|item| item.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let builder = NDArray::builder().chunk_shape(500).file(&path);
+    let builder = NDArray::builder().chunk_shape(500).target(&path);
     let array = builder.from_slice(&items, 4000).unwrap();
     let start = array.schunk().chunk(5).unwrap().into_bytes();
     drop(array);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use blosc2::compute::{InMemory, LazyExpr, Reduced, Source, choose, zip};
 use blosc2::{
     AxisSelection, Element, ErrorKind, NDArray, NDArrayView, OpenOptions, RawItems, Selection,
-    Special,
+    Special, Target,
 };
 use half::f16;
 use ndarray::ArrayD;
@@ -86,8 +86,8 @@ where
     let path = folder.path().join("array");
     let builder = if rng.below(2) == 0 { cut(&shape, rng) } else { NDArray::builder() };
     let builder = match rng.below(4) {
-        0 => builder.file(&path),
-        1 => builder.directory(&path),
+        0 => builder.target(&path),
+        1 => builder.target(Target::from(&path).directory(true)),
         _ => builder,
     };
     let array = expression.threads(1 + rng.below(4) as usize).create(builder).unwrap();
@@ -298,7 +298,7 @@ fn selected_items_are_those_of_the_predicate() {
 fn selected_items_keep_the_limit_of_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zeros.b2nd");
-    let builder = NDArray::builder().chunk_shape([1 << 30]).block_shape([1 << 20]).file(&path);
+    let builder = NDArray::builder().chunk_shape([1 << 30]).block_shape([1 << 20]).target(&path);
     builder.zeros::<u8>([1u64 << 36]).unwrap();
     // The default limit, 1 GiB, would take a long time without optimization.
     let zeros = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 22)).unwrap();
@@ -318,7 +318,7 @@ fn selected_items_keep_the_limit_of_memory() {
     // Each item is a run, because the chunks are columns. The runs take more memory than the results.
     let path = folder.path().join("columns.b2nd");
     let builder =
-        NDArray::builder().chunk_shape([1 << 12, 1]).block_shape([1 << 12, 1]).file(&path);
+        NDArray::builder().chunk_shape([1 << 12, 1]).block_shape([1 << 12, 1]).target(&path);
     builder.zeros::<u8>([1 << 12, 64]).unwrap();
     let columns = NDArray::open_with(&path, &OpenOptions::new().max_read(1 << 20)).unwrap();
     let error = columns.lazy::<u8>().select(|_| true).items().unwrap_err();
@@ -329,7 +329,7 @@ fn selected_items_keep_the_limit_of_memory() {
     // The limit applies to the results of all pieces together, and not to the items that are read.
     let path = folder.path().join("a.b2nd");
     let items: Vec<u16> = (0..100 * 70).collect();
-    let builder = NDArray::builder().chunk_shape([9, 30]).block_shape([3, 10]).file(&path);
+    let builder = NDArray::builder().chunk_shape([9, 30]).block_shape([3, 10]).target(&path);
     builder.from_slice(&items, [100, 70]).unwrap();
     let array = NDArray::open_with(&path, &OpenOptions::new().max_read(2000)).unwrap();
     for threads in [1, 3] {

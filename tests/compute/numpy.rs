@@ -255,7 +255,7 @@ fn check_line(line: &Line, data: &[u8]) -> Option<String> {
         "c16" => check::<Complex<f64>>,
         other => unreachable!("{other}"),
     };
-    let mut array = NDArray::from_cframe(data[line.frame.0..][..line.frame.1].to_vec()).unwrap();
+    let mut array = NDArray::open_rw(data[line.frame.0..][..line.frame.1].to_vec()).unwrap();
     array.set_byte_order_conversion(true);
     assert_eq!(array.shape(), line.shape);
     let builder =

@@ -1,7 +1,7 @@
 //! Reductions of arrays of many blocks, folds and statistics, against loops over arrays of the crate `ndarray`.
 
 use blosc2::compute::{Description, LazyExpr, Source, zip};
-use blosc2::{ErrorKind, NDArray, Result};
+use blosc2::{ErrorKind, NDArray, OpenOptions, Result};
 use half::f16;
 use ndarray::ArrayD;
 
@@ -372,7 +372,10 @@ fn complex_variances_of_too_few_items_are_infinite() {
 
 #[test]
 fn the_limit_of_reads_includes_histograms() {
-    let array = NDArray::builder().max_read(1 << 20).zeros::<f64>([1000, 2]).unwrap();
+    let array = NDArray::builder()
+        .options(OpenOptions::new().max_read(1 << 20))
+        .zeros::<f64>([1000, 2])
+        .unwrap();
     let edges: Vec<f64> = (0..10_001).map(f64::from).collect();
     let error = array.lazy::<f64>().axes(1).describe(&edges).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");

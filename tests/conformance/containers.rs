@@ -272,7 +272,7 @@ impl Container {
         let mut facts = Facts::new();
         let mut set = |name: &str, text: String| drop(facts.insert(name.into(), text));
         let opened = match object.place {
-            Place::Frame => Stored::from_schunk(SChunk::from_cframe(fs::read(path)?)?)?,
+            Place::Frame => Stored::from_schunk(SChunk::open(fs::read(path)?)?)?,
             _ => Stored::open(path)?,
         };
         let schunk = match opened {
@@ -435,7 +435,7 @@ fn item_type(name: &str) -> Result<ItemType> {
 fn create(object: &Object, path: &Path, params: &CParams) -> Result<SChunk> {
     let options = OpenOptions::new().cparams(params);
     Ok(match object.place {
-        Place::Frame => options.in_memory()?,
+        Place::Frame => options.open(Target::memory())?,
         Place::Directory => options.create_new(true).directory(true).open(path)?,
         _ => options.create_new(true).open(path)?,
     })

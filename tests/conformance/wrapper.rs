@@ -118,33 +118,32 @@ fn chunk(part: &Part, params: &CParams) -> Result<Vec<u8>> {
     })
 }
 
-/// The path of a contiguous file or a directory. A frame at an offset is made in memory first.
 fn create(object: &Object, path: &Path) -> Result<SChunk> {
     let mut options = OpenOptions::new().typesize(object.params.typesize);
     options = options.cparams(cparams(&object.params));
     for (name, value) in &object.meta {
         options = options.meta(name, value.to_msgpack()?);
     }
-    Ok(match object.place {
-        Place::Memory => options.in_memory()?,
-        Place::Frame | Place::Offset => options.in_memory_frame()?,
-        Place::File => options.create_new(true).open(path)?,
-        Place::Directory => options.create_new(true).directory(true).open(path)?,
-    })
+    Ok(options.create_new(true).open(target(object.place, path))?)
+}
+
+/// Where the object is created. A frame at an offset is created in memory first.
+fn target(place: Place, path: &Path) -> Target {
+    match place {
+        Place::Memory => Target::memory(),
+        Place::Frame | Place::Offset => Vec::new().into(),
+        Place::File | Place::Directory => Target::from(path).directory(place == Place::Directory),
+    }
 }
 
 fn create_array(array: &Array, object: &Object, path: &Path) -> Result<NDArray> {
-    let mut builder = NDArray::builder().chunk_shape(&array.chunks).block_shape(&array.blocks);
-    builder = builder.cparams(cparams(&object.params));
+    let builder = NDArray::builder().chunk_shape(&array.chunks).block_shape(&array.blocks);
+    let builder = builder.cparams(cparams(&object.params));
+    let mut options = OpenOptions::new();
     for (name, value) in &object.meta {
-        builder = builder.meta(name, value.to_msgpack()?);
+        options = options.meta(name, value.to_msgpack()?);
     }
-    builder = match object.place {
-        Place::Memory => builder,
-        Place::Frame | Place::Offset => builder.in_memory_frame(),
-        Place::File => builder.file(path),
-        Place::Directory => builder.directory(path),
-    };
+    let builder = builder.options(options).target(target(object.place, path));
     let typesize = object.params.typesize;
     Ok(match &array.made {
         Made::Items(bytes) => {
@@ -167,7 +166,7 @@ fn finish(mut schunk: SChunk, object: &Object, path: &Path) -> Result<()> {
         Place::Memory | Place::Frame => fs::write(path, schunk.into_cframe()?)?,
         Place::Offset => {
             fs::write(path, BEFORE)?;
-            let at = schunk.append_to_file(path)?;
+            let at = SaveOptions::new().append(&schunk, path)?;
             ensure!(at == BEFORE.len() as u64, "the frame is at {at}");
         }
         Place::File | Place::Directory => {}
@@ -238,8 +237,8 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
 
 fn open(object: &Object, path: &Path) -> Result<SChunk> {
     Ok(match object.place {
-        Place::Memory | Place::Frame => SChunk::from_cframe(fs::read(path)?)?,
-        Place::Offset => OpenOptions::new().offset(BEFORE.len() as u64).open(path)?,
+        Place::Memory | Place::Frame => SChunk::open(fs::read(path)?)?,
+        Place::Offset => SChunk::open(Target::from(path).offset(BEFORE.len() as u64))?,
         Place::File | Place::Directory => {
             let schunk = SChunk::open(path)?;
             let format = schunk.info().format.context("no file")?;

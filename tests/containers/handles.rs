@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Target, Value};
 use blosc2_store::{
     BatchArray, CTable, Data, EmbedStore, ItemKind, ItemType, ListArray, ObjectArray, Schema,
     TreeStore,
@@ -326,7 +326,8 @@ fn readers_of_sparse_frames_in_stores_report_reused_chunk_files() {
     let path = folder.path().join("store.b2d");
     drop(TreeStore::create(&path).unwrap());
     let sparse = path.join("sparse.b2nd");
-    let builder = NDArray::builder().chunk_shape([100]).directory(&sparse);
+    let builder =
+        NDArray::builder().chunk_shape([100]).target(Target::from(&sparse).directory(true));
     builder.arange(0i32, 1000, 1).unwrap();
     let store = TreeStore::open(&path).unwrap();
     let mut reader = store.array("/sparse").unwrap();

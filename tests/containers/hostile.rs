@@ -19,7 +19,7 @@ type Layers<'a> = &'a [(&'a str, Value)];
 
 /// A super-chunk with these fixed-length and variable-length metalayers.
 fn schunk(fixed: Layers<'_>, variable: Layers<'_>) -> SChunk {
-    let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
     for (name, value) in fixed {
         schunk.meta_mut().with_reserved().set_value(name, value).unwrap();
     }
@@ -34,7 +34,7 @@ fn schunk(fixed: Layers<'_>, variable: Layers<'_>) -> SChunk {
 fn cheap<T>(schunk: SChunk, read: impl FnOnce(Object) -> T) -> Result<T> {
     let bytes = schunk.into_cframe().unwrap();
     assert!(bytes.len() <= INPUT, "{} bytes", bytes.len());
-    let open = || SChunk::from_cframe(bytes).and_then(Object::from_schunk).map(read);
+    let open = || SChunk::open(bytes).and_then(Object::from_schunk).map(read);
     let (result, time, memory) = measure(open);
     assert!(time <= MOST_TIME && memory <= MOST_MEMORY, "{time:?}, {memory} bytes");
     result.expect("no panic")
@@ -177,8 +177,7 @@ fn counting_the_rows_of_batches_is_cheap_or_refused() {
 
     let bytes = uncounted(300).into_cframe().unwrap();
     let mut array =
-        BatchArray::from_schunk(OpenOptions::new().write(true).from_cframe(bytes).unwrap())
-            .unwrap();
+        BatchArray::from_schunk(OpenOptions::new().write(true).open(bytes).unwrap()).unwrap();
     for error in
         [array.nitems().unwrap_err(), array.item(0).unwrap_err(), array.append(&[1]).unwrap_err()]
     {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use blosc2::{
     CParams, ErrorKind, Limit, Limits, NDArray, OpenOptions, Result, SChunk, SaveOptions, Special,
-    Value,
+    Target, Value,
 };
 use blosc2_store::{
     BatchArray, CTable, Data, EmbedStore, ItemKind, ItemType, ListArray, Object, ObjectArray,
@@ -27,14 +27,15 @@ fn objects() -> Vec<(&'static str, SChunk)> {
     let numbers = vec![7; 1000];
     let array =
         NDArray::builder().chunk_shape([400]).block_shape([400]).zeros::<u8>([40_000]).unwrap();
-    let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
     schunk.fill(Special::Zeros, 40_000, 400).unwrap();
     let mut objects = ObjectArray::in_memory().unwrap();
     let mut batches = BatchArray::in_memory().unwrap();
     let list = ListArray::in_memory(ItemKind::Int32, false).unwrap().list_type().clone();
     let options = OpenOptions::new();
     let mut lists =
-        ListArray::new_in(options.in_memory().unwrap(), list.with("batch_rows", 1)).unwrap();
+        ListArray::new_in(options.open(Target::memory()).unwrap(), list.with("batch_rows", 1))
+            .unwrap();
     for _ in 0..100 {
         objects.append(&numbers).unwrap();
         batches.append(&[&numbers]).unwrap();
@@ -169,7 +170,7 @@ fn limits_reach_the_objects_in_a_container() {
 /// A frame with one chunk more than readers allow by default.
 fn over_the_limit() -> (SChunk, Limits) {
     let limits = Limits { chunks: (1 << 24) + 1, ..Limits::default() };
-    let mut schunk = OpenOptions::new().limits(limits).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().limits(limits).create_new(true).open(Vec::new()).unwrap();
     schunk.fill(Special::Zeros, limits.chunks, 1).unwrap();
     (schunk, limits)
 }
@@ -211,8 +212,7 @@ fn copies_of_stores_open_arrays_with_the_limits_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let array = NDArray::builder().chunk_shape([1]).block_shape([1]).zeros::<u8>([100]).unwrap();
-    let mut schunk =
-        OpenOptions::new().write(true).from_cframe(array.to_cframe().unwrap()).unwrap();
+    let mut schunk = OpenOptions::new().write(true).open(array.to_cframe().unwrap()).unwrap();
     schunk.vlmeta_mut().set_value("blosc2_indexes", &Value::Map(vec![])).unwrap();
     let mut store = TreeStore::create(path("a.b2d")).unwrap();
     store.insert("/a", &schunk).unwrap();
@@ -240,7 +240,7 @@ fn copies_of_stores_open_arrays_with_the_limits_of_the_store() {
 }
 
 fn save_with_index(schunk: &SChunk, path: &Path) {
-    schunk.save_with(path, &SaveOptions::new()).unwrap();
+    SaveOptions::new().save(&schunk, path).unwrap();
     let mut copy = SChunk::open_rw(path).unwrap();
     copy.vlmeta_mut().set_value("blosc2_indexes", &Value::Map(vec![])).unwrap();
 }
@@ -474,7 +474,7 @@ proptest! {
         let mut embedded = EmbedStore::create(path("a.b2e")).unwrap();
         let mut written: [BTreeMap<String, Vec<u8>>; 2] = Default::default();
         for (key, content) in entries {
-            let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+            let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
             if !content.is_empty() {
                 schunk.append(&content).unwrap();
             }

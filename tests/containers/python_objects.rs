@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::common::{Rng, assert_same, run_python};
-use blosc2::{CParams, Codec, OpenOptions, SChunk, Value};
+use blosc2::{CParams, Codec, OpenOptions, SChunk, Target, Value};
 use blosc2_store::{BatchArray, ItemKind, ItemType, ListArray, ObjectArray, TimeUnit};
 use serde_json::json;
 
@@ -73,7 +73,7 @@ fn list(value: Value) -> Vec<Value> {
 fn schunk(folder: &Path, file: &str) -> SChunk {
     let path = folder.join(file);
     match file.ends_with("cframe") {
-        true => SChunk::from_cframe(std::fs::read(path).unwrap()).unwrap(),
+        true => SChunk::open(std::fs::read(path).unwrap()).unwrap(),
         false => SChunk::open(path).unwrap(),
     }
 }
@@ -293,12 +293,15 @@ fn what_rust_wrote_is_read_by_python() {
     for (name, params) in params {
         for where_ in ["file", "directory", "cframe"] {
             let options = |default: &CParams| {
-                let options = OpenOptions::new().create_new(true).directory(where_ == "directory");
+                let options = OpenOptions::new().create_new(true);
                 options.cparams(params.as_ref().unwrap_or(default))
             };
             let new = |file: &str, default: &CParams| match where_ {
-                "cframe" => options(default).in_memory().unwrap(),
-                _ => options(default).open(folder.join(file)).unwrap(),
+                "cframe" => options(default).open(Target::memory()).unwrap(),
+                _ => {
+                    let target = Target::from(folder.join(file)).directory(where_ == "directory");
+                    options(default).open(target).unwrap()
+                }
             };
             let keep = |file: &str, schunk: SChunk| {
                 if where_ == "cframe" {
@@ -420,8 +423,9 @@ fn what_rust_wrote_is_read_by_python() {
                 _ => {
                     let list = ItemType::from(ItemKind::List(item.clone().into())).nullable();
                     let list = list.with("items_per_block", 2).with("batch_rows", 3);
-                    let options = OpenOptions::new().create_new(true).directory(true);
-                    ListArray::new_in(options.open(folder.join(&file)).unwrap(), list).unwrap()
+                    let options = OpenOptions::new().create_new(true);
+                    let target = Target::from(folder.join(&file)).directory(true);
+                    ListArray::new_in(options.open(target).unwrap(), list).unwrap()
                 }
             };
             let mut expected = Vec::new();
@@ -762,7 +766,8 @@ for name, directory in [("o-file", False), ("b-directory", True), ("l-file", Fal
         if path.exists() {
             continue;
         }
-        let options = OpenOptions::new().create_new(true).directory(directory);
+        let options = OpenOptions::new().create_new(true);
+        let path = Target::from(path).directory(directory);
         let list = ItemType::from(ItemKind::List(ItemKind::UInt32.into())).nullable();
         let list = list.with("batch_rows", 7);
         match name {
@@ -844,8 +849,9 @@ fn python_appends_after_a_single_short_value() {
     let long = "x".repeat(500);
     for contiguous in [true, false] {
         let create = |name: String| {
-            let options = OpenOptions::new().create_new(true).directory(!contiguous);
-            options.cparams(ObjectArray::default_cparams()).open(path(&name)).unwrap()
+            let options = OpenOptions::new().create_new(true);
+            let target = Target::from(path(&name)).directory(!contiguous);
+            options.cparams(ObjectArray::default_cparams()).open(target).unwrap()
         };
         let mut set = ObjectArray::new_in(create(format!("set{contiguous}.b2frame"))).unwrap();
         set.append(&long).unwrap();

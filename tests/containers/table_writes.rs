@@ -240,7 +240,10 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
         let codes = NDArray::open(store("word.b2nd")).unwrap().read::<Vec<i32>>(..).unwrap();
         let offsets = NDArray::open(store("text.b2nd")).unwrap().read::<Vec<i64>>(..).unwrap();
         let zeros = |name: &str, size: usize, rows: usize| {
-            let builder = NDArray::builder().chunk_shape([1 << 10]).file(store(name)).replace(true);
+            let builder = NDArray::builder()
+                .chunk_shape([1 << 10])
+                .target(store(name))
+                .options(OpenOptions::new().replace(true));
             let dtype = format!("{order}i{size}");
             let mut array = builder
                 .dtype(&dtype, vec![0; size].len())
@@ -488,7 +491,7 @@ fn damaged_columns_are_not_changed() {
         [0, 1, 4, 6, 700],
         [3, 1, 4, 6, 7],
     ] {
-        let schunk = OpenOptions::new().write(true).from_cframe(frame.clone()).unwrap();
+        let schunk = OpenOptions::new().write(true).open(frame.clone()).unwrap();
         let mut store = EmbedStore::from_schunk(schunk).unwrap();
         let offsets = NDArray::from_slice(&offsets, [5]).unwrap();
         assert!(store.contains(key));

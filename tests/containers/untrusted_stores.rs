@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use blosc2::{ErrorKind, NDArray, SChunk, Value};
+use blosc2::{ErrorKind, NDArray, SChunk, Target, Value};
 use blosc2_store::{EmbedStore, ItemKind, Members, Object, Schema, TreeStore};
 
 use crate::common::measure::measure;
@@ -371,7 +371,9 @@ mod unix {
         let path = folder.path().join("a.b2d");
         drop(TreeStore::create(&path).unwrap());
         let items: Vec<i32> = (0..1000).collect();
-        let builder = NDArray::builder().chunk_shape([100]).directory(path.join("sparse.b2nd"));
+        let builder = NDArray::builder()
+            .chunk_shape([100])
+            .target(Target::from(path.join("sparse.b2nd")).directory(true));
         builder.from_slice(&items, [1000]).unwrap();
         let mut store = TreeStore::open_rw(&path).unwrap();
         assert_eq!(read(&store, "/sparse"), items);

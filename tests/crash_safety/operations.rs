@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use blosc2::repair::{repair, repair_to};
 use blosc2::{
     CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SChunkWriter,
-    SaveOptions, Selection, Special,
+    SaveOptions, Selection, Special, Target,
 };
 use blosc2_store::{BatchArray, EmbedStore, ItemKind, ListArray, ObjectArray, TreeStore};
 
@@ -39,7 +39,11 @@ impl Setting {
 
     /// Options without parameters.
     fn container(self) -> OpenOptions {
-        OpenOptions::new().directory(self.directory).durable(self.level == Level::Durable)
+        OpenOptions::new().durable(self.level == Level::Durable)
+    }
+
+    pub(crate) fn target(self, path: impl AsRef<Path>) -> Target {
+        Target::from(path.as_ref()).directory(self.directory)
     }
 }
 
@@ -131,7 +135,7 @@ pub(crate) fn read(kind: Kind, path: &Path) -> Result<Content> {
             let start = first.frame_len()?;
             let mut found = of_schunk(&first)?;
             // The caller of `append_to_file` does not know its offset before it is complete.
-            let second = OpenOptions::new().offset(start).open(path);
+            let second = OpenOptions::new().open(Target::from(path).offset(start));
             if let Ok(second) = second.and_then(|second| of_schunk(&second)) {
                 found.extend(
                     second.into_iter().map(|(name, part)| (format!("second {name}"), part)),
@@ -206,7 +210,7 @@ fn bytes(items: &[u32]) -> Vec<u8> {
 /// A super-chunk of six chunks, after changes that left a gap.
 fn make_schunk(path: &Path, setting: Setting) {
     let options = setting.options().create_new(true).meta("kind", b"a log");
-    let mut schunk = options.open(path).unwrap();
+    let mut schunk = options.open(setting.target(path)).unwrap();
     for (number, tight) in [true, false, true, false, true].into_iter().enumerate() {
         schunk.append(&items(number as u64, tight)).unwrap();
     }
@@ -219,7 +223,7 @@ fn make_schunk(path: &Path, setting: Setting) {
 /// An array of 3 x 3 chunks, with short ones at the end.
 fn make_array(path: &Path, setting: Setting) {
     let builder = NDArray::builder().chunk_shape([8, 10]).block_shape([4, 10]).cparams(params());
-    let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
+    let builder = builder.target(setting.target(path));
     let mut rng = Rng(5);
     let items: Vec<u32> = (0..20 * 25).map(|_| rng.next() as u32).collect();
     let mut array = builder.from_slice(&items, [20, 25]).unwrap();
@@ -397,19 +401,20 @@ fn schunks(all: &mut All) {
     all.schunk("fill", |schunk| schunk.fill(Special::Zeros, 3000, ITEMS)).prepare =
         |folder, setting| {
             let options = setting.options().create_new(true);
-            drop(options.open(folder.join("a.b2frame")).unwrap());
+            drop(options.open(setting.target(folder.join("a.b2frame"))).unwrap());
         };
     all.schunk("first append", |schunk| schunk.append(&items(41, false))).prepare =
         |folder, setting| {
             let options = setting.options().create_new(true).meta("kind", b"a log");
-            drop(options.open(folder.join("a.b2frame")).unwrap());
+            drop(options.open(setting.target(folder.join("a.b2frame"))).unwrap());
         };
     let objects = all.schunk("append an object", |_| unreachable!());
     objects.levels = CONTAINER_LEVELS;
     objects.prepare = |folder, setting| {
         let options = setting.container().cparams(ObjectArray::default_cparams()).create_new(true);
         let mut array =
-            ObjectArray::new_in(options.open(folder.join("a.b2frame")).unwrap()).unwrap();
+            ObjectArray::new_in(options.open(setting.target(folder.join("a.b2frame"))).unwrap())
+                .unwrap();
         array.append("first").unwrap();
     };
     objects.open = |path, setting| {
@@ -423,7 +428,7 @@ fn schunks(all: &mut All) {
     batches.levels = CONTAINER_LEVELS;
     batches.prepare = |folder, setting| {
         let schunk = setting.container().create_new(true);
-        let schunk = schunk.open(folder.join("a.b2frame")).unwrap();
+        let schunk = schunk.open(setting.target(folder.join("a.b2frame"))).unwrap();
         let mut array = BatchArray::new_in(schunk, None).unwrap();
         array.append(&["a", "b"]).unwrap();
         array.append(&["c"]).unwrap();
@@ -471,7 +476,7 @@ fn large(seed: u64) -> Vec<u32> {
 /// A super-chunk of 16 chunks with two gaps. It has more than 32 KiB, so that changes use the gaps.
 fn make_gaps(path: &Path, setting: Setting) {
     let options = setting.options().create_new(true).chunksize(3000);
-    let mut schunk = options.open(path).unwrap();
+    let mut schunk = options.open(setting.target(path)).unwrap();
     (0..16).for_each(|number| schunk.append(&large(number)).unwrap());
     schunk.vlmeta_mut().set("note", b"first").unwrap();
     for number in [3, 8] {
@@ -513,7 +518,7 @@ fn gaps(all: &mut All) {
 /// A super-chunk whose index has several blocks, with unused bytes before it.
 fn make_long_index(path: &Path, setting: Setting) {
     let options = setting.options().create_new(true).chunksize(40);
-    let mut schunk = options.open(path).unwrap();
+    let mut schunk = options.open(setting.target(path)).unwrap();
     let append = |schunk: &mut SChunk, number| schunk.append(&[number; 10]);
     schunk.transaction(|schunk| (0..2100u32).try_for_each(|each| append(schunk, each))).unwrap();
     append(&mut schunk, 2100).unwrap();
@@ -599,18 +604,18 @@ fn make_unfinished(folder: &Path, setting: Setting) {
 
 fn files(all: &mut All) {
     all.whole("create a super-chunk", Kind::SChunk, "a.b2frame", nothing, |path, setting| {
-        setting.options().create_new(true).meta("kind", b"log").open(path).map(drop)
+        setting.options().create_new(true).meta("kind", b"log").open(setting.target(path)).map(drop)
     })
     .layouts = BOTH;
     all.whole("create an array", Kind::Array, "a.b2nd", nothing, |path, setting| {
         let builder = NDArray::builder().chunk_shape([8, 10]);
-        let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
+        let builder = builder.target(setting.target(path));
         builder.from_slice(&items(60, false)[..300], [10, 30]).map(drop)
     })
     .layouts = BOTH;
     all.whole("create an array of zeros", Kind::Array, "a.b2nd", nothing, |path, setting| {
         let builder = NDArray::builder().chunk_shape([8, 10]);
-        let builder = if setting.directory { builder.directory(path) } else { builder.file(path) };
+        let builder = builder.target(setting.target(path));
         builder.open_or_create(|builder| builder.zeros::<u32>([10, 30])).map(drop)
     })
     .layouts = BOTH;
@@ -624,7 +629,7 @@ fn files(all: &mut All) {
     let other = |folder: &Path, setting: Setting| make_schunk(&folder.join("b.b2frame"), setting);
     all.whole("save", Kind::SChunk, "a.b2frame", other, |path, setting| {
         let other = SChunk::open(path.with_file_name("b.b2frame"))?;
-        other.save_with(path, &SaveOptions::new().directory(setting.directory))
+        SaveOptions::new().save(&other, setting.target(path))
     })
     .layouts = BOTH;
     all.whole(
@@ -637,7 +642,7 @@ fn files(all: &mut All) {
         },
         |path, _| {
             let other = SChunk::open(path.with_file_name("b.b2frame"))?;
-            other.save_with(path, &SaveOptions::new().replace(true))
+            SaveOptions::new().replace(true).save(&other, path)
         },
     );
     all.whole(
@@ -645,7 +650,7 @@ fn files(all: &mut All) {
         Kind::Appended,
         "a.b2frame",
         |folder, setting| make_schunk(&folder.join("a.b2frame"), setting),
-        |path, _| small(71).append_to_file(path).map(drop),
+        |path, _| SaveOptions::new().append(&small(71), path).map(drop),
     );
     all.whole("repair", Kind::Damaged, "a.b2frame", make_damaged, |path, _| {
         repair(path).map(drop)

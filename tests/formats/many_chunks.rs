@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use blosc2::{Chunk, ErrorKind, SChunk};
+use blosc2::{Chunk, ErrorKind, SChunk, Target};
 use blosc2_format::chunk::{Encoder, Params};
 use blosc2_format::frame::{self, Frame, Offset};
 use blosc2_format::{Limits, Options};
@@ -251,7 +251,8 @@ fn a_failed_change_of_a_directory_changes_no_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
     let items: Vec<i32> = (0..4000).collect();
-    let builder = blosc2::NDArray::builder().chunk_shape([1000]).directory(&path);
+    let builder =
+        blosc2::NDArray::builder().chunk_shape([1000]).target(Target::from(&path).directory(true));
     drop(builder.from_slice(&items, [4000]).unwrap());
     let mut array = blosc2::NDArray::open_rw(&path).unwrap();
     // The new index cannot be written.

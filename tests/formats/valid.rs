@@ -9,7 +9,8 @@ use crate::rust::check_bytes;
 /// A super-chunk whose chunks differ.
 fn frame(params: CParams) -> Vec<u8> {
     let params = params.typesize(4);
-    let mut schunk = OpenOptions::new().cparams(&params).typesize(4).in_memory_frame().unwrap();
+    let mut schunk =
+        OpenOptions::new().cparams(&params).typesize(4).create_new(true).open(Vec::new()).unwrap();
     for start in 0..4u32 {
         let items: Vec<u32> = (start..start + 1000).map(|item| item / 7).collect();
         schunk.append(&items).unwrap();
@@ -65,7 +66,9 @@ fn unusual_files_have_no_suspect_fields() {
     let mut with_codec = SChunk::in_memory::<u8>(CParams::new().codec(codec).filters(&[])).unwrap();
     with_codec.append(&twice).unwrap();
     let with_codec = with_codec.into_cframe().unwrap();
-    let builder = || NDArray::builder().chunk_shape([10]).meta("units", b"kelvin");
+    let builder = || {
+        NDArray::builder().chunk_shape([10]).options(OpenOptions::new().meta("units", b"kelvin"))
+    };
     let array = builder().from_iter(0..35u16, [35]).unwrap().to_cframe().unwrap();
     let mut name = array.clone();
     let at = name.windows(5).position(|bytes| bytes == b"units").unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use blosc2::{
     CParams, Chunk, Codec, Compressor, DParams, ErrorKind, Filter, OpenOptions, SChunk,
-    SaveOptions, Special, Threads,
+    SaveOptions, Special, Target, Threads,
 };
 
 use blosc2_format::Limits;
@@ -150,7 +150,7 @@ fn special_values_of_gigabytes_take_no_room() {
     // Special chunks of NaN are little-endian.
     let specials = match cfg!(target_endian = "big") {
         true => {
-            let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+            let mut schunk = OpenOptions::new().typesize(4).open(Target::memory()).unwrap();
             let error = schunk.fill(Special::Nan, 10, 10).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
             &[Special::Zeros, Special::Uninit][..]
@@ -408,7 +408,7 @@ fn items_past_the_end_need_a_chunk_size() {
     assert_eq!(kind(empty.write(0, &[1i32])), ErrorKind::InvalidArgument);
     empty.write::<i32>(0, &[]).unwrap();
     let options = OpenOptions::new().typesize(4).chunksize(16);
-    let mut sized = options.in_memory().unwrap();
+    let mut sized = options.open(Target::memory()).unwrap();
     sized.write(0, &(0..9).collect::<Vec<i32>>()).unwrap();
     assert_eq!((sized.nchunks(), sized.len()), (3, 9));
     let mut unequal = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
@@ -488,11 +488,11 @@ fn chunks_of_blosc1_stay_outside() {
 #[test]
 fn five_thousand_files_of_chunks() {
     let (_folder, path) = folder();
-    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    let mut schunk = OpenOptions::new().typesize(4).open(Target::memory()).unwrap();
     for number in 0..4990i32 {
         schunk.append(&[number, 1, 2]).unwrap();
     }
-    schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
+    SaveOptions::new().save(&schunk, Target::from(&path).directory(true)).unwrap();
     let mut schunk = SChunk::open_rw(&path).unwrap();
     for number in 4990..5000i32 {
         schunk.append(&[number, 1, 2]).unwrap();

@@ -10,7 +10,7 @@ use blosc2::storage::ReadOnly;
 use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
     CParams, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SChunkReader, SaveOptions,
-    Special,
+    Special, Target,
 };
 use blosc2_format::file::{self, File};
 use blosc2_format::frame::{self, Frame, Piece, salvage};
@@ -35,7 +35,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
             let level = if number == 3 { 0 } else { 5 };
             let params = CParams::new().codec(codec).filters(filters).level(level).blocksize(256);
             let options = OpenOptions::new().checksums(true).typesize(4).meta("units", b"kelvin");
-            let mut schunk = options.cparams(&params).in_memory_frame().unwrap();
+            let mut schunk = options.cparams(&params).create_new(true).open(Vec::new()).unwrap();
             for _ in 0..3 {
                 schunk.append(&mixed(320, &mut rng)).unwrap();
             }
@@ -54,7 +54,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 type Content = (Vec<u8>, Vec<(String, Vec<u8>)>, u64);
 
 fn content(bytes: Vec<u8>) -> blosc2::Result<Content> {
-    let schunk = SChunk::from_cframe(bytes)?;
+    let schunk = SChunk::open(bytes)?;
     let (meta, vlmeta) = (schunk.meta(), schunk.vlmeta());
     let layers = meta.iter().chain(vlmeta.iter());
     let layers = layers.collect::<Result<_, _>>()?;
@@ -101,7 +101,7 @@ fn every_changed_byte_is_reported() {
             let frame = Frame::open(&changed[..], &limits).unwrap();
             frame.chunk(*number).map(drop).expect_err(&what);
             let schunk = OpenOptions::new().check(blosc2::Check::Header);
-            let schunk = schunk.from_cframe(changed.clone()).unwrap();
+            let schunk = schunk.open(changed.clone()).unwrap();
             for index in 0..5u64 {
                 let read = schunk.decompress_chunk::<u8>(index as usize);
                 match read {
@@ -201,8 +201,8 @@ fn no_changed_byte_of_three_files_is_read_without_an_error() {
     let cparams = CParams::new().codec(Codec::Lz4).blocksize(32);
     let options = options.typesize(2).cparams(&cparams);
     let sparse = folder.path().join("sparse");
-    for (path, options) in [(&path, options.clone()), (&sparse, options.directory(true))] {
-        let mut schunk = options.open(path).unwrap();
+    for (path, directory) in [(&path, false), (&sparse, true)] {
+        let mut schunk = options.open(Target::from(path).directory(directory)).unwrap();
         for _ in 0..2 {
             schunk.append(&mixed(48, &mut rng)).unwrap();
         }
@@ -211,8 +211,9 @@ fn no_changed_byte_of_three_files_is_read_without_an_error() {
         schunk.vlmeta_mut().set("author", b"me").unwrap();
     }
     let array = folder.path().join("array.b2nd");
-    let builder = NDArray::builder().checksums(true).chunk_shape([3, 4]).cparams(&cparams);
-    let builder = builder.vlmeta_value("author", "me").unwrap().file(&array);
+    let options = OpenOptions::new().checksums(true).vlmeta_value("author", "me").unwrap();
+    let builder = NDArray::builder().chunk_shape([3, 4]).cparams(&cparams);
+    let builder = builder.options(options).target(&array);
     let items: Vec<i16> = (0..35).map(|_| rng.below(5) as i16).collect();
     builder.from_slice(&items, [5, 7]).unwrap();
 
@@ -321,7 +322,7 @@ fn checksums_can_be_required() {
         let required = OpenOptions::new().require_checksums(true);
         let mut schunk = super::filled(place, &path, &CParams::new(), &model(2));
         let refused = |bytes: Vec<u8>, expected: &str| {
-            let error = required.from_cframe(bytes.clone()).unwrap_err();
+            let error = required.open(bytes.clone()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{place:?}");
             assert!(error.to_string().contains(expected), "{error}");
             let frame = Frame::open(&bytes, &Limits::default()).unwrap();
@@ -332,7 +333,7 @@ fn checksums_can_be_required() {
         refused(schunk.to_cframe().unwrap(), "no checksums");
         schunk.set_checksums(true).unwrap();
         let mut bytes = schunk.to_cframe().unwrap();
-        required.from_cframe(bytes.clone()).unwrap();
+        required.open(bytes.clone()).unwrap();
         Frame::open(&bytes, &Limits::default()).unwrap().require_checksums().unwrap();
         // As after a change by a program that does not know them.
         let at = bytes.windows(13).rposition(|bytes| bytes == b"blosc2.crc32c").unwrap() + 13 + 2;
@@ -416,7 +417,7 @@ fn every_change_updates_the_checksums() {
                 }
             }
             assert!(schunk.info().has_checksums);
-            let copy = SChunk::from_cframe(schunk.to_cframe().unwrap()).unwrap();
+            let copy = SChunk::open(schunk.to_cframe().unwrap()).unwrap();
             assert_holds(&copy, &model, &format!("{place:?}, step {step}"));
         }
         assert_holds(&schunk, &model, &format!("{place:?}"));
@@ -442,15 +443,18 @@ fn copies_keep_checksums() {
     let clone = schunk.try_clone().unwrap();
     let recompressed = schunk.recompress(CParams::new().level(9)).unwrap();
     let target = folder.path().join("directory");
-    schunk.save_with(&target, &SaveOptions::new().directory(true)).unwrap();
+    SaveOptions::new().save(&schunk, Target::from(&target).directory(true)).unwrap();
     let directory = SChunk::open(&target).unwrap();
     for copy in [clone, recompressed, directory] {
         assert!(copy.info().has_checksums);
         assert_holds(&copy, &model, "a copy");
         assert!(copy.vlmeta().is_empty(), "the checksums are no metalayer of the user");
     }
-    let array =
-        NDArray::builder().checksums(true).chunk_shape([7]).from_iter(0..50u16, [50]).unwrap();
+    let array = NDArray::builder()
+        .options(OpenOptions::new().checksums(true))
+        .chunk_shape([7])
+        .from_iter(0..50u16, [50])
+        .unwrap();
     assert!(array.schunk().info().has_checksums);
     let slice = array.read::<Vec<u16>>(3..40).unwrap();
     assert_eq!(slice, (3..40).collect::<Vec<u16>>());
@@ -458,19 +462,22 @@ fn copies_keep_checksums() {
 
 #[test]
 fn arrays_of_zeros_have_checksums_of_their_index() {
-    let array =
-        NDArray::builder().checksums(true).chunk_shape([100]).zeros::<f64>([100_000]).unwrap();
+    let array = NDArray::builder()
+        .options(OpenOptions::new().checksums(true))
+        .chunk_shape([100])
+        .zeros::<f64>([100_000])
+        .unwrap();
     let bytes = array.to_cframe().unwrap();
     let report = frame::check(&bytes[..], &Options::default()).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
-    let mut filled = OpenOptions::new().checksums(true).typesize(8).in_memory().unwrap();
+    let mut filled = OpenOptions::new().checksums(true).typesize(8).open(Target::memory()).unwrap();
     // Special chunks of NaN are little-endian.
     let special = match cfg!(target_endian = "big") {
         true => Special::Uninit,
         false => Special::Nan,
     };
     filled.fill(special, 10_000, 100).unwrap();
-    let copy = SChunk::from_cframe(filled.to_cframe().unwrap()).unwrap();
+    let copy = SChunk::open(filled.to_cframe().unwrap()).unwrap();
     assert!(copy.info().has_checksums);
     let item = copy.read::<f64>(500..501).unwrap()[0];
     assert_eq!(item.is_nan(), special == Special::Nan);
@@ -536,10 +543,11 @@ fn a_damaged_chunk_is_left_out_by_a_repair() {
 #[test]
 fn checksums_keep_the_limits_of_reads() {
     for checksums in [false, true] {
-        let mut schunk = OpenOptions::new().checksums(checksums).in_memory_frame().unwrap();
+        let mut schunk =
+            OpenOptions::new().checksums(checksums).create_new(true).open(Vec::new()).unwrap();
         schunk.append(VariableBlocks(&[&vec![7; 300 << 20]])).unwrap();
         let options = OpenOptions::new().max_read(1 << 20);
-        let schunk = options.from_cframe(schunk.into_cframe().unwrap()).unwrap();
+        let schunk = options.open(schunk.into_cframe().unwrap()).unwrap();
         let error = schunk.read::<u8>(0..1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{checksums}");
     }
@@ -547,14 +555,14 @@ fn checksums_keep_the_limits_of_reads() {
 
 #[test]
 fn a_stream_does_not_trust_the_sizes_of_damaged_chunks() {
-    let mut schunk = OpenOptions::new().checksums(true).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().checksums(true).create_new(true).open(Vec::new()).unwrap();
     for len in [1000usize, 700, 900] {
         schunk.append(&vec![len as u8; len]).unwrap();
     }
     let mut bytes = schunk.into_cframe().unwrap();
     let (_, range) = chunks(&bytes).remove(0);
     bytes[range.start as usize + 4] ^= 0x10; // the decompressed size
-    let schunk = OpenOptions::new().open_storage(ReadOnly::new(bytes)).unwrap();
+    let schunk = OpenOptions::new().open(Target::storage(ReadOnly::new(bytes))).unwrap();
     let mut reader = SChunkReader::new(schunk);
     reader.seek(SeekFrom::Start(1100)).unwrap();
     reader.read_exact(&mut [0; 4]).unwrap_err();
@@ -593,19 +601,23 @@ fn a_repair_states_that_metadata_has_changed() {
 
 #[test]
 fn damaged_metadata_is_an_error_unless_it_is_ignored() {
-    let mut schunk = OpenOptions::new().checksums(true).meta("units", b"kelvin").in_memory_frame();
+    let mut schunk = OpenOptions::new()
+        .checksums(true)
+        .meta("units", b"kelvin")
+        .create_new(true)
+        .open(Vec::new());
     schunk.as_mut().unwrap().append(&[1u8; 100]).unwrap();
     let mut bytes = schunk.unwrap().into_cframe().unwrap();
     let at = bytes.windows(6).position(|bytes| bytes == b"kelvin").unwrap();
     bytes[at] ^= 1;
-    let error = SChunk::from_cframe(bytes.clone()).unwrap_err();
+    let error = SChunk::open(bytes.clone()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     assert!(error.to_string().contains("checksum"), "{error}");
     let options = OpenOptions::new().verify_checksums(false).write(true);
-    let mut ignored = options.from_cframe(bytes).unwrap();
+    let mut ignored = options.open(bytes).unwrap();
     assert_eq!(ignored.decompress_chunk::<u8>(0).unwrap(), [1; 100]);
     ignored.set_checksums(true).unwrap();
-    let accepted = SChunk::from_cframe(ignored.into_cframe().unwrap()).unwrap();
+    let accepted = SChunk::open(ignored.into_cframe().unwrap()).unwrap();
     assert_eq!(accepted.meta().get("units").unwrap().unwrap(), b"jelvin");
 }
 

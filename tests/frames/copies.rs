@@ -10,7 +10,7 @@ use std::thread;
 use blosc2::storage::MappedFile;
 use blosc2::{
     CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Special,
-    SplitMode,
+    SplitMode, Target,
 };
 
 use super::{
@@ -43,15 +43,17 @@ fn copies_go_from_every_storage_to_every_other() {
             let schunk = with_metalayers(place, &path, &model);
             let at = |name: &str| folder.path().join(name);
             schunk.save(at("saved")).unwrap();
-            schunk.save_with(at("directory"), &SaveOptions::new().directory(true)).unwrap();
+            SaveOptions::new()
+                .save(&schunk, Target::from(at("directory")).directory(true))
+                .unwrap();
             fs::write(at("replaced"), b"something else").unwrap();
-            schunk.save_with(at("replaced"), &SaveOptions::new().replace(true)).unwrap();
-            schunk.save_with(at("copied"), &SaveOptions::new().cparams(&other)).unwrap();
+            SaveOptions::new().replace(true).save(&schunk, at("replaced")).unwrap();
+            SaveOptions::new().cparams(&other).save(&schunk, at("copied")).unwrap();
             let copies = [
                 ("saved", SChunk::open(at("saved")), 9),
                 ("directory", SChunk::open(at("directory")), 9),
                 ("replaced", SChunk::open(at("replaced")), 9),
-                ("bytes", schunk.to_cframe().and_then(SChunk::from_cframe), 9),
+                ("bytes", schunk.to_cframe().and_then(SChunk::open), 9),
                 ("clone", schunk.try_clone(), 9),
                 ("copied", SChunk::open(at("copied")), 2),
                 ("recompressed", schunk.recompress(&other), 2),
@@ -67,14 +69,14 @@ fn copies_go_from_every_storage_to_every_other() {
                     assert_eq!(copy.chunk_info(0).unwrap().blocksize, Some(1000), "{what}");
                 }
                 let bytes = copy.to_cframe().unwrap();
-                let checked = OpenOptions::new().check(Check::Content).from_cframe(bytes);
+                let checked = OpenOptions::new().check(Check::Content).open(bytes);
                 assert_holds(&checked.unwrap(), &model, &what);
             }
             // An existing file is not replaced.
             let before = fs::read(at("saved")).unwrap();
             assert_eq!(kind(schunk.save(at("saved"))), ErrorKind::AlreadyExists, "{place:?}");
             assert_eq!(
-                kind(schunk.save_with(at("saved"), &SaveOptions::new().cparams(&other))),
+                kind(SaveOptions::new().cparams(&other).save(&schunk, at("saved"))),
                 ErrorKind::AlreadyExists
             );
             assert!(fs::read(at("saved")).unwrap() == before);
@@ -93,7 +95,7 @@ fn copies_keep_special_chunks() {
         let schunk = filled(place, &path, &CParams::new(), &model);
         let specials = [Some(Special::Zeros), None, None, Some(Special::Zeros)];
         let clone = schunk.try_clone().unwrap();
-        let bytes = schunk.to_cframe().and_then(SChunk::from_cframe).unwrap();
+        let bytes = schunk.to_cframe().and_then(SChunk::open).unwrap();
         let recompressed = schunk.recompress(&CParams::new().codec(Codec::Lz4)).unwrap();
         for copy in [clone, bytes, recompressed, schunk] {
             assert_holds(&copy, &model, &format!("{place:?}"));
@@ -120,7 +122,7 @@ fn conversions_there_and_back() {
             let schunk = filled(place, &path, &CParams::new(), &model);
             let bytes = schunk.to_cframe().unwrap();
             let file = folder.path().join("file");
-            SChunk::from_cframe(bytes.clone()).unwrap().save(&file).unwrap();
+            SChunk::open(bytes.clone()).unwrap().save(&file).unwrap();
             assert!(fs::read(&file).unwrap() == bytes, "{place:?}");
             let from_file = SChunk::open(&file).unwrap();
             assert_holds(&from_file, &model, &format!("{place:?}"));
@@ -199,37 +201,41 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
             let file = folder.path().join(format!("larger{before}"));
             fs::write(&file, vec![b'x'; before]).unwrap();
             let what = format!("{place:?} behind {before} bytes");
-            let first = schunk.append_to_file(&file).unwrap();
-            let second = schunk.append_to_file(&file).unwrap();
+            let first = SaveOptions::new().append(&schunk, &file).unwrap();
+            let second = SaveOptions::new().append(&schunk, &file).unwrap();
             let frame = schunk.to_cframe().unwrap();
             assert_eq!((first, second), (before as u64, first + frame.len() as u64), "{what}");
             let bytes = fs::read(&file).unwrap();
             assert!(bytes == [&vec![b'x'; before][..], &frame, &frame].concat(), "{what}");
             for offset in [first, second] {
-                let options = OpenOptions::new().offset(offset);
+                let at = |target: Target| target.offset(offset);
                 // SAFETY: nobody else knows the file, and nothing writes to it meanwhile.
                 let mapped = unsafe { MappedFile::open(&file) }.unwrap();
                 for opened in [
-                    options.open(&file).unwrap(),
-                    options.from_cframe(bytes.clone()).unwrap(),
-                    options.open_storage(mapped).unwrap(),
+                    SChunk::open(at(Target::from(&file))).unwrap(),
+                    SChunk::open(at(Target::from(bytes.clone()))).unwrap(),
+                    SChunk::open(at(Target::storage(mapped))).unwrap(),
                 ] {
                     assert_holds(&opened, &model, &what);
                     assert_eq!(opened.vlmeta().names(), ["variable"], "{what}");
                 }
                 if offset > 0 {
-                    let changed = options.clone().write(true).open(&file);
+                    let changed = SChunk::open_rw(at(Target::from(&file)));
                     assert_eq!(kind(changed), ErrorKind::InvalidArgument, "{what}");
                 }
             }
             let len = bytes.len() as u64;
             for offset in [first + 1, len - 1, len, len + 1, u64::MAX] {
-                let none = OpenOptions::new().offset(offset).open(&file);
+                let none = OpenOptions::new().open(Target::from(&file).offset(offset));
                 assert_eq!(kind(none), ErrorKind::InvalidData, "{what}, opened at {offset}");
             }
         }
         let nowhere = folder.path().join("nowhere");
-        assert_eq!(kind(schunk.append_to_file(&nowhere)), ErrorKind::NotFound, "{place:?}");
+        assert_eq!(
+            kind(SaveOptions::new().append(&schunk, &nowhere)),
+            ErrorKind::NotFound,
+            "{place:?}"
+        );
         assert!(!nowhere.exists());
     }
 }
@@ -279,13 +285,13 @@ fn frames_are_opened_in_memory_of_any_owner() {
     let options = OpenOptions::new();
     let inside = [&b"something before"[..], &bytes].concat();
     for opened in [
-        options.from_owner(shared.clone()),
-        options.from_owner(leaked),
-        options.from_owner(bytes.clone().into_boxed_slice()),
-        options.from_owner(std::borrow::Cow::Owned(bytes.clone())),
-        options.from_owner(endless),
-        options.clone().check(Check::Content).from_owner(shared.clone()),
-        options.clone().offset(16).from_owner(inside.clone()),
+        options.open(Target::bytes(shared.clone())),
+        options.open(Target::bytes(leaked)),
+        options.open(Target::bytes(bytes.clone().into_boxed_slice())),
+        options.open(Target::bytes(std::borrow::Cow::Owned(bytes.clone()))),
+        options.open(Target::bytes(endless)),
+        options.clone().check(Check::Content).open(Target::bytes(shared.clone())),
+        options.clone().open(Target::bytes(inside.clone()).offset(16)),
     ] {
         let opened = opened.unwrap();
         assert_holds(&opened, &model, "of another owner");
@@ -293,7 +299,7 @@ fn frames_are_opened_in_memory_of_any_owner() {
         assert!(opened.into_cframe().unwrap() == bytes);
     }
     assert_eq!(alive.load(Ordering::SeqCst), 0);
-    let mut opened = options.clone().write(true).from_owner(shared.clone()).unwrap();
+    let mut opened = options.clone().write(true).open(Target::bytes(shared.clone())).unwrap();
     assert_eq!(kind(opened.append(&numbers(5))), ErrorKind::ReadOnly);
     assert_eq!(kind(opened.vlmeta_mut().set("variable", b"")), ErrorKind::ReadOnly);
     assert_holds(&opened, &model, "refused");
@@ -304,7 +310,7 @@ fn frames_are_opened_in_memory_of_any_owner() {
     let mut opened = 0;
     for calls in 0..60 {
         let owner = Owner::new(&bytes, &alive, calls);
-        match options.from_owner(owner) {
+        match options.open(Target::bytes(owner)) {
             Ok(schunk) => {
                 opened += 1;
                 let read = (0..60).find_map(|_| schunk.decompress_chunk::<i32>(4).err());
@@ -315,8 +321,8 @@ fn frames_are_opened_in_memory_of_any_owner() {
         assert_eq!(alive.load(Ordering::SeqCst), 0, "{calls} calls");
     }
     assert!(opened > 0);
-    assert_eq!(kind(options.from_owner(b"no frame")), ErrorKind::InvalidData);
-    assert_eq!(kind(options.from_owner(Vec::new())), ErrorKind::InvalidData);
+    assert_eq!(kind(options.open(Target::bytes(b"no frame"))), ErrorKind::InvalidData);
+    assert_eq!(kind(options.open(Target::bytes(Vec::new()))), ErrorKind::InvalidData);
 }
 
 #[test]
@@ -333,8 +339,6 @@ fn borrowed_frames_are_read_until_the_borrow_ends() {
         })
     };
     assert!(borrowed(&options, &bytes).unwrap() == bytes);
-    let inside = [&b"something before"[..], &bytes].concat();
-    assert!(borrowed(&options.clone().offset(16), &inside).unwrap() == bytes);
     assert!(borrowed(&options.clone().check(Check::Content), &bytes).unwrap() == bytes);
     assert_eq!(kind(borrowed(&options, &bytes[..bytes.len() - 1])), ErrorKind::InvalidData);
     let refused = options.clone().write(true).with_borrowed(&bytes, |mut schunk| {
@@ -414,10 +418,10 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
         }
     }
     // Special chunks, chunks of various lengths, and the metalayer of an array.
-    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    let mut schunk = OpenOptions::new().typesize(4).open(Target::memory()).unwrap();
     schunk.fill(Special::Zeros, 1_000_000, 1000).unwrap();
     assert_eq!(schunk.frame_len().unwrap(), schunk.to_cframe().unwrap().len() as u64);
-    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    let mut schunk = OpenOptions::new().typesize(4).open(Target::memory()).unwrap();
     for len in [10, 1, 1000] {
         schunk.append(&vec![len; len as usize]).unwrap();
     }
@@ -433,28 +437,32 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     // SAFETY: here and below, nobody else changes the files while they are mapped.
     let create = |path: &Path| unsafe { MappedFile::create(path) };
     let options = OpenOptions::new().typesize(4);
-    let mut schunk = options.clone().create_new(true).open_storage(create(&path).unwrap()).unwrap();
+    let mut schunk =
+        options.clone().create_new(true).open(Target::storage(create(&path).unwrap())).unwrap();
     schunk.append(&numbers(0)).unwrap();
     drop(schunk);
     let before = fs::read(&path).unwrap();
     assert_holds(&SChunk::open(&path).unwrap(), &model(1), "made");
 
     // An existing file is kept.
-    let refused = options.clone().create_new(true).open_storage(create(&path).unwrap());
+    let refused = options.clone().create_new(true).open(Target::storage(create(&path).unwrap()));
     assert_eq!(kind(refused), ErrorKind::AlreadyExists);
-    let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], [1]);
+    let array =
+        NDArray::builder().target(Target::storage(create(&path).unwrap())).from_slice(&[1u8], [1]);
     assert_eq!(kind(array), ErrorKind::AlreadyExists);
     let writer = SChunk::open_rw(&path).unwrap();
-    let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
+    let refused = options.clone().replace(true).open(Target::storage(create(&path).unwrap()));
     assert_eq!(kind(refused), ErrorKind::Busy);
     drop(writer);
     assert!(fs::read(&path).unwrap() == before);
 
     // An existing file is opened, or replaced.
-    let opened = options.clone().create(true).open_storage(create(&path).unwrap()).unwrap();
+    let opened =
+        options.clone().create(true).open(Target::storage(create(&path).unwrap())).unwrap();
     assert_holds(&opened, &model(1), "opened");
     drop(opened);
-    let mut schunk = options.clone().replace(true).open_storage(create(&path).unwrap()).unwrap();
+    let mut schunk =
+        options.clone().replace(true).open(Target::storage(create(&path).unwrap())).unwrap();
     assert_holds(&schunk, &[], "replaced");
     for (index, chunk) in model(5).iter().enumerate() {
         schunk.append(chunk).unwrap();
@@ -471,7 +479,9 @@ fn a_mapped_file_is_made_replaced_or_refused() {
 
     let builder = || NDArray::builder().chunk_shape([100]).block_shape([20]);
     let items: Vec<i32> = (0..1050).collect();
-    let mapped = builder().replace(true).storage(create(&path).unwrap());
+    let mapped = builder()
+        .options(OpenOptions::new().replace(true))
+        .target(Target::storage(create(&path).unwrap()));
     let mut array = mapped.from_slice(&items, [1050]).unwrap();
     array.append(0, &[7i32, 8]).unwrap();
     drop(array);
@@ -483,7 +493,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     assert_eq!(kind(create(folder.path())), ErrorKind::Io);
     let file = folder.path().join("no frame");
     fs::write(&file, b"text").unwrap();
-    let opened = options.create(true).open_storage(create(&file).unwrap());
+    let opened = options.create(true).open(Target::storage(create(&file).unwrap()));
     assert_eq!(kind(opened), ErrorKind::InvalidData);
     assert_eq!(fs::read(&file).unwrap(), b"text");
 }
@@ -496,13 +506,13 @@ fn a_private_map_keeps_its_changes() {
     let before = fs::read(&path).unwrap();
     // SAFETY: here and below, nobody else knows the file, and nothing else writes to it meanwhile.
     let read = unsafe { MappedFile::open(&path) }.unwrap();
-    let mut read = OpenOptions::new().open_storage(read).unwrap();
+    let mut read = OpenOptions::new().open(Target::storage(read)).unwrap();
     assert_holds(&read, &model, "mapped for reading");
     assert_eq!(kind(read.append(&numbers(0))), ErrorKind::ReadOnly);
     drop(read);
     // SAFETY: as above.
     let private = unsafe { MappedFile::copy_on_write(&path) }.unwrap();
-    let mut private = OpenOptions::new().write(true).open_storage(private).unwrap();
+    let mut private = OpenOptions::new().write(true).open(Target::storage(private)).unwrap();
     model.push(numbers(3));
     private.append(&model[3]).unwrap();
     model[1].fill(7);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blosc2::storage::{Folder, FolderMut, ReadAt};
-use blosc2::{CParams, Check, ErrorKind, NDArray, OpenOptions, SChunk, SaveOptions};
+use blosc2::{CParams, Check, ErrorKind, NDArray, OpenOptions, SChunk, SaveOptions, Target};
 use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
 use blosc2_format::frame::Frame;
 use blosc2_format::{Error, Limits, Options};
@@ -181,9 +181,9 @@ fn files_are_put_replaced_and_removed() {
 #[test]
 fn frames_are_made_and_opened_in_folders() {
     let objects = Objects::default();
-    let nothing = OpenOptions::new().open_folder(objects.clone());
+    let nothing = OpenOptions::new().open(Target::folder(objects.clone()));
     assert_eq!(kind(nothing), ErrorKind::NotFound);
-    let mut schunk = options().create_new(true).open_folder(objects.clone()).unwrap();
+    let mut schunk = options().create_new(true).open(Target::folder(objects.clone())).unwrap();
     assert_eq!(objects.files().names().unwrap(), [INDEX]);
     for (index, chunk) in model(5).iter().enumerate() {
         schunk.append(chunk).unwrap();
@@ -197,21 +197,24 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!((schunk.path(), schunk.info().format.unwrap().contiguous), (None, false));
     drop(schunk);
 
+    assert_eq!(
+        kind(SChunk::open(Target::folder(objects.clone()).offset(1))),
+        ErrorKind::InvalidArgument
+    );
     // An existing frame is kept, unless it is opened.
     let before = objects.files();
     for (options, expected) in [
         (options().create_new(true), ErrorKind::AlreadyExists),
         (options().replace(true), ErrorKind::InvalidArgument),
-        (options().offset(1), ErrorKind::InvalidArgument),
     ] {
-        assert_eq!(kind(options.open_folder(objects.clone())), expected);
+        assert_eq!(kind(options.open(Target::folder(objects.clone()))), expected);
     }
-    let array = NDArray::builder().folder(objects.clone()).from_slice(&[1u8], [1]);
+    let array = NDArray::builder().target(Target::folder(objects.clone())).from_slice(&[1u8], [1]);
     assert_eq!(kind(array), ErrorKind::AlreadyExists);
     assert!(objects.files() == before);
-    let mut reader = options().open_folder(objects.clone()).unwrap();
+    let mut reader = options().open(Target::folder(objects.clone())).unwrap();
     assert_eq!(kind(reader.append(&numbers(5))), ErrorKind::ReadOnly);
-    let mut writer = options().create(true).open_folder(objects.clone()).unwrap();
+    let mut writer = options().create(true).open(Target::folder(objects.clone())).unwrap();
 
     // A read opens only its chunk. A change writes the chunk, then the index, and then removes the old chunk.
     objects.log();
@@ -226,7 +229,7 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!(objects.log(), ["sync"]);
     assert!(reader.refresh().unwrap());
     assert!(reader.decompress_chunk::<i32>(2).unwrap() == numbers(9));
-    let durable = options().write(true).durable(true).open_folder(objects.clone());
+    let durable = options().write(true).durable(true).open(Target::folder(objects.clone()));
     durable.unwrap().append(&numbers(5)).unwrap();
     let log = objects.log();
     // The number of the chunk that was removed.
@@ -242,7 +245,7 @@ fn frames_are_made_and_opened_in_folders() {
     let mut before = Memory::default();
     let stale = writer.transaction(|writer| {
         writer.append(&numbers(8))?;
-        let mut other = options().write(true).open_folder(objects.clone())?;
+        let mut other = options().write(true).open(Target::folder(objects.clone()))?;
         other.append(&numbers(9))?;
         assert_eq!(other.nchunks(), 8);
         before = objects.files();
@@ -269,24 +272,26 @@ fn arrays_and_copies_are_made_in_folders() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..600).collect();
     let objects = Objects::default();
-    let builder =
-        NDArray::builder().chunk_shape([7, 10]).block_shape([7, 5]).folder(objects.clone());
+    let builder = NDArray::builder()
+        .chunk_shape([7, 10])
+        .block_shape([7, 5])
+        .target(Target::folder(objects.clone()));
     let mut array = builder.clone().from_slice(&items, [20, 30]).unwrap();
     let again = builder.from_slice(&items, [20, 30]);
     assert_eq!(kind(again), ErrorKind::AlreadyExists);
     array.resize([10, 30]).unwrap();
     drop(array);
     assert_good(&objects.files());
-    let opened = options().open_folder(objects.clone()).unwrap();
+    let opened = options().open(Target::folder(objects.clone())).unwrap();
     let array = NDArray::from_schunk(opened).unwrap();
     assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items[..300]);
 
     let schunk = filled(Place::Memory, &path, &CParams::new(), &model(3));
     let copied = Objects::default();
-    schunk.save_in_folder(copied.clone(), &SaveOptions::new()).unwrap();
-    assert_holds(&options().open_folder(copied.clone()).unwrap(), &model(3), "saved");
+    SaveOptions::new().save(&schunk, Target::folder(copied.clone())).unwrap();
+    assert_holds(&options().open(Target::folder(copied.clone())).unwrap(), &model(3), "saved");
     // As a directory of the file system has them.
-    schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
+    SaveOptions::new().save(&schunk, Target::from(&path).directory(true)).unwrap();
     for (name, content) in copied.files().0 {
         assert!(fs::read(path.join(&name)).unwrap() == content, "{name}");
     }
@@ -295,12 +300,12 @@ fn arrays_and_copies_are_made_in_folders() {
         (SaveOptions::new(), ErrorKind::AlreadyExists),
         (SaveOptions::new().replace(true), ErrorKind::InvalidArgument),
     ] {
-        assert_eq!(kind(schunk.save_in_folder(copied.clone(), &options)), expected);
+        assert_eq!(kind(options.save(&schunk, Target::folder(copied.clone()))), expected);
     }
     let smaller = SaveOptions::new().cparams(CParams::new().level(9));
     let recompressed = Objects::default();
-    schunk.save_in_folder(recompressed.clone(), &smaller).unwrap();
-    let opened = options().open_folder(recompressed).unwrap();
+    smaller.save(&schunk, Target::folder(recompressed.clone())).unwrap();
+    let opened = options().open(Target::folder(recompressed)).unwrap();
     assert_eq!(opened.info().cparams.level, 9);
     assert_holds(&opened, &model(3), "recompressed");
 }
@@ -326,7 +331,7 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
         (chunks, schunk.vlmeta().get("name").unwrap())
     };
     let start = Objects::default();
-    let mut schunk = options().create(true).open_folder(start.clone()).unwrap();
+    let mut schunk = options().create(true).open(Target::folder(start.clone())).unwrap();
     for chunk in model(4) {
         schunk.append(&chunk).unwrap();
     }
@@ -338,7 +343,8 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
                 let what = format!("change {number}, {fault:?} after {calls} calls");
                 let objects = Objects::default();
                 objects.inner().files = start.files();
-                let mut schunk = options().write(true).open_folder(objects.clone()).unwrap();
+                let mut schunk =
+                    options().write(true).open(Target::folder(objects.clone())).unwrap();
                 objects.fail(Some((calls, fault)));
                 let done = change(&mut schunk);
                 let is_over = objects.inner().fault.is_some_and(|(left, _)| left > 0);
@@ -348,7 +354,7 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
                         if fault == Fault::Panic { ErrorKind::Callback } else { ErrorKind::Io };
                     assert_eq!(error.kind(), expected, "{what}: {error}");
                 }
-                let opened = options().write(true).open_folder(objects.clone());
+                let opened = options().write(true).open(Target::folder(objects.clone()));
                 let mut opened = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let found = content(&opened);
                 // A failed removal of the old chunk is harmless.
@@ -380,7 +386,7 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
 #[test]
 fn panics_and_errors_of_a_folder_are_those_of_the_call() {
     let objects = Objects::default();
-    let mut schunk = options().create(true).open_folder(objects.clone()).unwrap();
+    let mut schunk = options().create(true).open(Target::folder(objects.clone())).unwrap();
     schunk.append(&numbers(0)).unwrap();
     for (fault, expected) in [(Fault::Panic, ErrorKind::Callback), (Fault::Error, ErrorKind::Io)] {
         let fail = || objects.fail(Some((0, fault)));
@@ -394,7 +400,7 @@ fn panics_and_errors_of_a_folder_are_those_of_the_call() {
         assert_eq!(kind(schunk.refresh()), expected);
         for calls in 0..2 {
             objects.fail(Some((calls, fault)));
-            assert_eq!(kind(options().open_folder(objects.clone())), expected, "{calls}");
+            assert_eq!(kind(options().open(Target::folder(objects.clone()))), expected, "{calls}");
         }
         objects.fail(None);
         assert_holds(&schunk, &model(1), "again");
@@ -418,14 +424,14 @@ fn a_change_that_leaves_all_sizes_is_noticed_by_other_handles() {
     ];
     for change in changes {
         let objects = Objects::default();
-        let mut one = options().create(true).open_folder(objects.clone()).unwrap();
+        let mut one = options().create(true).open(Target::folder(objects.clone())).unwrap();
         one.append(&chunks[0]).unwrap();
         one.append(&chunks[1]).unwrap();
-        let mut other = options().write(true).open_folder(objects.clone()).unwrap();
+        let mut other = options().write(true).open(Target::folder(objects.clone())).unwrap();
         change(&mut one, &chunks[2]);
         let before = one.read::<i32>(..).unwrap();
         assert_eq!(kind(other.replace(1, &chunks[3])), ErrorKind::Busy);
-        let opened = options().open_folder(objects.clone()).unwrap();
+        let opened = options().open(Target::folder(objects.clone())).unwrap();
         assert_eq!(opened.read::<i32>(..).unwrap(), before);
         other.refresh().unwrap();
         other.replace(1, &chunks[3]).unwrap();
@@ -443,7 +449,7 @@ fn reused_files_are_not_taken_for_the_chunks_of_an_old_index() {
         drop(filled(Place::Directory, &path, &CParams::default(), &model(3)));
         let mut reader = SChunk::open(&path).unwrap();
         let mut frame = Frame::open_directory(Disk(path.clone()), &Limits::default()).unwrap();
-        let mut writer = options().write(true).open_folder(Folded::new(&path)).unwrap();
+        let mut writer = options().write(true).open(Target::folder(Folded::new(&path))).unwrap();
         match change {
             // The number of the removed chunk is the lowest free one.
             0 => {
@@ -536,11 +542,11 @@ impl FolderMut for Versioned {
 fn a_failed_request_of_a_version_does_not_end_the_detection_of_changes() {
     let folder = Versioned::default();
     let set_down = |is_down| folder.is_down.store(is_down, Ordering::Relaxed);
-    let mut schunk = options().create(true).open_folder(folder.clone()).unwrap();
+    let mut schunk = options().create(true).open(Target::folder(folder.clone())).unwrap();
     schunk.append(&numbers(0)).unwrap();
     let frame = Frame::open_directory(folder.clone(), &Limits::default()).unwrap();
     set_down(true);
-    assert_eq!(kind(options().open_folder(folder.clone())), ErrorKind::Io);
+    assert_eq!(kind(options().open(Target::folder(folder.clone()))), ErrorKind::Io);
     let opened = Frame::open_directory(folder.clone(), &Limits::default());
     assert!(matches!(opened, Err(Error::Io(_))));
     assert!(matches!(frame.chunk(0), Err(Error::Io(_))));
@@ -553,7 +559,7 @@ fn a_failed_request_of_a_version_does_not_end_the_detection_of_changes() {
     schunk.refresh().unwrap();
     assert_holds(&schunk, &model(2), "refreshed");
     // The detection is still on.
-    let mut other = options().write(true).open_folder(folder.clone()).unwrap();
+    let mut other = options().write(true).open(Target::folder(folder.clone())).unwrap();
     other.replace(0, &numbers(5)).unwrap();
     assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::Busy);
 }
@@ -617,9 +623,9 @@ impl FolderMut for EndlessFolder {
 #[test]
 fn an_index_of_an_impossible_size_is_refused() {
     let objects = Objects::default();
-    let mut schunk = options().create(true).open_folder(objects.clone()).unwrap();
+    let mut schunk = options().create(true).open(Target::folder(objects.clone())).unwrap();
     schunk.append(&numbers(0)).unwrap();
-    let opened = OpenOptions::new().open_folder(EndlessFolder(objects.files()));
+    let opened = OpenOptions::new().open(Target::folder(EndlessFolder(objects.files())));
     let error = opened.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     assert!(error.to_string().contains("8589934592"), "{error}");

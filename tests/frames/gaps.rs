@@ -6,7 +6,7 @@ use std::path::Path;
 use blosc2::repair::{Repaired, repair};
 use blosc2::storage::Storage;
 use blosc2::{
-    CParams, Check, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, Special,
+    CParams, Check, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, Special, Target,
 };
 use blosc2_format::{Options, ReadAt, Severity, frame};
 
@@ -93,7 +93,7 @@ fn of_schunk(path: Option<&Path>, seed: u64) {
     let options = options.cparams(CParams::new().codec(Codec::Lz4));
     let mut schunk = match path {
         Some(path) => options.create_new(true).open(path).unwrap(),
-        None => options.in_memory_frame().unwrap(),
+        None => options.create_new(true).open(Vec::new()).unwrap(),
     };
     let reopens = rng.below(3) == 0;
     let mut model = Vec::new();
@@ -138,7 +138,7 @@ fn of_schunk(path: Option<&Path>, seed: u64) {
         None => schunk.into_cframe().unwrap(),
     };
     assert_good(&bytes, &what);
-    let mut schunk = OpenOptions::new().write(true).from_cframe(bytes).unwrap();
+    let mut schunk = OpenOptions::new().write(true).open(bytes).unwrap();
     assert_eq!(schunk.nchunks(), model.len(), "{what}");
     schunk.compact().unwrap();
     for (index, bytes) in model.iter().enumerate() {
@@ -156,7 +156,7 @@ fn of_array(path: &Path, seed: u64) {
     let columns = 1 + rng.below(80);
     let builder = NDArray::builder().chunk_shape([1 + rng.below(60), 1 + rng.below(60)]);
     let params = CParams::new().codec(Codec::BloscLz);
-    let mut array = builder.cparams(params).file(path).zeros::<i64>([100, columns]).unwrap();
+    let mut array = builder.cparams(params).target(path).zeros::<i64>([100, columns]).unwrap();
     let mut model: Vec<i64> = vec![0; 100 * columns as usize];
     let reopens = rng.below(3) == 0;
     for number in 0..2000 {
@@ -248,7 +248,7 @@ fn a_long_index_keeps_its_place() {
                 }
                 51 if rng.below(3) == 0 => {
                     schunk.compact().unwrap();
-                    let copy = SChunk::from_cframe(schunk.to_cframe().unwrap()).unwrap();
+                    let copy = SChunk::open(schunk.to_cframe().unwrap()).unwrap();
                     let (len, least) = (schunk.cbytes(), copy.cbytes());
                     assert!(len < least + 1024, "{what}, step {step}: {len}, {least}");
                 }
@@ -382,7 +382,7 @@ fn frames_in_memory_have_no_unused_bytes_before_a_long_index() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let options = OpenOptions::new().write(true);
-        let mut schunk = options.from_cframe(bytes.clone()).unwrap();
+        let mut schunk = options.open(bytes.clone()).unwrap();
         change(&mut schunk);
         let copy = schunk.to_cframe().unwrap();
         let frame = schunk.into_cframe().unwrap();
@@ -410,7 +410,8 @@ fn an_index_that_becomes_short_releases_the_unused_bytes_before_it() {
 fn a_directory_has_no_unused_bytes_before_its_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2frame");
-    let mut schunk = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
+    let mut schunk =
+        OpenOptions::new().create_new(true).open(Target::from(&path).directory(true)).unwrap();
     let mut append = |number: u32| schunk.append(&number.to_le_bytes());
     (0..2100).for_each(|number| append(number).unwrap());
     let cbytes = schunk.cbytes();
@@ -554,7 +555,7 @@ fn readers_without_locking_read_what_stays() {
 #[test]
 fn writes_of_one_item_do_not_make_a_file_grow() {
     let (_folder, path) = folder();
-    let builder = NDArray::builder().chunk_shape([50, 100]).file(&path);
+    let builder = NDArray::builder().chunk_shape([50, 100]).target(&path);
     let mut array = builder.zeros::<i64>([100, 100]).unwrap();
     let mut rng = Rng(1);
     for _ in 0..repeats(10_000) {
@@ -651,7 +652,7 @@ fn an_append_reads_no_other_chunks() {
     (0..1000).for_each(|number| schunk.append(&[number as u8; 100]).unwrap());
     let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let storage = Counted(schunk.to_cframe().unwrap(), count.clone());
-    let mut schunk = OpenOptions::new().write(true).open_storage(storage).unwrap();
+    let mut schunk = OpenOptions::new().write(true).open(Target::storage(storage)).unwrap();
     let reads = || count.swap(0, std::sync::atomic::Ordering::Relaxed);
     reads();
     schunk.append(&[7u8; 100]).unwrap();
@@ -699,7 +700,8 @@ fn a_frame_is_compacted_in_place() {
         assert_eq!(fs::metadata(&path).unwrap().len(), len, "nothing is left to move");
     }
     let (_folder, path) = folder();
-    let mut directory = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
+    let mut directory =
+        OpenOptions::new().create_new(true).open(Target::from(&path).directory(true)).unwrap();
     directory.append(&[1u8, 2, 3]).unwrap();
     directory.compact().unwrap();
     let mut memory = SChunk::in_memory::<u8>(CParams::new()).unwrap();
@@ -711,7 +713,11 @@ fn a_frame_is_compacted_in_place() {
 #[test]
 fn the_gaps_of_damaged_frames_are_not_used() {
     let mut rng = Rng(4);
-    let mut schunk = OpenOptions::new().cparams(CParams::new().level(0)).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new()
+        .cparams(CParams::new().level(0))
+        .create_new(true)
+        .open(Vec::new())
+        .unwrap();
     let model: Vec<Vec<u8>> = (0..20).map(|_| rng.bytes(3000)).collect();
     model.iter().for_each(|bytes| schunk.append(bytes).unwrap());
     let bytes = schunk.to_cframe().unwrap();
@@ -720,8 +726,7 @@ fn the_gaps_of_damaged_frames_are_not_used() {
     for len in [100u32, 4000] {
         let mut bytes = bytes.clone();
         bytes[start + 12..start + 16].copy_from_slice(&len.to_le_bytes());
-        let mut schunk =
-            OpenOptions::new().write(true).check(Check::Header).from_cframe(bytes).unwrap();
+        let mut schunk = OpenOptions::new().write(true).check(Check::Header).open(bytes).unwrap();
         for index in [3, 4, 5] {
             schunk.replace(index, &rng.bytes(3000)).unwrap();
         }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use blosc2::{CParams, Chunk, DParams, ErrorKind, OpenOptions, SChunk, SaveOptions, Threads};
+use blosc2::{
+    CParams, Chunk, DParams, ErrorKind, OpenOptions, SChunk, SaveOptions, Target, Threads,
+};
 
 use super::{CHUNK, PLACES, Place, assert_holds, filled, folder, kind, model, numbers};
 
@@ -70,7 +72,7 @@ fn a_reader_stays_with_its_file() {
     drop(filled(Place::File, &path, &CParams::new(), &model));
     let reader = SChunk::open(&path).unwrap();
     let other = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
-    other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
+    SaveOptions::new().replace(true).save(&other, &path).unwrap();
     assert_holds(&reader, &model, "another file has its name");
     assert_eq!(SChunk::open(&path).unwrap().nchunks(), 0);
     fs::remove_file(&path).unwrap();
@@ -148,7 +150,7 @@ fn the_lock_is_a_file_beside_the_frame() {
         assert_holds(&SChunk::open(&path).unwrap(), &model(3), &format!("{place:?}"));
     }
     // Without a file, locking has no effect.
-    let mut schunk = OpenOptions::new().locking(true).typesize(4).in_memory().unwrap();
+    let mut schunk = OpenOptions::new().locking(true).typesize(4).open(Target::memory()).unwrap();
     schunk.append(&numbers(0)).unwrap();
     assert_holds(&schunk, &model(1), "in memory");
 }

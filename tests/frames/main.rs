@@ -61,7 +61,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use blosc2::storage::{MappedFile, Seekable};
-use blosc2::{CParams, Check, OpenOptions, SChunk};
+use blosc2::{CParams, Check, OpenOptions, SChunk, Target};
 use tempfile::TempDir;
 
 use folders::Folded;
@@ -98,15 +98,15 @@ impl Place {
     fn make(self, path: &Path, options: &OpenOptions) -> SChunk {
         let options = options.clone();
         match self {
-            Self::Memory => options.in_memory(),
-            Self::Buffer => options.in_memory_frame(),
+            Self::Memory => options.open(Target::memory()),
+            Self::Buffer => options.create_new(true).open(Vec::new()),
             Self::File => options.create_new(true).open(path),
-            Self::Directory => options.create_new(true).directory(true).open(path),
-            Self::Mapped => options.create_new(true).open_storage(map(path)),
-            Self::Stream => {
-                options.create_new(true).open_storage(Seekable::new(Cursor::new(Vec::new())))
-            }
-            Self::Folder => options.create_new(true).open_folder(Folded::new(path)),
+            Self::Directory => options.create_new(true).open(Target::from(path).directory(true)),
+            Self::Mapped => options.create_new(true).open(Target::storage(map(path))),
+            Self::Stream => options
+                .create_new(true)
+                .open(Target::storage(Seekable::new(Cursor::new(Vec::new())))),
+            Self::Folder => options.create_new(true).open(Target::folder(Folded::new(path))),
         }
         .unwrap()
     }
@@ -115,23 +115,23 @@ impl Place {
     fn reopened(self, schunk: SChunk, path: &Path) -> SChunk {
         let options = OpenOptions::new().write(true).check(Check::Content);
         match self {
-            Self::Memory => options.from_cframe(schunk.into_cframe().unwrap()).unwrap().try_clone(),
-            Self::Buffer => options.from_cframe(schunk.into_cframe().unwrap()),
+            Self::Memory => options.open(schunk.into_cframe().unwrap()).unwrap().try_clone(),
+            Self::Buffer => options.open(schunk.into_cframe().unwrap()),
             Self::File | Self::Directory => {
                 drop(schunk);
                 options.open(path)
             }
             Self::Mapped => {
                 drop(schunk);
-                options.open_storage(map(path))
+                options.open(Target::storage(map(path)))
             }
             Self::Stream => {
                 let bytes = schunk.into_cframe().unwrap();
-                options.open_storage(Seekable::new(Cursor::new(bytes)))
+                options.open(Target::storage(Seekable::new(Cursor::new(bytes))))
             }
             Self::Folder => {
                 drop(schunk);
-                options.open_folder(Folded::new(path))
+                options.open(Target::folder(Folded::new(path)))
             }
         }
         .unwrap()

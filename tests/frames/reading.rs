@@ -6,7 +6,8 @@ use std::{fs, io};
 
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, OpenOptions, SChunk, Special, SplitMode, Threads,
+    CParams, Codec, DParams, ErrorKind, Filter, OpenOptions, SChunk, Special, SplitMode, Target,
+    Threads,
 };
 
 use super::common::{Rng, codecs};
@@ -141,7 +142,7 @@ fn a_range_reads_its_chunks_only() {
             let mut bytes = good.clone();
             bytes[header + places[index]..][..32].fill(0xff);
             let options = OpenOptions::new().check(blosc2::Check::Header);
-            options.from_cframe(bytes).unwrap().read::<i32>(range.clone())
+            options.open(bytes).unwrap().read::<i32>(range.clone())
         };
         let touched: BTreeSet<usize> = (0..10).filter(|&at| with_broken(at).is_err()).collect();
         assert_eq!(touched, chunks.collect(), "{range:?}");
@@ -316,7 +317,7 @@ fn a_custom_storage_backend_is_called() {
     let storage = Noted::default();
     let model = model(20);
     let options = OpenOptions::new().typesize(4).create_new(true);
-    let mut schunk = options.open_storage(storage.clone()).unwrap();
+    let mut schunk = options.open(Target::storage(storage.clone())).unwrap();
     for chunk in &model {
         schunk.append(chunk).unwrap();
     }
@@ -327,7 +328,7 @@ fn a_custom_storage_backend_is_called() {
     assert!(storage.take().contains("sync"));
     drop(schunk);
 
-    let schunk = OpenOptions::new().open_storage(storage.clone()).unwrap();
+    let schunk = OpenOptions::new().open(Target::storage(storage.clone())).unwrap();
     for (index, chunk) in model[..19].iter().enumerate() {
         assert!(schunk.decompress_chunk::<i32>(index).unwrap() == *chunk);
     }
@@ -340,13 +341,13 @@ fn a_custom_storage_backend_is_called() {
         assert_eq!(error.to_string(), "cannot read chunk 3: the disk is on fire");
     }
     *storage.fails.lock().unwrap() = "read";
-    assert_eq!(kind(OpenOptions::new().open_storage(storage)), ErrorKind::Io);
+    assert_eq!(kind(OpenOptions::new().open(Target::storage(storage))), ErrorKind::Io);
 }
 
 #[test]
 fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
     let (_folder, path) = folder();
-    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().typesize(4).create_new(true).open(Vec::new()).unwrap();
     for chunk in model(3) {
         schunk.append(&chunk).unwrap();
     }
@@ -356,7 +357,7 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
         let mut bytes = good.clone();
         bytes[at] = byte;
         fs::write(&path, &bytes).unwrap();
-        let in_bytes = SChunk::from_cframe(bytes).unwrap_err();
+        let in_bytes = SChunk::open(bytes).unwrap_err();
         let in_file = SChunk::open(&path).unwrap_err();
         let place = format!(" ({})", path.display());
         assert_eq!(in_bytes.to_string(), in_file.to_string().replace(&place, ""), "byte {at}");
@@ -365,7 +366,7 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
     // The errors of later checks of a file name the chunk.
     let mut bytes = good;
     bytes[header_len as usize + 12..][..4].fill(0x7f);
-    let text = SChunk::from_cframe(bytes).unwrap_err().to_string();
+    let text = SChunk::open(bytes).unwrap_err().to_string();
     let at = header_len + 12;
     let expected =
         format!("cannot open a frame: chunk 0: position of a chunk at byte {at}: expected");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
+use blosc2::{CParams, ErrorKind, OpenOptions, SChunk, Target};
 
 use super::common::{Rng, listing};
 use super::{
@@ -163,7 +163,7 @@ fn a_transaction_writes_the_index_once() {
     let writes = Arc::clone(&storage.writes);
     let taken = || writes.swap(0, Ordering::Relaxed);
     let options = OpenOptions::new().create_new(true).typesize(4);
-    let mut schunk = options.open_storage(storage).unwrap();
+    let mut schunk = options.open(Target::storage(storage)).unwrap();
     schunk.append(&[1i32; 10]).unwrap();
     taken();
     // The journal, two for the mark, the chunk with the index, and the header.
@@ -228,7 +228,7 @@ fn a_super_chunk_that_leaves_its_transaction_is_not_committed() {
     let mut left = None;
     let moved = schunk.transaction(|schunk| {
         schunk.append(&numbers(2))?;
-        let other = OpenOptions::new().typesize(4).in_memory()?;
+        let other = OpenOptions::new().typesize(4).open(Target::memory())?;
         left = Some(mem::replace(schunk, other));
         schunk.append(&numbers(0))
     });
@@ -315,7 +315,8 @@ fn transactions_of_locked_writers_do_not_mix() {
 #[test]
 fn updates_in_a_directory_reuse_the_numbers_of_files() {
     let (_folder, path) = folder();
-    let options = OpenOptions::new().create_new(true).typesize(4).directory(true).open(&path);
+    let options =
+        OpenOptions::new().create_new(true).typesize(4).open(Target::from(&path).directory(true));
     let mut schunk = options.unwrap();
     for number in 0..2 {
         schunk.append(&[number; CHUNK]).unwrap();

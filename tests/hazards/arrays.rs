@@ -89,14 +89,14 @@ mod safe {
         // Chunks cannot be appended to an array.
         let options = OpenOptions::new().typesize(1).meta("x2nd", &meta.to_bytes().unwrap());
         let params = CParams::new().blocksize(usize::try_from(block).unwrap());
-        let mut schunk = options.cparams(&params).in_memory_frame()?;
+        let mut schunk = options.cparams(&params).create_new(true).open(Vec::new())?;
         for chunk in chunks {
             schunk.append(&ChunkRef::new(chunk)?)?;
         }
         let mut frame = schunk.into_cframe()?;
         let name = frame.windows(4).position(|bytes| bytes == b"x2nd").unwrap();
         frame[name] = b'b';
-        NDArray::from_cframe(frame)
+        NDArray::open_rw(frame)
     }
 
     /// An array of one chunk of 4096 items, stored as another chunk. It is refused, or reads return stored bytes only.
@@ -138,7 +138,7 @@ mod safe {
             .chunk_shape([256, 256])
             .block_shape([256, 256])
             .cparams(CParams::new().codec(Codec::Lz4))
-            .file(&path)
+            .target(&path)
             .from_slice(&items, [256, 256])
             .unwrap();
         let side = [0xd2, 0, 0, 1, 0];
@@ -150,9 +150,9 @@ mod safe {
         assert_eq!(NDArray::open(&path).unwrap_err().kind(), ErrorKind::InvalidData);
         for cell in [4, 8] {
             let params = CParams::new().codec(Codec::Ndlz).codec_meta(cell).filters(&[]);
-            let error = SChunk::open(&path)
-                .unwrap()
-                .save_with(&copy, &SaveOptions::new().cparams(&params))
+            let error = SaveOptions::new()
+                .cparams(&params)
+                .save(&SChunk::open(&path).unwrap(), &copy)
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
             assert!(!copy.exists());
@@ -506,8 +506,9 @@ mod safe {
         let names: Vec<String> = (0..4096).map(|number| number.to_string()).collect();
         for (count, fits) in [(15, true), (16, false), (4096, false)] {
             let builder = NDArray::builder().chunk_shape([1]).block_shape([1]);
-            let builder = names[..count].iter().fold(builder, |all, name| all.meta(name, b"text"));
-            match builder.zeros::<i32>(&[1]) {
+            let add = |all: OpenOptions, name: &String| all.meta(name, b"text");
+            let options = names[..count].iter().fold(OpenOptions::new(), add);
+            match builder.options(options).zeros::<i32>(&[1]) {
                 Ok(array) => assert!(fits && array.meta().len() == 16, "{count}"),
                 Err(error) => {
                     assert!(!fits && error.kind() == ErrorKind::InvalidArgument, "{error}")

@@ -62,7 +62,7 @@ mod safe {
     use blosc2::storage::MappedFile;
     use blosc2::{
         CParams, Chunk, Codec, Compressor, ErrorKind, Filter, OpenOptions, SChunk, SaveOptions,
-        Special,
+        Special, Target,
     };
     use tempfile::TempDir;
 
@@ -237,7 +237,7 @@ mod safe {
 
     /// Chunks of 1000, 100 and 333 bytes.
     fn varying_sizes() -> SChunk {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
         for (number, len) in [(0, CHUNK), (1, CHUNK / 10), (1, CHUNK / 3)] {
             schunk.append(&noise(number)[..len]).unwrap();
         }
@@ -249,7 +249,7 @@ mod safe {
         let mut schunk = varying_sizes();
         schunk.append(&[0u8; CHUNK]).unwrap();
         assert_eq!(schunk.nchunks(), 4);
-        let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+        let schunk = SChunk::open(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(3).unwrap() == [0; CHUNK]);
         // A compressed index, without the length of the chunk.
         let (_folder, path) = folder();
@@ -296,7 +296,7 @@ mod safe {
         let mut schunk = create(&path, 2);
         schunk.append(&noise(2)[..10]).unwrap();
         let copy = folder.path().join("copy");
-        schunk.save_with(&copy, &SaveOptions::new().cparams(CParams::new().level(9))).unwrap();
+        SaveOptions::new().cparams(CParams::new().level(9)).save(&schunk, &copy).unwrap();
         let copy = SChunk::open(&copy).unwrap();
         assert_eq!((copy.nchunks(), copy.nbytes()), (3, 2010));
         assert!(copy.decompress_chunk::<u8>(2).unwrap() == noise(2)[..10]);
@@ -378,7 +378,7 @@ mod safe {
     }
 
     fn to_change(bytes: Vec<u8>) -> blosc2::Result<SChunk> {
-        OpenOptions::new().write(true).from_cframe(bytes)
+        OpenOptions::new().write(true).open(bytes)
     }
 
     fn holds(schunk: &SChunk, numbers: impl IntoIterator<Item = u32>) {
@@ -420,11 +420,11 @@ mod safe {
         let bytes = changed_bytes(3, |_| {});
         // Borrowed memory is read-only.
         let shared: std::sync::Arc<[u8]> = bytes.clone().into();
-        let opened = OpenOptions::new().write(true).from_owner(shared.clone());
+        let opened = OpenOptions::new().write(true).open(Target::bytes(shared.clone()));
         let refused = opened.and_then(|mut schunk| schunk.append(&noise(3)));
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
         assert!(*shared == *bytes);
-        holds(&OpenOptions::new().from_owner(shared).unwrap(), 0..3);
+        holds(&OpenOptions::new().open(Target::bytes(shared)).unwrap(), 0..3);
     }
 
     #[test]
@@ -479,9 +479,9 @@ mod safe {
                 bytes[chunk + field..chunk + field + 4].copy_from_slice(&value);
             }
         });
-        assert_eq!(SChunk::from_cframe(bytes.clone()).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(SChunk::open(bytes.clone()).unwrap_err().kind(), ErrorKind::InvalidData);
         let options = OpenOptions::new().check(blosc2::Check::Header);
-        let schunk = options.from_cframe(bytes).unwrap();
+        let schunk = options.open(bytes).unwrap();
         let items = schunk.read::<u8>(..2 * CHUNK as u64 + 500);
         assert_eq!(items.unwrap_err().kind(), ErrorKind::InvalidData);
     }
@@ -516,7 +516,7 @@ mod safe {
             // SAFETY: as above.
             false => unsafe { MappedFile::open(&path) },
         };
-        let schunk = OpenOptions::new().write(changes).open_storage(map.unwrap()).unwrap();
+        let schunk = OpenOptions::new().write(changes).open(Target::storage(map.unwrap())).unwrap();
         assert!(schunk.read::<i32>(..).unwrap() == items);
         assert!(schunk.read::<i32>(50_000..50_001).unwrap() == items[50_000..50_001]);
         drop(schunk);
@@ -553,7 +553,7 @@ mod safe {
         drop(create(&path, 3));
         // SAFETY: as above.
         let map = unsafe { MappedFile::open_rw(&path) }.unwrap();
-        let mut schunk = OpenOptions::new().write(true).open_storage(map).unwrap();
+        let mut schunk = OpenOptions::new().write(true).open(Target::storage(map)).unwrap();
         holds(&schunk, 0..3);
         let content: Vec<u8> = (0..4200).flat_map(noise).collect();
         schunk.vlmeta_mut().set("name", &content).unwrap();
@@ -572,7 +572,7 @@ mod safe {
         });
         // SAFETY: as above.
         let map = unsafe { MappedFile::open(&path) }.unwrap();
-        let schunk = OpenOptions::new().open_storage(map).unwrap();
+        let schunk = OpenOptions::new().open(Target::storage(map)).unwrap();
         assert_eq!(schunk.chunk_info(0).unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
@@ -605,7 +605,7 @@ mod safe {
 
     #[test]
     fn long_metalayer_name_is_a_null_pointer() {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
         let long = schunk.meta_mut().set("a name that is longer than 31 bytes", b"content");
         assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
         schunk.append(&noise(0)).unwrap();
@@ -633,17 +633,18 @@ mod safe {
 
     #[test]
     fn metalayer_overwrites_special_chunks() {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
         schunk.append(&[0u8; CHUNK]).unwrap();
         let late = schunk.meta_mut().set("late", b"content");
         assert_eq!(late.unwrap_err().kind(), ErrorKind::InvalidArgument);
-        let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+        let schunk = SChunk::open(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(0).unwrap() == [0; CHUNK]);
     }
 
     #[test]
     fn longer_metalayer_content_is_ignored() {
-        let mut schunk = OpenOptions::new().meta("name", b"content").in_memory_frame().unwrap();
+        let mut schunk =
+            OpenOptions::new().meta("name", b"content").create_new(true).open(Vec::new()).unwrap();
         let longer = schunk.meta_mut().set("name", b"longer content");
         assert_eq!(longer.unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(schunk.meta().get("name").unwrap().unwrap(), b"content");
@@ -668,14 +669,17 @@ mod safe {
 
     #[test]
     fn short_blosc1_chunk_is_read_beyond_its_end() {
-        blosc1_is_refused(OpenOptions::new().in_memory_frame().unwrap(), b"content\0");
+        blosc1_is_refused(
+            OpenOptions::new().create_new(true).open(Vec::new()).unwrap(),
+            b"content\0",
+        );
     }
 
     #[test]
     fn blosc1_chunk_is_stored_as_zeros() {
         let mut bytes = noise(0);
         (bytes[14], bytes[15]) = (0, 1 << 4);
-        blosc1_is_refused(OpenOptions::new().in_memory_frame().unwrap(), &bytes);
+        blosc1_is_refused(OpenOptions::new().create_new(true).open(Vec::new()).unwrap(), &bytes);
     }
 
     #[test]
@@ -704,13 +708,13 @@ mod safe {
         let schunk = create(&path, 2);
         let larger = folder.path().join("larger");
         schunk.save(&larger).unwrap();
-        let offset = schunk.append_to_file(&larger).unwrap();
+        let offset = SaveOptions::new().append(&schunk, &larger).unwrap();
         let before = fs::read(&larger).unwrap();
-        let options = OpenOptions::new().offset(offset);
-        for changing in [options.clone().write(true), options.clone().append(true)] {
-            assert_eq!(changing.open(&larger).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        let target = || Target::from(&larger).offset(offset);
+        for changing in [OpenOptions::new().write(true), OpenOptions::new().append(true)] {
+            assert_eq!(changing.open(target()).unwrap_err().kind(), ErrorKind::InvalidArgument);
         }
-        let mut schunk = options.open(&larger).unwrap();
+        let mut schunk = SChunk::open(target()).unwrap();
         holds(&schunk, 0..2);
         assert_eq!(schunk.append(&noise(2)).unwrap_err().kind(), ErrorKind::ReadOnly);
         let late = schunk.vlmeta_mut().set("late", b"content");
@@ -744,7 +748,7 @@ mod safe {
             schunk.insert(2, &first).unwrap();
             assert_eq!(schunk.nchunks(), 6);
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
-            let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+            let schunk = SChunk::open(schunk.into_cframe().unwrap()).unwrap();
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
             return;
         }

@@ -84,7 +84,7 @@ fn small(folder: &Path) -> (PathBuf, Vec<i32>) {
         .chunk_shape([7, 10])
         .block_shape([3, 10])
         .cparams(CParams::new().codec(Codec::Lz4))
-        .file(&path)
+        .target(&path)
         .from_slice(&items, [24, 10])
         .unwrap();
     (path, items)
@@ -498,7 +498,7 @@ fn more_than_a_chunk_holds_is_refused_at_once() {
     refused(file.append(&zeros).unwrap_err());
     assert_eq!(file.nchunks(), 0);
     let one_chunk =
-        NDArray::builder().chunk_shape([(1u64 << 31) - 1]).file(folder.path().join("array"));
+        NDArray::builder().chunk_shape([(1u64 << 31) - 1]).target(folder.path().join("array"));
     refused(one_chunk.from_slice(&zeros, [1u64 << 31]).unwrap_err());
     assert_eq!(listing(folder.path()).len(), 1);
 }
@@ -514,7 +514,7 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     NDArray::builder()
         .chunk_shape([16])
         .block_shape([16])
-        .file(&path)
+        .target(&path)
         .from_slice(&[0f64; 16], [16])
         .unwrap();
     let mut frame = fs::read(&path).unwrap();
@@ -585,8 +585,10 @@ fn a_dtype_of_any_text_survives_a_file() {
     let long = "[('field', '<i4')]".repeat(3000);
     for (at, dtype) in ["", "<i4", "a\0b", "日本", "'\"", &*long].into_iter().enumerate() {
         let path = folder.path().join(at.to_string());
-        let made =
-            NDArray::builder().file(&path).dtype(dtype, 4).from_slice(RawItems(&[1, 2, 3, 4]), [1]);
+        let made = NDArray::builder()
+            .target(&path)
+            .dtype(dtype, 4)
+            .from_slice(RawItems(&[1, 2, 3, 4]), [1]);
         made.unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         let array = NDArray::open(&path).unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         assert_eq!(array.dtype_str(), Some(dtype));
@@ -694,10 +696,10 @@ fn an_array_keeps_the_size_of_its_items_in_a_copy() {
     let params = CParams::new().codec(Codec::Lz4);
     let other = params.clone().typesize(2);
     assert_eq!(
-        kind(array.schunk().save_with(&target, &SaveOptions::new().cparams(&other))),
+        kind(SaveOptions::new().cparams(&other).save(&array.schunk(), &target)),
         ErrorKind::InvalidArgument
     );
-    array.schunk().save_with(&target, &SaveOptions::new().cparams(&params)).unwrap();
+    SaveOptions::new().cparams(&params).save(&array.schunk(), &target).unwrap();
     assert_eq!(NDArray::open(&target).unwrap().read::<Vec<i32>>(..).unwrap(), [1; 100]);
 }
 

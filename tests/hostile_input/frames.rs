@@ -125,7 +125,7 @@ impl Reader for Bound {
     type Error = blosc2::Error;
 
     fn open_bytes(bytes: &[u8]) -> blosc2::Result<SChunk> {
-        open_bound(Self::options().from_cframe(bytes.to_vec()))
+        open_bound(Self::options().open(bytes.to_vec()))
     }
 
     fn open_file(path: &Path) -> blosc2::Result<SChunk> {
@@ -252,7 +252,7 @@ fn a_super_chunk_keeps_the_limits_and_states_how_to_raise_them() {
     let len = (200u32 << 20).to_le_bytes();
     let at = frame.windows(4).position(|bytes| bytes == len).unwrap();
     frame[at..at + 4].copy_from_slice(&(1_200u32 << 20).to_le_bytes());
-    let (opened, _, memory) = measure(|| OpenOptions::new().from_cframe(frame.clone()));
+    let (opened, _, memory) = measure(|| OpenOptions::new().open(frame.clone()));
     let schunk = opened.unwrap().unwrap();
     assert!(memory < 1 << 20, "{memory}");
     let (content, _, memory) = measure(|| schunk.vlmeta().get("large"));
@@ -261,7 +261,7 @@ fn a_super_chunk_keeps_the_limits_and_states_how_to_raise_them() {
     assert!(error.to_string().contains("max_read"), "{error}");
     assert!(memory < 1 << 16, "{memory}");
     assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap().len(), 100 << 20);
-    let schunk = OpenOptions::new().max_read(99 << 20).from_cframe(frame).unwrap();
+    let schunk = OpenOptions::new().max_read(99 << 20).open(frame).unwrap();
     let (data, _, memory) = measure(|| schunk.decompress_chunk::<u8>(0));
     let error = data.unwrap().map(|_| "it is read").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -271,10 +271,10 @@ fn a_super_chunk_keeps_the_limits_and_states_how_to_raise_them() {
     let bytes = many_chunks(3_000_000);
     let limits = Limits { metadata: Some(50 << 20), ..Limits::default() };
     let limited = OpenOptions::new().limits(limits);
-    let (opened, _, memory) = measure(|| limited.from_cframe(bytes.clone()));
+    let (opened, _, memory) = measure(|| limited.open(bytes.clone()));
     assert_eq!(opened.unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
     assert!(memory < most_memory(bytes.len()), "{memory}");
-    let (opened, _, memory) = measure(|| OpenOptions::new().from_cframe(bytes.clone()));
+    let (opened, _, memory) = measure(|| OpenOptions::new().open(bytes.clone()));
     assert_eq!(opened.unwrap().unwrap().nchunks(), 3_000_000);
     assert!(memory < most_memory(bytes.len()) + 24 * 3_000_000, "{memory}");
 }
@@ -356,14 +356,14 @@ fn a_chunk_is_added_to_many_that_take_no_room() {
     writer.fill(Special::Zeros, 16 * COUNT, 16).unwrap();
     let bytes = writer.finish().unwrap().into_inner();
     assert!(bytes.len() < 300, "{} bytes", bytes.len());
-    let mut schunk = OpenOptions::new().write(true).from_cframe(bytes).unwrap();
+    let mut schunk = OpenOptions::new().write(true).open(bytes).unwrap();
     let (appended, _, memory) = measure(|| schunk.append(&[1.0f32; 4]));
     appended.unwrap().unwrap();
     assert_eq!(schunk.nchunks() as u64, COUNT + 1);
     // An earlier version took 64 bytes for each chunk.
     assert!(memory as u64 <= 9 * COUNT, "{memory}");
     let bytes = schunk.into_cframe().unwrap();
-    let schunk = OpenOptions::new().from_cframe(bytes).unwrap();
+    let schunk = OpenOptions::new().open(bytes).unwrap();
     assert_eq!(schunk.read::<f32>(4 * (COUNT - 1)..).unwrap(), [0., 0., 0., 0., 1., 1., 1., 1.]);
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blosc2::{CParams, Check, ErrorKind, OpenOptions, SChunk};
+use blosc2::{CParams, Check, ErrorKind, OpenOptions, SChunk, Target};
 
 use crate::common::kind;
 
@@ -37,7 +37,7 @@ fn trailer_at(frame: &[u8]) -> usize {
 /// A frame with `count` chunks and a metalayer of each kind.
 fn good(count: usize) -> Vec<u8> {
     let options = OpenOptions::new().typesize(4).meta("fixed", b"some content");
-    let mut schunk = options.in_memory_frame().unwrap();
+    let mut schunk = options.create_new(true).open(Vec::new()).unwrap();
     schunk.vlmeta_mut().set("variable", b"some other content").unwrap();
     append(&mut schunk, count);
     schunk.into_cframe().unwrap()
@@ -58,7 +58,7 @@ fn open(bytes: &[u8], mut look: impl FnMut(&str, blosc2::Result<SChunk>)) {
         let options = OpenOptions::new().check(check);
         look(&format!("{check:?} of a file"), options.open(&path));
         look(&format!("{check:?} of a file to change"), options.clone().write(true).open(&path));
-        look(&format!("{check:?} of bytes"), options.from_cframe(bytes.to_vec()));
+        look(&format!("{check:?} of bytes"), options.open(bytes.to_vec()));
     }
 }
 
@@ -201,8 +201,8 @@ fn a_chunk_that_claims_more_than_there_is() {
     // In a directory the length of the file is what there is.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frame");
-    let options = OpenOptions::new().create_new(true).directory(true).typesize(4);
-    append(&mut options.open(&path).unwrap(), 2);
+    let options = OpenOptions::new().create_new(true).typesize(4);
+    append(&mut options.open(Target::from(&path).directory(true)).unwrap(), 2);
     let file = path.join("00000001.chunk");
     let mut chunk = fs::read(&file).unwrap();
     chunk[12..16].copy_from_slice(&i32::MAX.to_le_bytes());

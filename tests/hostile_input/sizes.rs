@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{CParams, NDArray, OpenOptions, SChunk};
+use blosc2::{CParams, NDArray, OpenOptions, SChunk, Target};
 use blosc2_format::{Options, file};
 use blosc2_store::{EmbedStore, Members, Object, TreeStore};
 
@@ -70,7 +70,7 @@ fn open_all(source: &Stated, what: &str) {
             drop((schunk.decompress_chunk::<u8>(0), schunk.read::<u8>(0..1)));
         }
     };
-    let schunk = || OpenOptions::new().open_storage(ReadOnly::new(source.clone()));
+    let schunk = || OpenOptions::new().open(Target::storage(ReadOnly::new(source.clone())));
     let calls: [(&str, &dyn Fn()); 7] = [
         ("recognise", &|| drop(file::recognise(source))),
         ("check", &|| drop(file::check(source, &Options::default()))),

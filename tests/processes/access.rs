@@ -16,7 +16,9 @@ use std::{env, thread};
 use crate::common::{FOLDER, VARIABLES, own_process};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, UserCodec};
-use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
+use blosc2::{
+    CParams, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target,
+};
 
 /// The time limit of a test that could hang.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -121,7 +123,7 @@ fn one_writer_has_a_file_however_it_is_opened_and_replaced() {
         }
         scope.spawn(|| {
             while goes_on() {
-                match empty.save_with(&path, &SaveOptions::new().replace(true)) {
+                match SaveOptions::new().replace(true).save(&empty, &path) {
                     Ok(()) => drop(replaced.fetch_add(1, Ordering::Relaxed)),
                     Err(error) => busy(error),
                 }
@@ -139,14 +141,19 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     fs::hard_link(&path, &link).unwrap();
     let other = SChunk::in_memory::<u32>(&params()).unwrap();
     for path in [&path, &link] {
-        let array = || NDArray::builder().file(path).replace(true).from_slice(&[1u8], [1]);
+        let array = || {
+            NDArray::builder()
+                .target(path)
+                .options(OpenOptions::new().replace(true))
+                .from_slice(&[1u8], [1])
+        };
         assert_eq!(
-            refused(|| other.save_with(path, &SaveOptions::new().replace(true))),
+            refused(|| SaveOptions::new().replace(true).save(&other, path)),
             ErrorKind::Busy
         );
         assert_eq!(refused(|| OpenOptions::new().replace(true).open(path)), ErrorKind::Busy);
         assert_eq!(refused(array), ErrorKind::Busy);
-        assert_eq!(refused(|| other.append_to_file(path)), ErrorKind::Busy);
+        assert_eq!(refused(|| SaveOptions::new().append(&other, path)), ErrorKind::Busy);
         assert_eq!(refused(|| blosc2::repair::repair(path)), ErrorKind::Busy);
     }
     schunk.append(&[3u32; 100]).unwrap();
@@ -154,10 +161,10 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     assert_eq!(numbers(&path), [1, 2, 3]);
 
     let reader = SChunk::open(&path).unwrap();
-    assert_eq!(refused(|| reader.append_to_file(&path)), ErrorKind::InvalidArgument);
+    assert_eq!(refused(|| SaveOptions::new().append(&reader, &path)), ErrorKind::InvalidArgument);
     // A reader does not prevent this, and keeps the old file. Not every Windows replaces a file that is open.
     if cfg!(unix) {
-        other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
+        SaveOptions::new().replace(true).save(&other, &path).unwrap();
         assert_eq!((reader.nchunks(), numbers(&path)), (3, vec![]));
     }
 }
@@ -170,9 +177,9 @@ fn a_link_is_followed_where_a_file_is_replaced() {
         let (path, link) = (folder.path().join("a.b2frame"), folder.path().join("link"));
         drop(make(&path, &[1]));
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        SChunk::in_memory::<u32>(&params())
-            .unwrap()
-            .save_with(&link, &SaveOptions::new().replace(true))
+        SaveOptions::new()
+            .replace(true)
+            .save(&SChunk::in_memory::<u32>(&params()).unwrap(), &link)
             .unwrap();
         assert!(link.is_symlink());
         assert!(numbers(&path).is_empty());
@@ -187,8 +194,8 @@ fn a_change_of_a_file_that_was_replaced_or_removed_is_an_error() {
             let folder = tempfile::tempdir().unwrap();
             let (path, other) = (folder.path().join("a"), folder.path().join("b"));
             for path in [&path, &other] {
-                let options = OpenOptions::new().create_new(true).directory(directory);
-                drop(options.typesize(4).open(path).unwrap());
+                let options = OpenOptions::new().create_new(true).typesize(4);
+                drop(options.open(Target::from(path).directory(directory)).unwrap());
             }
             let mut schunk = writing().locking(locking).open(&path).unwrap();
             schunk.append(&[1u32; 100]).unwrap();
@@ -234,15 +241,17 @@ fn a_file_as_a_storage_is_claimed_as_any_other() {
     let path = folder.path().join("a.b2frame");
     drop(make(&path, &[1]));
     let file = || File::options().read(true).write(true).open(&path).unwrap();
-    let mut first = writing().open_storage(file()).unwrap();
-    for second in [writing().open_storage(file()), writing().open(&path), locking().open(&path)] {
+    let mut first = writing().open(Target::storage(file())).unwrap();
+    for second in
+        [writing().open(Target::storage(file())), writing().open(&path), locking().open(&path)]
+    {
         assert_eq!(second.map(drop).unwrap_err().kind(), ErrorKind::Busy);
     }
-    let replacing = OpenOptions::new().replace(true).open_storage(file());
+    let replacing = OpenOptions::new().replace(true).open(Target::storage(file()));
     assert_eq!(replacing.map(drop).unwrap_err().kind(), ErrorKind::Busy);
     // Readers see what it changes.
     let by_path = SChunk::open(&path).unwrap();
-    let by_file = OpenOptions::new().open_storage(File::open(&path).unwrap()).unwrap();
+    let by_file = OpenOptions::new().open(Target::storage(File::open(&path).unwrap())).unwrap();
     first.append(&[2u32; 100]).unwrap();
     for reader in [&by_path, &by_file] {
         assert_eq!(reader.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
@@ -251,7 +260,7 @@ fn a_file_as_a_storage_is_claimed_as_any_other() {
     let mut second = writing().open(&path).unwrap();
     second.append(&[3u32; 100]).unwrap();
     assert_eq!(by_file.decompress_chunk::<u32>(2).unwrap(), [3; 100]);
-    let saved = by_path.save_in(file(), &SaveOptions::new());
+    let saved = SaveOptions::new().save(&by_path, Target::storage(file()));
     assert_eq!(saved.unwrap_err().kind(), ErrorKind::Busy);
 }
 
@@ -296,17 +305,17 @@ fn a_custom_storage_can_name_its_file_and_its_bytes() {
     let path = folder.path().join("a.b2frame");
     drop(make(&path, &[1]));
     let file = || Wrapped(File::options().read(true).write(true).open(&path).unwrap());
-    let first = writing().open_storage(file()).unwrap();
-    for second in [writing().open_storage(file()), writing().open(&path)] {
+    let first = writing().open(Target::storage(file())).unwrap();
+    for second in [writing().open(Target::storage(file())), writing().open(&path)] {
         assert_eq!(second.map(drop).unwrap_err().kind(), ErrorKind::Busy);
     }
     drop(first);
 
     let bytes = fs::read(&path).unwrap();
-    let mut schunk = writing().open_storage(Wrapped(bytes)).unwrap();
+    let mut schunk = writing().open(Target::storage(Wrapped(bytes))).unwrap();
     schunk.append(&[2u32; 100]).unwrap();
     assert_eq!(schunk.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
-    let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+    let schunk = SChunk::open(schunk.into_cframe().unwrap()).unwrap();
     assert_eq!(schunk.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
 }
 
@@ -337,8 +346,8 @@ impl Storage for Shared {
 #[test]
 fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
     let shared = Shared::default();
-    let mut one = writing().create(true).typesize(4).open_storage(shared.clone()).unwrap();
-    let mut two = writing().open_storage(shared.clone()).unwrap();
+    let mut one = writing().create(true).typesize(4).open(Target::storage(shared.clone())).unwrap();
+    let mut two = writing().open(Target::storage(shared.clone())).unwrap();
     for number in 0..5 {
         one.append(&[number; 100]).unwrap();
         // It was not informed of the last change; now it is.
@@ -347,7 +356,7 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
         two.append(&[number; 100]).unwrap();
         assert!(one.refresh().unwrap());
     }
-    let all = OpenOptions::new().open_storage(shared).unwrap();
+    let all = OpenOptions::new().open(Target::storage(shared)).unwrap();
     let found: Vec<u32> = all.iter_chunks::<u32>().map(|chunk| chunk.unwrap()[0]).collect();
     assert_eq!(found, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
 }
@@ -355,7 +364,7 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
 fn array(path: &Path) -> NDArray {
     let items: Vec<u32> = (0..1000).collect();
     NDArray::builder()
-        .file(path)
+        .target(path)
         .chunk_shape([100])
         .block_shape([50])
         .from_slice(&items, [1000])

@@ -55,7 +55,7 @@ fn boxes_of_one_array_are_read_on_many_threads() {
             .unwrap();
         let path = folder.path().join(format!("{at}.b2nd"));
         let mut file = builder
-            .file(&path)
+            .target(&path)
             .dtype(&native("<u4"), 4)
             .from_slice(RawItems(&model.bytes), &model.shape)
             .unwrap();
@@ -76,8 +76,8 @@ fn one_read_or_write_works_on_several_threads() {
         .chunk_shape([90, 500])
         .block_shape([20, 250])
         .cparams(CParams::new().codec(Codec::Lz4).threads(threads))
-        .dparams(DParams::new().threads(threads));
-    let file = builder.clone().file(folder.path().join("threads.b2nd"));
+        .options(OpenOptions::new().dparams(DParams::new().threads(threads)));
+    let file = builder.clone().target(folder.path().join("threads.b2nd"));
     for builder in [builder, file] {
         let mut array = builder
             .dtype(&native("<u4"), 4)
@@ -189,7 +189,7 @@ impl Shelf {
         let dtype = format!("|V{typesize}");
         let path = folder.join(format!("{seed}.b2nd"));
         let shape = &model.shape;
-        let arrays = [builder.clone(), builder.file(&path)].map(|each| {
+        let arrays = [builder.clone(), builder.target(&path)].map(|each| {
             each.dtype(&dtype, typesize).from_slice(RawItems(&model.bytes), shape).unwrap()
         });
 

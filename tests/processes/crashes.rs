@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use blosc2::repair::{Rebuilt, Repaired, repair, repair_to};
 use blosc2::storage::{ReadAt, Storage};
-use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SChunk, SaveOptions, Target};
 use blosc2_format::directory::{self, INDEX};
 use blosc2_format::{Options, frame};
 use blosc2_sys as sys;
@@ -270,7 +270,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let disk = Disk::new(&[], true);
     let options = OpenOptions::new().create(true).cparams(params());
-    let mut schunk = options.open_storage(disk.clone()).unwrap();
+    let mut schunk = options.open(Target::storage(disk.clone())).unwrap();
     let (mut before, mut first, mut start) = (Content::default(), disk.bytes(), None);
     let mut cases = Vec::new();
     for change in changes() {
@@ -289,7 +289,8 @@ impl Case {
     /// Returns the bytes after the death of the writer, and without a death the sizes of the steps.
     fn run(&self, can_cut: bool, death: Option<(usize, usize)>) -> (Vec<u8>, Vec<usize>) {
         let disk = Disk::new(&self.first, can_cut);
-        let mut schunk = OpenOptions::new().write(true).open_storage(disk.clone()).unwrap();
+        let mut schunk =
+            OpenOptions::new().write(true).open(Target::storage(disk.clone())).unwrap();
         if let Some(change) = &self.start {
             change.apply(&mut schunk).unwrap();
         }
@@ -375,7 +376,7 @@ fn where_the_length_cannot_be_set_it_is_an_error_and_whole_chunks_are_kept() {
 fn file(path: &Path) -> Content {
     let disk = Disk::new(&[], true);
     let options = OpenOptions::new().create(true).cparams(params()).meta("kind", b"a log");
-    let mut schunk = options.open_storage(disk.clone()).unwrap();
+    let mut schunk = options.open(Target::storage(disk.clone())).unwrap();
     for change in changes() {
         change.apply(&mut schunk).unwrap();
     }
@@ -508,7 +509,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     let path = folder.path().join("a.b2nd");
     let items: Vec<u16> = (0..600).map(|item| item * 7).collect();
     let builder = NDArray::builder().chunk_shape([5, 10]).block_shape([5, 5]);
-    drop(builder.file(&path).from_slice(&items, [20, 30]).unwrap());
+    drop(builder.target(&path).from_slice(&items, [20, 30]).unwrap());
     let good = fs::read(&path).unwrap();
     let schunk = SChunk::open(&path).unwrap();
     let header_len = frame::Header::parse(&good).unwrap().header_len as usize;
@@ -609,8 +610,9 @@ fn without_lock(path: &Path) -> directory::Memory {
 fn a_directory_is_rebuilt_of_the_files_that_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    let options = OpenOptions::new().create_new(true).directory(true).locking(true).durable(true);
-    let mut schunk = options.cparams(params()).open(&path).unwrap();
+    let options = OpenOptions::new().create_new(true).locking(true).durable(true);
+    let target = Target::from(&path).directory(true);
+    let mut schunk = options.cparams(params()).open(target).unwrap();
     let mut expected = Content::default();
     for change in changes() {
         change.apply(&mut schunk).unwrap();
@@ -653,7 +655,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     first.append(&[1u32; ITEMS]).unwrap();
     let mut second = SChunk::in_memory::<u32>(&params()).unwrap();
     second.append(&[2u32; ITEMS]).unwrap();
-    assert_eq!(second.append_to_file(&path).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(SaveOptions::new().append(&second, &path).unwrap_err().kind(), ErrorKind::Busy);
     // As another program does it.
     let start = fs::metadata(&path).unwrap().len();
     let bytes = [fs::read(&path).unwrap(), second.to_cframe().unwrap()].concat();
@@ -678,7 +680,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     drop(schunk);
     assert!(fs::read(&path).unwrap() == bytes);
-    let there = OpenOptions::new().offset(start).open(&path).unwrap();
+    let there = OpenOptions::new().open(Target::from(&path).offset(start)).unwrap();
     assert_eq!(there.decompress_chunk::<u32>(0).unwrap(), [2; ITEMS]);
     assert_eq!(repair(&path).unwrap(), Repaired::Sound);
     assert!(fs::read(&path).unwrap() == bytes);

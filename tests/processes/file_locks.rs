@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use blosc2::repair::{Repaired, repair};
-use blosc2::{CParams, Codec, OpenOptions, SChunk};
+use blosc2::{CParams, Codec, OpenOptions, SChunk, Target};
 
 use crate::common::{FOLDER, Rng, VARIABLES, own_process, python};
 
@@ -88,8 +88,8 @@ pub(super) fn locked() -> OpenOptions {
 }
 
 pub(super) fn make(path: &Path, directory: bool) {
-    let options = OpenOptions::new().create_new(true).directory(directory).locking(true);
-    drop(options.cparams(params()).open(path).unwrap());
+    let options = OpenOptions::new().create_new(true).locking(true).cparams(params());
+    drop(options.open(Target::from(path).directory(directory)).unwrap());
 }
 
 /// Appends chunks until the file `stop` exists, and replaces the first one regularly. Returns the number of chunks.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, thread};
 
-use blosc2::{CParams, Check, Codec, ErrorKind, OpenOptions, Result, SChunk, SaveOptions};
+use blosc2::{CParams, Check, Codec, ErrorKind, OpenOptions, Result, SChunk, SaveOptions, Target};
 use blosc2_testing::repeats;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ fn work(folder: &Path, setting: Setting, rng: &mut Rng, first: u32) -> Vec<Done>
                         true => {
                             let file = File::options().read(true).write(true).open(&path).unwrap();
                             let opened = file.try_clone().unwrap();
-                            let handle = options.open_storage(file)?;
+                            let handle = options.open(Target::storage(file))?;
                             // If it was replaced before, it is a file without a name, and
                             // its changes do not appear at the path.
                             if opened.metadata().unwrap().nlink() == 0 {
@@ -155,11 +155,11 @@ fn work(folder: &Path, setting: Setting, rng: &mut Rng, first: u32) -> Vec<Done>
                     });
                 }
                 3 if setting != Setting::HardLink => {
-                    frame_of(id).save_with(&path, &SaveOptions::new().replace(true))?;
+                    SaveOptions::new().replace(true).save(&frame_of(id), &path)?;
                     keep(What::Replace, 0);
                 }
                 4 if rng.below(4) == 0 => {
-                    let offset = frame_of(id).append_to_file(&path)?;
+                    let offset = SaveOptions::new().append(&frame_of(id), &path)?;
                     keep(What::AppendFile, offset);
                 }
                 _ if handles.is_empty() => {}
@@ -224,7 +224,8 @@ fn check(folder: &Path, done: &[Done]) {
     for appended in of(What::AppendFile) {
         let gone = replaced.iter().any(|other| other.end > appended.start);
         if !gone {
-            let second = OpenOptions::new().offset(appended.offset).open(&path).unwrap();
+            let second =
+                OpenOptions::new().open(Target::from(&path).offset(appended.offset)).unwrap();
             assert_eq!(id_of(&second, 0).unwrap(), appended.id);
         }
     }

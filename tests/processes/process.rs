@@ -10,8 +10,8 @@ use std::process::Command;
 use std::{env, fs};
 
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads, compress,
-    decompress,
+    CParams, Codec, DParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SplitMode, Threads,
+    compress, decompress,
 };
 
 #[cfg(unix)]
@@ -22,7 +22,7 @@ use crate::common::{Rng, VARIABLES, own_process, run_alone};
 fn write_files(folder: &Path) {
     let items: Vec<i32> = (0..50_000).map(|i| i / 7).collect();
     let array = NDArray::builder().chunk_shape([60, 100]).block_shape([20, 50]);
-    array.file(folder.join("array.b2nd")).from_slice(&items, [250, 200]).unwrap();
+    array.target(folder.join("array.b2nd")).from_slice(&items, [250, 200]).unwrap();
     let path = folder.join("chunks.b2frame");
     SChunk::create::<i32>(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
     for part in items.chunks(20_000) {
@@ -352,7 +352,10 @@ fn after_a_fork_arrays_use_new_threads() {
     let write = || {
         let builder =
             NDArray::builder().chunk_shape([1 << 16]).cparams(CParams::new().threads(threads));
-        builder.dparams(DParams::new().threads(threads)).from_slice(&items, 1 << 20).unwrap()
+        builder
+            .options(OpenOptions::new().dparams(DParams::new().threads(threads)))
+            .from_slice(&items, 1 << 20)
+            .unwrap()
     };
     let array = write();
     assert!(array.read::<Vec<u32>>(..).unwrap() == items);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use blosc2::storage::ReadOnly;
-use blosc2::{Appender, CParams, Error, ErrorKind, NDArray, OpenOptions, SChunk};
+use blosc2::{Appender, CParams, Error, ErrorKind, NDArray, OpenOptions, SChunk, Target};
 use blosc2_format::frame::journal;
 
 use super::file_locks::{KINDS, beside, chunk, kill, locked, make, role, version};
@@ -74,8 +74,8 @@ fn the_next_writer_opens_what_a_killed_one_left() {
         for how in ["locking", "locking durable", "recover", "recover durable"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(name);
-            let new = OpenOptions::new().create_new(true).directory(directory).typesize(4);
-            drop(new.open(&path).unwrap());
+            let new = OpenOptions::new().create_new(true).typesize(4);
+            drop(new.open(Target::from(&path).directory(directory)).unwrap());
             let (mut rng, mut unfinished) = (Rng(7), 0);
             for round in 0..ROUNDS {
                 let what = format!("{name}, {how}, killed {round} times");
@@ -179,8 +179,9 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
     for (name, directory) in [("log.b2nd", false), ("log.directory", true)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        let builder = NDArray::builder().chunk_shape(&[100]).locking(true);
-        let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
+        let builder =
+            NDArray::builder().chunk_shape(&[100]).options(OpenOptions::new().locking(true));
+        let builder = builder.target(Target::from(&path).directory(directory));
         drop(builder.zeros::<u64>(&[0]).unwrap());
         let (mut rng, mut unfinished, mut rows) = (Rng(11), 0, 0);
         for round in 0..ROUNDS {
@@ -205,7 +206,7 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
 /// A frame of two chunks, and the same in the middle of a change: with a journal of its first bytes.
 fn unfinished() -> (Vec<u8>, Vec<u8>) {
     let params = CParams::new().level(0).typesize(4);
-    let mut schunk = OpenOptions::new().cparams(params).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().cparams(params).create_new(true).open(Vec::new()).unwrap();
     for number in 0..2 {
         schunk.append(&chunk(number, 0)).unwrap();
     }
@@ -326,17 +327,20 @@ fn storages_and_bytes_are_recovered_where_the_caller_says_so() {
     let (good, bytes) = unfinished();
     let options = OpenOptions::new().write(true);
     let kind = |result: blosc2::Result<SChunk>| result.unwrap_err().kind();
-    assert_eq!(kind(options.clone().from_cframe(bytes.clone())), ErrorKind::Unfinished);
-    assert_eq!(kind(options.clone().open_storage(bytes.clone())), ErrorKind::Unfinished);
+    assert_eq!(kind(options.clone().open(bytes.clone())), ErrorKind::Unfinished);
+    assert_eq!(kind(options.clone().open(Target::storage(bytes.clone()))), ErrorKind::Unfinished);
     let options = options.recover(true);
-    assert!(options.from_cframe(bytes.clone()).unwrap().into_cframe().unwrap() == good);
-    assert!(options.open_storage(bytes.clone()).unwrap().into_cframe().unwrap() == good);
-    assert_eq!(kind(options.open_storage(ReadOnly::new(bytes.clone()))), ErrorKind::ReadOnly);
+    assert!(options.open(bytes.clone()).unwrap().into_cframe().unwrap() == good);
+    assert!(options.open(Target::storage(bytes.clone())).unwrap().into_cframe().unwrap() == good);
+    assert_eq!(
+        kind(options.open(Target::storage(ReadOnly::new(bytes.clone())))),
+        ErrorKind::ReadOnly
+    );
     let reading = OpenOptions::new().recover(true);
-    assert_eq!(kind(reading.from_cframe(bytes.clone())), ErrorKind::InvalidArgument);
-    assert_eq!(kind(reading.open_storage(bytes)), ErrorKind::InvalidArgument);
+    assert_eq!(kind(reading.open(bytes.clone())), ErrorKind::InvalidArgument);
+    assert_eq!(kind(reading.open(Target::storage(bytes))), ErrorKind::InvalidArgument);
     // What is finished is left alone.
-    assert!(options.from_cframe(good.clone()).unwrap().into_cframe().unwrap() == good);
+    assert!(options.open(good.clone()).unwrap().into_cframe().unwrap() == good);
 }
 
 /// A reader without locking, concurrent to a locking writer, may find inconsistent data.

@@ -89,10 +89,10 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         let bytes = array.read::<RawItems>(..).unwrap().0;
         assert_same(&bytes, &fs::read(at(format!("{number}.raw"))).unwrap(), text);
         // As it is, by its name, and in other words.
-        NDArray::builder().file(at(format!("{number}.copied"))).copy(&array).unwrap();
+        NDArray::builder().target(at(format!("{number}.copied"))).copy(&array).unwrap();
         for (name, dtype) in [("named", text.to_owned()), ("parsed", dtype.to_string())] {
             let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
-            let builder = builder.file(at(format!("{number}.{name}")));
+            let builder = builder.target(at(format!("{number}.{name}")));
             builder.dtype(&dtype, array.typesize()).from_slice(RawItems(&bytes), SHAPE).unwrap();
         }
     }
@@ -124,7 +124,7 @@ fn arrays_of_every_dtype_go_from_rust_to_python_and_back() {
     for (number, text) in list(&found) {
         let dtype = Dtype::parse(text).unwrap();
         let builder = NDArray::builder().chunk_shape(SHAPE).block_shape(SHAPE);
-        let builder = builder.file(at(format!("{number}.b2nd")));
+        let builder = builder.target(at(format!("{number}.b2nd")));
         let text = dtype.to_string();
         builder.dtype(&text, dtype.size()).from_slice(RawItems(&bytes_of(&dtype)), SHAPE).unwrap();
     }
@@ -230,7 +230,7 @@ print(1)
     assert_eq!(array.read::<Vec<bool>>(..).unwrap(), bools);
     assert_eq!(array.read::<Vec<bool>>(&[9..10, 98..100]).unwrap(), bools[998..]);
     assert_eq!(array.read::<Vec<u8>>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);
-    NDArray::builder().file(at("bool.back")).from_slice(&bools, [10, 100]).unwrap();
+    NDArray::builder().target(at("bool.back")).from_slice(&bools, [10, 100]).unwrap();
 
     let array = NDArray::open(at("text.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("<U5"), 20));
@@ -244,15 +244,15 @@ print(1)
         })
         .collect();
     assert_eq!(texts, ["", "a", "größe", "日本語", "12345"]);
-    let builder = NDArray::builder().file(at("text.back"));
+    let builder = NDArray::builder().target(at("text.back"));
     builder.dtype("<U5", 20).from_slice(RawItems(&bytes), [5]).unwrap();
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
     assert_eq!(array.read::<RawItems>(..).unwrap().0, b"\0\0\0\0\0a\0\0\0\x0012345");
-    let builder = NDArray::builder().file(at("bytes.back"));
+    let builder = NDArray::builder().target(at("bytes.back"));
     builder.dtype("|S2", 2).from_slice(RawItems(b"x\0\0yz"), [2, 1]).unwrap_err();
-    let builder = NDArray::builder().file(at("bytes.back"));
+    let builder = NDArray::builder().target(at("bytes.back"));
     builder.dtype("|S2", 2).from_slice(RawItems(b"x\0yz"), [2, 1]).unwrap();
     let script = r#"
 found = blosc2.open("bool.back")

@@ -36,9 +36,9 @@ fn python_reads_frames_with_checksums_and_changes_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let items: Vec<i32> = (0..600).collect();
-    let builder = NDArray::builder().checksums(true).chunk_shape([7, 11]);
-    let builder = builder.vlmeta_value("author", "me").unwrap();
-    builder.file(path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
+    let options = OpenOptions::new().checksums(true).vlmeta_value("author", "me").unwrap();
+    let builder = NDArray::builder().chunk_shape([7, 11]).options(options);
+    builder.target(path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
     let names = ["appended", "updated", "inserted", "deleted", "metadata"];
     for name in names {
         let options = OpenOptions::new().checksums(true).typesize(4).create_new(true);

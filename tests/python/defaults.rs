@@ -229,7 +229,7 @@ fn defaults_are_those_of_python() {
     let size = |level: usize| found["real"][level].as_u64().unwrap();
     let caches = CacheSizes { l1: size(0), l2: size(1), l3: size(2) };
     let items: Vec<i64> = (0..3 << 20).collect();
-    let builder = builder().cache_sizes(caches).in_memory_frame();
+    let builder = builder().cache_sizes(caches).target(Vec::new());
     let array = builder.from_slice(&items, [1024, 3072]).unwrap();
     let python = std::fs::read(folder.path().join("large.b2nd")).unwrap();
     crate::common::assert_same(

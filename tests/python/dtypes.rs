@@ -213,7 +213,7 @@ fn python_opens_files_whose_dtype_is_a_name() {
     let folder = TempDir::new().unwrap();
     let texts = ["float64", "double", "int64", "uint64", "d", "l", "Q", "<q", ">f8"];
     for (number, text) in texts.iter().enumerate() {
-        let builder = NDArray::builder().file(folder.path().join(number.to_string()));
+        let builder = NDArray::builder().target(folder.path().join(number.to_string()));
         let array = builder.dtype(text, 8).from_slice(RawItems(&[0; 24]), [3]).unwrap();
         assert_eq!(array.dtype_str(), Some(*text));
     }
@@ -373,8 +373,8 @@ fn structures_are_read_by_python() {
         .collect();
     let packed: Vec<Packed> =
         padded.iter().map(|&Padded { ok, value, .. }| Packed { ok, value }).collect();
-    NDArray::builder().file(at("padded.b2nd")).from_slice(&padded, [10, 10]).unwrap();
-    NDArray::builder().file(at("packed.b2nd")).from_slice(&packed, [100]).unwrap();
+    NDArray::builder().target(at("padded.b2nd")).from_slice(&padded, [10, 10]).unwrap();
+    NDArray::builder().target(at("packed.b2nd")).from_slice(&packed, [100]).unwrap();
     let script = r#"
 import blosc2
 import numpy as np
@@ -443,7 +443,7 @@ fn structures_come_back_from_python_however_it_writes_their_padding() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let rows: Vec<Row> = (0..40).map(Row::of).collect();
-    NDArray::builder().file(at("rows.b2nd")).chunk_shape([16]).from_slice(&rows, [40]).unwrap();
+    NDArray::builder().target(at("rows.b2nd")).chunk_shape([16]).from_slice(&rows, [40]).unwrap();
     let script = r#"
 import blosc2
 import numpy as np
@@ -506,7 +506,7 @@ struct Exchange {
 impl Exchange {
     fn add<T: Element + PartialEq + std::fmt::Debug>(&mut self, items: &[T], python: String) {
         let path = self.folder.path().join(self.arrays.len().to_string());
-        NDArray::builder().file(path).from_slice(items, items.len()).unwrap();
+        NDArray::builder().target(path).from_slice(items, items.len()).unwrap();
         let (items, what) = (items.to_vec(), python.clone());
         let check = move |array: &NDArray| {
             assert_eq!(array.read::<Vec<T>>(..).unwrap(), items, "{what}");

@@ -83,7 +83,7 @@ fn both_change_files_with_gaps() {
     let made = NDArray::builder()
         .chunk_shape([chunk, chunk])
         .block_shape([chunk, chunk])
-        .file(path("a.b2nd"));
+        .target(path("a.b2nd"));
     drop(made.zeros::<i64>([side, side]).unwrap());
     let mut items = vec![0i64; SIDE * SIDE];
     let mut chunks: Vec<Vec<u8>> = (0..40).map(|_| noise(&mut rng, LEN)).collect();

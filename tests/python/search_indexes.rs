@@ -301,7 +301,7 @@ with blosc2.TreeStore("t.b2d", mode="w") as t:
     );
     let array = NDArray::open(folder.join("a.b2nd")).unwrap();
     array.save(folder.join("copy.b2nd")).unwrap();
-    NDArray::builder().file(folder.join("other.b2nd")).copy(&array).unwrap();
+    NDArray::builder().target(folder.join("other.b2nd")).copy(&array).unwrap();
     let store = TreeStore::open(folder.join("t.b2d")).unwrap();
     store.pack(folder.join("packed.b2z")).unwrap();
     store.unpack(folder.join("copied.b2d")).unwrap();

@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Filter, NDArray, OpenOptions, RawItems, SChunk, SplitMode};
+use blosc2::{CParams, Filter, NDArray, OpenOptions, RawItems, SChunk, SplitMode, Target};
 use serde_json::{Value, json};
 
 use crate::common::{Kind, Model, Rng, assert_same, codecs, data, random_box, run_python};
@@ -202,10 +202,10 @@ impl Object {
             Content::Array(model) => {
                 let builder =
                     NDArray::builder().chunk_shape(&chunks).block_shape(&blocks).cparams(params);
-                let builder = builder.meta(FIXED, &self.fixed.bytes());
+                let builder = builder.options(OpenOptions::new().meta(FIXED, &self.fixed.bytes()));
                 let builder = match self.is_directory {
-                    true => builder.directory(&self.path),
-                    false => builder.file(&self.path),
+                    true => builder.target(Target::from(&self.path).directory(true)),
+                    false => builder.target(&self.path),
                 };
                 builder
                     .dtype(self.dtype, self.typesize)
@@ -213,10 +213,11 @@ impl Object {
                     .unwrap();
             }
             Content::Chunks { chunks, .. } => {
-                let options = OpenOptions::new().create_new(true).directory(self.is_directory);
+                let options = OpenOptions::new().create_new(true);
                 let options = options.typesize(self.typesize).cparams(&params);
                 let options = options.meta(FIXED, &self.fixed.bytes());
-                let mut schunk = options.open(&self.path).unwrap();
+                let target = Target::from(&self.path).directory(self.is_directory);
+                let mut schunk = options.open(target).unwrap();
                 for chunk in chunks {
                     schunk.append(&chunk[..]).unwrap();
                 }
@@ -342,9 +343,9 @@ impl Object {
     fn apply(&self, change: &Change) -> blosc2::Result<()> {
         let is_array = matches!(self.content, Content::Array(_));
         if let Change::Copy { params } = change {
-            let array = NDArray::from_cframe(fs::read(&self.path).unwrap())?;
-            let builder = NDArray::builder().cparams(params.clone()).file(&self.path);
-            return builder.replace(true).copy(&array).map(drop);
+            let array = NDArray::open_rw(fs::read(&self.path).unwrap())?;
+            let builder = NDArray::builder().cparams(params.clone()).target(&self.path);
+            return builder.options(OpenOptions::new().replace(true)).copy(&array).map(drop);
         }
         if is_array {
             let mut array = NDArray::open_rw(&self.path)?;
@@ -690,8 +691,8 @@ fn both_change_the_same_files_in_turns() {
 fn files_of_chunks_that_are_often_replaced_keep_small_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("small.b2frame");
-    let options = OpenOptions::new().create_new(true).directory(true);
-    let mut schunk = options.open(&path).unwrap();
+    let options = OpenOptions::new().create_new(true);
+    let mut schunk = options.open(Target::from(&path).directory(true)).unwrap();
     schunk.append(b"ab").unwrap();
     schunk.append(b"ab").unwrap();
     for turn in 1..100u8 {

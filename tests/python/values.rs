@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::{hex, run_python};
-use blosc2::{ArrayValue, CParams, Dtype, ErrorKind, NDArray, OpenOptions, SChunk, Value};
+use blosc2::{ArrayValue, CParams, Dtype, ErrorKind, NDArray, OpenOptions, SChunk, Target, Value};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -401,20 +401,20 @@ s.vlmeta["lazy"] = a + 1
         },
         other => panic!("{name}: {other}"),
     };
-    let array = NDArray::from_cframe(frame("array")).unwrap();
+    let array = NDArray::open_rw(frame("array")).unwrap();
     assert_eq!(array.read::<Vec<i64>>(..).unwrap(), [0, 1, 2, 3, 4]);
-    let array = NDArray::from_cframe(frame("file")).unwrap();
+    let array = NDArray::open_rw(frame("file")).unwrap();
     assert!(array.read::<Vec<i32>>(..).unwrap().into_iter().eq(0..10));
     for (name, meta, nchunks) in
         [("schunk", None, 1), ("objects", Some("vlarray"), 2), ("batches", Some("batcharray"), 1)]
     {
-        let schunk = SChunk::from_cframe(frame(name)).unwrap();
+        let schunk = SChunk::open(frame(name)).unwrap();
         assert_eq!(
             (schunk.meta().names().first().map(|name| &name[..]), schunk.nchunks()),
             (meta, nchunks)
         );
     }
-    let store = SChunk::from_cframe(frame("store")).unwrap();
+    let store = SChunk::open(frame("store")).unwrap();
     assert!(store.meta().contains("b2embed"));
     let place = |urlpath: &str| {
         Value::from([
@@ -564,7 +564,7 @@ v["deep"] = {"a": [blosc2.asarray(np.arange(3))]}
     let objects: Option<Vec<[(String, u8); 1]>> = vlmeta.get_value("objects").unwrap();
     assert_eq!(objects.unwrap(), [[("a".to_owned(), 1)], [("b".to_owned(), 2)]]);
     let deep: BTreeMap<String, Vec<Vec<u8>>> = vlmeta.get_value("deep").unwrap().unwrap();
-    let array = NDArray::from_cframe(deep["a"][0].clone()).unwrap();
+    let array = NDArray::open_rw(deep["a"][0].clone()).unwrap();
     assert_eq!(array.read::<Vec<i64>>(..).unwrap(), [0, 1, 2]);
 
     assert_eq!(vlmeta.get_value::<u8>("none").unwrap(), None);
@@ -593,8 +593,8 @@ fn the_programs_types_are_read_by_python() {
     let folder = tempfile::tempdir().unwrap();
     write_cases(folder.path(), &());
     for (file, directory) in [("c.b2frame", false), ("d.b2frame", true)] {
-        let options = OpenOptions::new().create_new(true).directory(directory).typesize(4);
-        let path = folder.path().join(file);
+        let options = OpenOptions::new().create_new(true).typesize(4);
+        let path = Target::from(folder.path().join(file)).directory(directory);
         let options = options.cparams(CParams::default()).meta_value("units", "kelvin").unwrap();
         let mut schunk = options.open(path).unwrap();
         schunk.meta_mut().set_value("fixed", &("version", 1)).unwrap();
@@ -621,9 +621,9 @@ fn the_programs_types_are_read_by_python() {
         let deep = (0..128).fold(Value::None, |value, _| Value::List(vec![value]));
         vlmeta.set_value("deep", &deep).unwrap();
     }
-    let builder = NDArray::builder().file(folder.path().join("a.b2nd"));
-    let builder = builder.meta_value("units", "kelvin").unwrap();
-    let builder = builder.vlmeta_value("tags", &["raw", "new"]).unwrap();
+    let builder = NDArray::builder().target(folder.path().join("a.b2nd"));
+    let options = OpenOptions::new().meta_value("units", "kelvin").unwrap();
+    let builder = builder.options(options.vlmeta_value("tags", &["raw", "new"]).unwrap());
     builder.from_slice(&[1u8, 2], &[2]).unwrap();
     let script = r#"
 array = blosc2.open("a.b2nd")

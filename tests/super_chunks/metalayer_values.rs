@@ -142,7 +142,7 @@ proptest! {
         blocks.append(VariableBlocks(&[&bytes])).unwrap();
         let read = |max_read| {
             let open = |schunk: &SChunk| {
-                OpenOptions::new().max_read(max_read).from_cframe(schunk.to_cframe().unwrap())
+                OpenOptions::new().max_read(max_read).open(schunk.to_cframe().unwrap())
             };
             let (chunks, blocks) = (open(&chunks).unwrap(), open(&blocks).unwrap());
             let layer = chunks.vlmeta().value("value").map(Option::unwrap);
@@ -286,7 +286,7 @@ fn memory_of_many_values_is_limited() {
     // A million nothings.
     let content = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
     let bytes = with(&content).into_cframe().unwrap();
-    let schunk = OpenOptions::new().max_read(10 << 20).from_cframe(bytes).unwrap();
+    let schunk = OpenOptions::new().max_read(10 << 20).open(bytes).unwrap();
     assert_eq!(schunk.vlmeta().get("value").unwrap().unwrap(), content);
     let error = schunk.vlmeta().value("value").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -296,7 +296,7 @@ fn memory_of_many_values_is_limited() {
     let array = ArrayValue::new(dtype, vec![1_000_000], vec![0; 1_000_000]).unwrap();
     let content = Value::from(array).to_msgpack().unwrap();
     let bytes = with(&content).into_cframe().unwrap();
-    let schunk = OpenOptions::new().max_read(10 << 20).from_cframe(bytes).unwrap();
+    let schunk = OpenOptions::new().max_read(10 << 20).open(bytes).unwrap();
     assert_eq!(schunk.vlmeta().value("value").unwrap().unwrap().to_msgpack().unwrap(), content);
     assert_eq!(kind::<Vec<u8>>(&schunk), ErrorKind::TooLarge);
 }

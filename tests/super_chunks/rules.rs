@@ -11,7 +11,7 @@ use std::{fs, io, mem, thread};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
-    CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, SChunkWriter, Special,
+    CParams, Chunk, ErrorKind, Limits, NDArray, OpenOptions, SChunk, SChunkWriter, Special, Target,
     compress,
 };
 use tempfile::TempDir;
@@ -102,7 +102,7 @@ fn bytes_of_others_come_back_as_they_were() {
     assert!(files.len() > 10, "{files:?}");
     for path in files {
         let bytes = fs::read(&path).unwrap();
-        let schunk = SChunk::from_cframe(bytes.clone()).unwrap();
+        let schunk = SChunk::open(bytes.clone()).unwrap();
         assert_eq!(schunk.frame_len().unwrap(), bytes.len() as u64, "{path:?}");
         assert!(schunk.into_cframe().unwrap() == bytes, "{path:?}");
     }
@@ -132,7 +132,7 @@ fn copies_have_each_chunk_once_while_another_handle_reorders() {
                 }
             });
             for _ in 0..20 {
-                assert_whole(SChunk::from_cframe(reader.to_cframe().unwrap()).unwrap());
+                assert_whole(SChunk::open(reader.to_cframe().unwrap()).unwrap());
                 assert_whole(reader.try_clone().unwrap());
             }
             for copy in 0..3 {
@@ -150,8 +150,9 @@ fn a_flush_that_failed_is_done_by_the_next() {
     for write in 1..8 {
         let storage = Failing::default();
         let options = OpenOptions::new().write(true).create(true);
-        let stored = || OpenOptions::new().open_storage(storage.clone()).unwrap().read::<u8>(..);
-        let mut schunk = options.open_storage(storage.clone()).unwrap();
+        let stored =
+            || OpenOptions::new().open(Target::storage(storage.clone())).unwrap().read::<u8>(..);
+        let mut schunk = options.open(Target::storage(storage.clone())).unwrap();
         let mut writer = SChunkWriter::new(&mut schunk, 100).unwrap();
         writer.write_all(&[1; 130]).unwrap();
         storage.1.write.store(write, Relaxed);
@@ -215,7 +216,7 @@ fn chunks_of_other_lengths_in_the_same_places_are_found() {
 fn chunks_of_an_array_keep_the_size_of_its_blocks() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..3000).map(|item| item * item).collect();
-    let builder = NDArray::builder().chunk_shape([1000]).block_shape([100]).file(&path);
+    let builder = NDArray::builder().chunk_shape([1000]).block_shape([100]).target(&path);
     drop(builder.from_slice(&items, [3000]).unwrap());
     let mut schunk = SChunk::open_rw(&path).unwrap();
     schunk.set_cparams(CParams::new().level(9)).unwrap();
@@ -236,10 +237,10 @@ fn chunks_of_an_array_keep_the_size_of_its_blocks() {
 fn limits_of_reading() {
     const LEN: u64 = 1 << 30;
     let params = CParams::new().blocksize(1 << 28);
-    let mut schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().cparams(&params).create_new(true).open(Vec::new()).unwrap();
     schunk.fill(Special::Zeros, LEN, LEN as usize).unwrap();
     let bytes = schunk.into_cframe().unwrap();
-    let schunk = OpenOptions::new().max_read(1 << 20).from_cframe(bytes).unwrap();
+    let schunk = OpenOptions::new().max_read(1 << 20).open(bytes).unwrap();
     let gather = || schunk.read::<u8>(&[LEN - 1, 0, LEN / 2]).unwrap();
     let (found, _, peak) = measure(gather);
     assert_eq!(found.unwrap(), [0; 3]);
@@ -283,7 +284,7 @@ fn the_number_of_chunks_is_that_of_readers() {
 fn a_handle_goes_on_after_a_read_that_failed() {
     let storage = Failing::default();
     let options = OpenOptions::new().write(true).create(true);
-    let mut schunk = options.open_storage(storage.clone()).unwrap();
+    let mut schunk = options.open(Target::storage(storage.clone())).unwrap();
     schunk.append(&[1u8; 100]).unwrap();
     storage.1.read.store(1, Relaxed);
     assert!(schunk.remove(5).is_err());
@@ -297,7 +298,7 @@ fn a_handle_goes_on_after_a_read_that_failed() {
 #[test]
 fn writing_items_stores_nothing_of_a_postfilter() {
     let items: Vec<u8> = (0..200).collect();
-    let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+    let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
     schunk.append(&items[..100]).unwrap();
     schunk.append(&items[100..]).unwrap();
     schunk.set_postfilter(|block| {
@@ -308,7 +309,7 @@ fn writing_items_stores_nothing_of_a_postfilter() {
     });
     assert_eq!(schunk.read::<u8>(..2).unwrap(), [1, 2]);
     assert_eq!(kind(schunk.write(98, &[77u8; 4])), Some(ErrorKind::Unsupported));
-    let stored = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
+    let stored = SChunk::open(schunk.into_cframe().unwrap()).unwrap();
     assert!(stored.read::<u8>(..).unwrap() == items);
 }
 
@@ -316,7 +317,8 @@ fn writing_items_stores_nothing_of_a_postfilter() {
 fn a_file_of_other_items_is_an_error() {
     let (_folder, path) = folder();
     let frame = |typesize| {
-        let mut schunk = OpenOptions::new().typesize(typesize).in_memory_frame().unwrap();
+        let mut schunk =
+            OpenOptions::new().typesize(typesize).create_new(true).open(Vec::new()).unwrap();
         schunk.append(&data(Kind::Ramp, 4000, 1)).unwrap();
         schunk.into_cframe().unwrap()
     };
@@ -395,7 +397,7 @@ fn a_writer_that_locks_and_one_that_does_not() {
 
 #[test]
 fn an_emptied_super_chunk_takes_chunks_of_another_size() {
-    let buffer = || OpenOptions::new().typesize(4).in_memory_frame().unwrap();
+    let buffer = || OpenOptions::new().typesize(4).create_new(true).open(Vec::new()).unwrap();
     for mut schunk in [SChunk::in_memory::<i32>(&CParams::new()).unwrap(), buffer()] {
         schunk.append(&[1i32; 100]).unwrap();
         schunk.append(&[1i32; 100]).unwrap();
@@ -413,7 +415,8 @@ fn an_emptied_super_chunk_takes_chunks_of_another_size() {
 #[test]
 fn a_file_that_two_chunks_share_stays_for_the_other() {
     let (_folder, path) = folder();
-    let mut schunk = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
+    let mut schunk =
+        OpenOptions::new().create_new(true).open(Target::from(&path).directory(true)).unwrap();
     let noise = data(Kind::Random, 2 * 500, 3);
     for chunk in noise.chunks(500) {
         schunk.append(chunk).unwrap();
@@ -437,7 +440,7 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
 fn removing_no_chunks_writes_nothing() {
     let storage = Failing::default();
     let options = OpenOptions::new().write(true).create(true);
-    let mut schunk = options.open_storage(storage.clone()).unwrap();
+    let mut schunk = options.open(Target::storage(storage.clone())).unwrap();
     schunk.append(&[1u8; 100]).unwrap();
     storage.1.write.store(1, Relaxed);
     schunk.remove(1..).unwrap();
@@ -489,7 +492,7 @@ fn truncating_keeps_the_first_chunks() {
 fn the_declared_size_is_a_multiple_of_the_item_size() {
     let create = |typesize, size| {
         let params = CParams::new().typesize(typesize);
-        blosc2::OpenOptions::new().cparams(params).chunksize(size).in_memory()
+        blosc2::OpenOptions::new().cparams(params).chunksize(size).open(Target::memory())
     };
     assert_eq!(create(8, 16).unwrap().chunksize(), 16);
     assert_eq!(create(3, 3000).unwrap().chunksize(), 3000);
@@ -499,7 +502,7 @@ fn the_declared_size_is_a_multiple_of_the_item_size() {
 /// C and Python refuse it too.
 #[test]
 fn a_first_chunk_is_not_longer_than_the_declared_size() {
-    let mut schunk = blosc2::OpenOptions::new().chunksize(100).in_memory().unwrap();
+    let mut schunk = blosc2::OpenOptions::new().chunksize(100).open(Target::memory()).unwrap();
     let error = schunk.append(&[1u8; 101]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert!(error.to_string().contains("101"), "{error}");

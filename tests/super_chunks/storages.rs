@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Threads,
+    CParams, Codec, DParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Target,
+    Threads,
 };
 
 use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, kind, listing, lossless};
@@ -71,8 +72,9 @@ fn chunks_are_appended_over_several_openings() {
             schunk.save(&saved).unwrap();
             assert_eq!(all(&SChunk::open(&saved).unwrap()), expected);
             let copied = path.with_extension("copied");
-            schunk
-                .save_with(&copied, &SaveOptions::new().cparams(CParams::new().codec(Codec::Lz4)))
+            SaveOptions::new()
+                .cparams(CParams::new().codec(Codec::Lz4))
+                .save(&schunk, &copied)
                 .unwrap();
             assert_eq!(all(&SChunk::open(&copied).unwrap()), expected);
         }
@@ -266,7 +268,7 @@ fn what_was_opened_for_reading_is_not_changed() {
     assert_eq!(error.path(), Some(&*path));
     assert!(error.to_string().contains("chunks.b2frame"), "{error}");
     let mut array_path = folder.path().join("array.b2nd");
-    NDArray::builder().file(&array_path).from_slice(&[1i32, 2], [2]).unwrap();
+    NDArray::builder().target(&array_path).from_slice(&[1i32, 2], [2]).unwrap();
     let mut schunk = NDArray::open(&array_path).unwrap().into_schunk();
     assert_eq!(kind(schunk.append(&[1i32, 2])), ErrorKind::ReadOnly);
     drop(schunk);
@@ -287,10 +289,10 @@ fn nothing_is_made_over_what_is_there() {
         for error in [
             SChunk::create::<i32>(&taken, &CParams::new()).unwrap_err(),
             memory.save(&taken).unwrap_err(),
-            memory.save_with(&taken, &SaveOptions::new().cparams(CParams::new())).unwrap_err(),
+            SaveOptions::new().cparams(CParams::new()).save(&memory, &taken).unwrap_err(),
             array.save(&taken).unwrap_err(),
-            NDArray::builder().file(&taken).from_slice(&[1u8], [1]).unwrap_err(),
-            NDArray::builder().file(&taken).copy(&array).unwrap_err(),
+            NDArray::builder().target(&taken).from_slice(&[1u8], [1]).unwrap_err(),
+            NDArray::builder().target(&taken).copy(&array).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::AlreadyExists);
             assert_eq!(error.path(), Some(&*taken));
@@ -312,12 +314,12 @@ fn nothing_is_left_behind_by_what_cannot_be_made() {
     let bad = CParams::new().level(10);
     assert_eq!(kind(SChunk::create::<i32>(&here, &bad)), ErrorKind::InvalidArgument);
     assert_eq!(
-        kind(memory.save_with(&here, &SaveOptions::new().cparams(&bad))),
+        kind(SaveOptions::new().cparams(&bad).save(&memory, &here)),
         ErrorKind::InvalidArgument
     );
-    let builder = NDArray::builder().file(&here).cparams(bad);
+    let builder = NDArray::builder().target(&here).cparams(bad);
     assert_eq!(kind(builder.from_slice(&[1u8], [1])), ErrorKind::InvalidArgument);
-    let builder = NDArray::builder().file(&here);
+    let builder = NDArray::builder().target(&here);
     assert_eq!(kind(builder.from_slice(&[1u8], [2])), ErrorKind::InvalidArgument);
     for path in ["", "/", ".."] {
         assert!(SChunk::create::<i32>(path, &CParams::new()).is_err(), "{path:?}");
@@ -367,7 +369,7 @@ fn an_empty_super_chunk_survives_being_saved() {
     let (saved, copied) = (folder.path().join("saved"), folder.path().join("copied"));
     let empty = SChunk::in_memory::<i32>(&CParams::new().codec(Codec::Lz4)).unwrap();
     empty.save(&saved).unwrap();
-    empty.save_with(&copied, &SaveOptions::new().cparams(CParams::new())).unwrap();
+    SaveOptions::new().cparams(CParams::new()).save(&empty, &copied).unwrap();
     for path in [&saved, &copied] {
         let mut schunk = SChunk::open_rw(path).unwrap();
         assert_eq!((schunk.nchunks(), schunk.typesize()), (0, 4));
@@ -441,7 +443,7 @@ fn files_are_closed() {
 fn nothing_is_appended_to_an_array() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array.b2nd");
-    blosc2::NDArray::builder().file(&path).from_slice(&[1i32; 100], [10, 10]).unwrap();
+    blosc2::NDArray::builder().target(&path).from_slice(&[1i32; 100], [10, 10]).unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = SChunk::open_rw(&path).unwrap().append(&[1i32; 100]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -498,7 +500,7 @@ fn saving_reports_progress_and_can_be_stopped() {
         for params in [None, Some(CParams::new().level(1))] {
             let reports = Arc::new(Mutex::new(Vec::new()));
             let heard = Arc::clone(&reports);
-            let mut options = SaveOptions::new().directory(directory);
+            let mut options = SaveOptions::new();
             if let Some(params) = &params {
                 options = options.cparams(params);
             }
@@ -506,14 +508,15 @@ fn saving_reports_progress_and_can_be_stopped() {
                 2 => Err("stopped"),
                 _ => Ok(()),
             });
-            let error = schunk.save_with(&path, &stopping).unwrap_err();
+            let target = || Target::from(&path).directory(directory);
+            let error = stopping.save(&schunk, target()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Callback, "{error}");
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
             let options = options.progress(move |done, total| {
                 heard.lock().unwrap().push((done, total));
                 Ok::<_, std::io::Error>(())
             });
-            schunk.save_with(&path, &options).unwrap();
+            options.save(&schunk, target()).unwrap();
             assert_eq!(*reports.lock().unwrap(), [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
             let saved = SChunk::open(&path).unwrap();
             assert_eq!(saved.read::<u8>(..).unwrap(), schunk.read::<u8>(..).unwrap());
@@ -532,12 +535,13 @@ fn a_directory_replaces_no_file() {
     let path = folder.path().join("a.b2frame");
     SChunk::create::<u8>(&path, CParams::default()).unwrap().append(&[1u8; 10]).unwrap();
     let before = std::fs::read(&path).unwrap();
-    let error = OpenOptions::new().replace(true).directory(true).open(&path).unwrap_err();
+    let error =
+        OpenOptions::new().replace(true).open(Target::from(&path).directory(true)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     // Where there is nothing, the directory is created.
     let path = folder.path().join("new");
-    OpenOptions::new().replace(true).directory(true).open(&path).unwrap();
+    OpenOptions::new().replace(true).open(Target::from(&path).directory(true)).unwrap();
     assert!(path.is_dir());
 }
 
@@ -550,9 +554,15 @@ fn replacing_follows_links_and_keeps_permissions() {
     let replace = SaveOptions::new().replace(true);
     type Make<'a> = &'a dyn Fn(&Path) -> blosc2::Result<()>;
     let ways: [Make<'_>; 3] = [
-        &|path| schunk.save_with(path, &replace),
+        &|path| replace.save(&schunk, path),
         &|path| OpenOptions::new().replace(true).open(path).map(drop),
-        &|path| NDArray::builder().replace(true).file(path).zeros::<u8>(3).map(drop),
+        &|path| {
+            NDArray::builder()
+                .options(OpenOptions::new().replace(true))
+                .target(path)
+                .zeros::<u8>(3)
+                .map(drop)
+        },
     ];
     for make in ways {
         let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::storage::{ReadOnly, Seekable};
 use blosc2::{
     CParams, Chunk, Codec, DParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SChunkReader,
-    SChunkWriter, SplitMode, Threads,
+    SChunkWriter, SplitMode, Target, Threads,
 };
 use blosc2_format::{Finding, Options, Severity, chunk, frame};
 
@@ -21,7 +21,7 @@ use crate::common::{
 
 /// The frame of `data`, written in pieces of any lengths.
 fn written(data: &[u8], chunksize: usize, params: &CParams, rng: &mut Rng) -> Vec<u8> {
-    let schunk = OpenOptions::new().cparams(params).in_memory_frame().unwrap();
+    let schunk = OpenOptions::new().cparams(params).create_new(true).open(Vec::new()).unwrap();
     let typesize = schunk.typesize();
     let mut writer = SChunkWriter::new(schunk, chunksize).unwrap();
     let mut rest = data;
@@ -39,7 +39,7 @@ fn written(data: &[u8], chunksize: usize, params: &CParams, rng: &mut Rng) -> Ve
 
 /// A source that implements `Read` and `Seek`, as a super-chunk.
 fn open(source: impl Read + Seek + Send + 'static) -> blosc2::Result<SChunk> {
-    OpenOptions::new().open_storage(ReadOnly::new(Seekable::new(source)))
+    OpenOptions::new().open(Target::storage(ReadOnly::new(Seekable::new(source))))
 }
 
 fn reader(bytes: &[u8]) -> SChunkReader<SChunk> {
@@ -236,7 +236,7 @@ fn much_data_through_files() {
     let params = CParams::new().codec(Codec::Lz4).typesize(4).threads(Threads::new(4));
     let out = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     let options = OpenOptions::new().create_new(true).cparams(&params);
-    let schunk = options.open_storage(Seekable::new(out)).unwrap();
+    let schunk = options.open(Target::storage(Seekable::new(out))).unwrap();
     let mut writer = SChunkWriter::new(schunk, 1 << 20).unwrap();
     assert_eq!(io::copy(&mut content.as_slice(), &mut writer).unwrap(), content.len() as u64);
     drop(writer.finish().unwrap());
@@ -271,7 +271,7 @@ fn dictionaries_and_filters_that_need_whole_items() {
     let bytes = written(&content, 8000, &params, rng);
     assert_same(&read_all(&bytes), &content, "delta");
     assert_clean(&bytes, "delta");
-    let schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
+    let schunk = OpenOptions::new().cparams(&params).create_new(true).open(Vec::new()).unwrap();
     let mut writer = SChunkWriter::new(schunk, 8000).unwrap();
     writer.write_all(&content[..8003]).unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::InvalidArgument);
@@ -376,7 +376,7 @@ fn looking_at_a_stream_shows_no_data() {
 fn chunk_sizes_that_cannot_be_are_refused() {
     let refused = |chunksize, typesize| {
         let params = CParams::new().codec(Codec::Lz4).typesize(typesize);
-        let schunk = OpenOptions::new().cparams(params).in_memory().unwrap();
+        let schunk = OpenOptions::new().cparams(params).open(Target::memory()).unwrap();
         let error = SChunkWriter::new(schunk, chunksize).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains(&format!("got {chunksize}")), "{error}");
@@ -512,7 +512,7 @@ fn frames_of_super_chunks_and_arrays() {
         let params = CParams::new().codec(Codec::Lz4).filters(&[filter]);
         let shape = [100, 100];
         let builder = NDArray::builder().chunk_shape(shape).block_shape(shape).cparams(params);
-        builder.file(&path).from_slice(&items, shape).unwrap();
+        builder.target(&path).from_slice(&items, shape).unwrap();
         let mut found = Vec::new();
         let array = open(File::open(&path).unwrap()).unwrap();
         SChunkReader::new(array).read_to_end(&mut found).unwrap();

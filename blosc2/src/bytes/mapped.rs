@@ -20,22 +20,22 @@ use crate::{Error, Result};
 ///
 /// ```
 /// use blosc2::storage::MappedFile;
-/// use blosc2::{CParams, NDArray, OpenOptions, SChunk};
+/// use blosc2::{CParams, NDArray, OpenOptions, SChunk, Target};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (frame_path, array_path) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));
 /// // SAFETY: here and below, no other program or handle uses these files.
 /// let map = unsafe { MappedFile::create(&frame_path)? };
-/// let mut schunk = OpenOptions::new().replace(true).typesize(8).open_storage(map)?;
+/// let mut schunk = OpenOptions::new().replace(true).typesize(8).open(Target::storage(map))?;
 /// schunk.append(&[1u64, 2, 3])?;
 /// drop(schunk);
 /// // SAFETY: as above.
 /// let map = unsafe { MappedFile::open(&frame_path)? };
-/// assert_eq!(OpenOptions::new().open_storage(map)?.read::<u64>(1..)?, [2, 3]);
+/// assert_eq!(OpenOptions::new().open(Target::storage(map))?.read::<u64>(1..)?, [2, 3]);
 ///
 /// // SAFETY: as above.
 /// let map = unsafe { MappedFile::create(&array_path)? };
-/// let array = NDArray::builder().storage(map).from_slice(&[1.5, 2.5, 3.5], &[3])?;
+/// let array = NDArray::builder().target(Target::storage(map)).from_slice(&[1.5, 2.5, 3.5], &[3])?;
 /// assert_eq!(array.read::<Vec<f64>>(1..)?, [2.5, 3.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -97,14 +97,14 @@ impl MappedFile {
     /// - [`OpenOptions::replace`]: the content is discarded (Python: `mmap_mode="w+"`);
     /// - [`OpenOptions::create`]: the existing frame is opened;
     /// - [`OpenOptions::create_new`]: opening fails;
-    /// - [`NDArrayBuilder::storage`]: creating the array fails, or discards the content if [`NDArrayBuilder::replace`]
+    /// - [`NDArrayBuilder::target`]: creating the array fails, or discards the content if [`OpenOptions::replace`]
     ///   is set.
     ///
     /// [`OpenOptions::replace`]: crate::OpenOptions::replace
     /// [`OpenOptions::create`]: crate::OpenOptions::create
     /// [`OpenOptions::create_new`]: crate::OpenOptions::create_new
-    /// [`NDArrayBuilder::storage`]: crate::NDArrayBuilder::storage
-    /// [`NDArrayBuilder::replace`]: crate::NDArrayBuilder::replace
+    /// [`NDArrayBuilder::target`]: crate::NDArrayBuilder::target
+    /// [`OpenOptions::replace`]: crate::OpenOptions::replace
     ///
     /// # Errors
     /// - [`NotFound`](crate::ErrorKind::NotFound): the parent directory does not exist;

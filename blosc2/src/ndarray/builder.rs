@@ -3,17 +3,12 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
 use blosc2_format::chunk::MAX_BLOCKSIZE;
-use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
-#[cfg(feature = "msgpack")]
-use serde::Serialize;
 
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
@@ -26,19 +21,15 @@ use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
 use super::view::ItemType;
 use super::{NDArray, NUMPY_FORMAT, cut};
-use crate::bytes::Storage;
 use crate::closures::BoxError;
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::element::{Element, bytes_of};
-use crate::gate::Gate;
 use crate::memory::reserve;
 use crate::params::{Purpose, Resolved};
 use crate::progress::Progress;
-#[cfg(feature = "msgpack")]
-use crate::schunk::to_content;
-use crate::schunk::{Content, Memory, Store, files, new_store};
+use crate::schunk::{Created, Store};
 use crate::{
-    CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
+    CParams, Codec, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special, Target,
 };
 
 pub(super) const MAKE: &str = "create an array";
@@ -46,10 +37,9 @@ pub(super) const MAKE: &str = "create an array";
 /// A builder of arrays: sets the properties of a new array, such as its chunk shape and its storage, and creates the
 /// array. [`NDArray::builder`] returns a builder. C: `b2nd_create_ctx`.
 ///
-/// By default, the array is created in memory. To create it elsewhere, set a [`file`](Self::file), a
-/// [`directory`](Self::directory), a custom [`storage`](Self::storage) backend or a custom [`folder`](Self::folder). A
-/// file or directory appears at its path only when it is complete. The returned array can be read and changed. The
-/// [crate documentation](crate#terms) defines terms such as chunk, frame and metalayer.
+/// By default, the array is created in memory. To create it elsewhere, set a [`target`](Self::target). A file or
+/// directory appears at its path only when it is complete. The returned array can be read and changed. The [crate
+/// documentation](crate#terms) defines terms such as chunk, frame and metalayer.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, NDArray};
@@ -79,42 +69,33 @@ pub(super) const MAKE: &str = "create an array";
 ///   - the codec or a filter does not support the number of dimensions or the typesize;
 ///   - there are more than 15 fixed-length metalayers or more than 16 variable-length metalayers;
 ///   - two fixed-length metalayers have the same name, or a name is invalid or reserved (`b2nd`, `caterva`);
-///   - [`replace`](Self::replace) is set, and the path of [`file`](Self::file) exists but is not a regular file;
-///   - [`replace`](Self::replace) is set, and the custom [`folder`](Self::folder) contains a frame;
+///   - [`OpenOptions::replace`] is set, and the target is a path that is not a regular file, or a custom directory that
+///     contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
 ///   536,866,816 bytes, the array exceeds what the format can store, or it has more chunks than the
-///   [limits](Self::limits) allow;
+///   [limits](OpenOptions::limits) allow;
 /// - [`ErrorKind::AlreadyExists`]:
-///   - [`replace`](Self::replace) is not set, and one of these conditions is true: the file exists; the custom
-///     storage backend contains data; or the custom directory contains a frame;
-///   - the path of [`directory`](Self::directory) exists;
+///   - [`OpenOptions::replace`] is not set, and the target exists or contains data;
 ///   - a clone of the builder has already used the custom storage backend or directory;
 /// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
 /// - [`ErrorKind::Busy`]:
-///   - [`replace`](Self::replace) is set, and another handle of this program has the existing file open for writing;
+///   - [`OpenOptions::replace`] is set, and another handle of this program has the existing file open for writing;
 ///   - the custom storage backend is a file that another handle of this program has open;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked; or a custom storage backend
 ///   panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 #[must_use = "a builder does nothing until it creates an array"]
 pub struct NDArrayBuilder {
     chunk_shape: Option<Vec<u64>>,
     block_shape: Option<Vec<u64>>,
     caches: CacheSizes,
-    cparams: Option<CParams>,
-    dparams: DParams,
-    meta: Vec<(String, Vec<u8>)>,
-    vlmeta: Vec<(String, Content)>,
-    place: Place,
-    replace: bool,
-    /// The options with which the new file is opened.
     options: OpenOptions,
-    limits: Option<Limits>,
-    max_read: Option<u64>,
+    /// The target, until an array is created there; `None` for memory.
+    target: Option<Arc<Mutex<Option<Target>>>>,
     /// The text of the dtype, and the size of an item.
     dtype: Option<(String, usize)>,
     dtype_format: u8,
@@ -128,23 +109,6 @@ pub(super) struct Sources<'a> {
     /// Whether the variable-length metalayers of the first array are copied.
     pub(super) vlmeta: bool,
 }
-
-/// Where an array is created.
-#[derive(Clone, Default)]
-enum Place {
-    #[default]
-    Memory,
-    Buffer,
-    Path {
-        path: PathBuf,
-        directory: bool,
-    },
-    /// A custom storage or directory, until an array is created there.
-    Custom(Arc<Mutex<Option<MakeStore>>>),
-}
-
-/// Creates the store of a new array. The argument is whether it may replace existing data.
-type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> + Send>;
 
 impl NDArrayBuilder {
     /// Sets the chunk shape in items. By default, the chunk shape is computed from the shape, the typesize, the [cache
@@ -184,13 +148,7 @@ impl NDArrayBuilder {
     /// - [`concatenate`](Self::concatenate) uses the parameters of the first source by default, if this source is an
     ///   entire array.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
-        self.cparams = Some(params.borrow().clone());
-        self
-    }
-
-    /// Sets the decompression parameters of the returned array.
-    pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
-        self.dparams = params.borrow().clone();
+        self.options = self.options.cparams(params).for_array();
         self
     }
 
@@ -268,180 +226,78 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Adds a fixed-length metalayer with the bytes `content`.
+    /// Sets where the array is created. By default, the array is created in [memory](Target::memory). C: `urlpath`,
+    /// `contiguous`. Python: `urlpath=path`.
     ///
-    /// Python decodes the content of a metalayer as msgpack, and fails to read any other content. To write content that
-    /// Python reads, use `meta_value` (feature `msgpack`).
-    pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
-        self.meta.push((name.to_owned(), content.as_ref().to_vec()));
+    /// If the target is a custom storage backend or directory, and the builder is cloned, only one of the clones can create
+    /// an array there.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, Target};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("numbers.b2nd");
+    /// NDArray::builder().target(&path).zeros::<f32>([100, 100])?; // a file
+    /// let directory = Target::from(folder.path().join("sparse.b2nd")).directory(true);
+    /// NDArray::builder().target(directory).zeros::<f32>([100, 100])?;
+    /// let array = NDArray::builder().target(Vec::new()).zeros::<f32>([100, 100])?;
+    /// let bytes = array.into_schunk().into_cframe()?; // the bytes of a file
+    /// assert_eq!(std::fs::read(&path)?, bytes);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias("urlpath", "file", "directory", "storage", "folder", "contiguous"))]
+    pub fn target(mut self, target: impl Into<Target>) -> Self {
+        self.target = Some(Arc::new(Mutex::new(Some(target.into()))));
         self
     }
 
-    /// Adds a fixed-length metalayer with a value, which is encoded as msgpack; see
-    /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value). Needs the feature `msgpack`. Python:
-    /// `meta={name: value}`.
+    /// Sets the options of the new array, and of the returned handle.
+    ///
+    /// - [`replace`](OpenOptions::replace), [`checksums`](OpenOptions::checksums), [`meta`](OpenOptions::meta) and
+    ///   [`vlmeta`](OpenOptions::vlmeta) apply to the creation.
+    /// - [`locking`](OpenOptions::locking), [`durable`](OpenOptions::durable), [`dparams`](OpenOptions::dparams) and
+    ///   [`max_read`](OpenOptions::max_read) apply to the returned handle.
+    /// - [`limits`](OpenOptions::limits) apply to both. If the array has more chunks than the default of
+    ///   [`Limits::chunks`](crate::Limits), a higher limit is needed to create the array, and later to open it. By default,
+    ///   a copy of an array has the limits of the original.
+    /// - [`cparams`](OpenOptions::cparams) replace the parameters that [`cparams`](Self::cparams) has set.
+    /// - The array is always created and opened for reading and writing: `write`, `append`, `create` and `create_new` have
+    ///   no effect. The dtype and the chunk shape determine the typesize and the chunk size.
     ///
     /// ```
-    /// use blosc2::NDArray;
+    /// use blosc2::{NDArray, OpenOptions};
     ///
-    /// let array = NDArray::builder()
-    ///     .meta_value("units", "kelvin")?
-    ///     .vlmeta_value("tags", &["raw", "2024"])?
-    ///     .from_slice(&[273.0f32; 6], &[2, 3])?;
-    /// // Python: array.schunk.meta["units"], array.schunk.vlmeta["tags"]
-    /// assert_eq!(array.meta().get_value::<String>("units")?.unwrap(), "kelvin");
-    /// assert_eq!(array.vlmeta().get_value::<Vec<String>>("tags")?.unwrap(), ["raw", "2024"]);
+    /// let options = OpenOptions::new().checksums(true).vlmeta("author", b"me");
+    /// let array = NDArray::builder().options(&options).zeros::<f32>([100, 100])?;
+    /// assert!(array.schunk().info().has_checksums);
+    /// assert_eq!(array.vlmeta().get("author")?.unwrap(), b"me");
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
-    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
-    #[cfg(feature = "msgpack")]
-    pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
-        Ok(self.meta(name, to_content(name, value)?.bytes))
-    }
-
-    /// Adds a variable-length metalayer with the bytes `content`, or replaces the content of the metalayer with this
-    /// name.
-    ///
-    /// The content is compressed. Python decodes the content as msgpack; see [`meta`](Self::meta).
-    pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
-        let bytes = content.as_ref().to_vec();
-        self.vlmeta.push((name.to_owned(), Content { bytes, memory: 0 }));
+    pub fn options(mut self, options: impl Borrow<OpenOptions>) -> Self {
+        let cparams = self.options.cparams.take();
+        self.options = options.borrow().clone().for_array();
+        self.options.cparams = self.options.cparams.or(cparams);
         self
     }
 
-    /// Adds a variable-length metalayer with a value, or replaces the value of the metalayer with this name. Needs the
-    /// feature `msgpack`. For an example and the errors, see [`meta_value`](Self::meta_value).
-    #[cfg(feature = "msgpack")]
-    pub fn vlmeta_value<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self> {
-        self.vlmeta.push((name.to_owned(), to_content(name, value)?));
-        Ok(self)
-    }
-
-    /// Creates the array in a new contiguous file at this path. Python: `urlpath=path`.
-    pub fn file(mut self, path: impl AsRef<Path>) -> Self {
-        self.place = Place::Path { path: path.as_ref().to_owned(), directory: false };
-        self
-    }
-
-    /// Creates the array in a new directory (sparse frame) at this path, with one file for each chunk. Python:
-    /// `contiguous=False`.
-    pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
-        self.place = Place::Path { path: path.as_ref().to_owned(), directory: true };
-        self
-    }
-
-    /// Creates the array in memory as a contiguous frame. [`SChunk::into_cframe`] returns the bytes of this frame
-    /// without a copy. By default, an in-memory array stores each chunk in a separate allocation. C and Python:
-    /// `contiguous=True` without a path.
-    pub fn in_memory_frame(mut self) -> Self {
-        self.place = Place::Buffer;
-        self
-    }
-
-    /// Creates the array in a custom storage backend. If [`replace`](Self::replace) is not set, the backend must be
-    /// empty. If the builder is cloned, only one of the clones can create an array in the backend.
-    pub fn storage(self, storage: impl Storage + 'static) -> Self {
-        self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
-    }
-
-    /// Creates the array in a custom directory, with one file for each chunk. A custom directory is a value whose type
-    /// implements [`FolderMut`](crate::storage::FolderMut).
-    ///
-    /// The directory must not contain a frame, that is, an index file `chunks.b2frame`. If the builder is cloned, only
-    /// one of the clones can create an array in the directory.
-    pub fn folder<F>(self, folder: F) -> Self
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        self.custom(Box::new(|replace| Ok((OpenOptions::new_folder(folder, replace)?, None))))
-    }
-
-    fn custom(mut self, make: MakeStore) -> Self {
-        self.place = Place::Custom(Arc::new(Mutex::new(Some(make))));
-        self
-    }
-
-    /// Sets whether an existing file is replaced. Off by default: creation fails if the path exists.
-    ///
-    /// The replacement of a file is atomic: at any time, the path refers to the complete old file or the complete new
-    /// file. The new file has the permissions of the old file. If the path is a symbolic link, the target of the link
-    /// is replaced.
-    ///
-    /// A custom storage backend is emptied before the array is created. Directories and [custom
-    /// directories](Self::folder) cannot be replaced.
-    #[doc(alias = "overwrite")]
-    pub fn replace(mut self, replace: bool) -> Self {
-        self.replace = replace;
-        self
-    }
-
-    /// Sets whether the returned array locks its file or directory during each access. With locks, several processes
-    /// can change the array; see [`OpenOptions::locking`]. Off by default. No effect on an in-memory array.
-    pub fn locking(mut self, locking: bool) -> Self {
-        self.options = self.options.locking(locking);
-        self
-    }
-
-    /// Sets whether methods that change the returned array sync the change to disk before they return; see
-    /// [`OpenOptions::durable`]. Off by default. The new file or directory itself is always synced. No effect on an
-    /// in-memory array.
-    pub fn durable(mut self, durable: bool) -> Self {
-        self.options = self.options.durable(durable);
-        self
-    }
-
-    /// Sets whether [`open_or_create`](Self::open_or_create) first recovers a file that contains an unfinished change
-    /// of an interrupted writer; see [`OpenOptions::recover`]. Off by default. With [`locking`](Self::locking), the
-    /// file is always recovered.
-    pub fn recover(mut self, recover: bool) -> Self {
-        self.options = self.options.recover(recover);
-        self
-    }
-
-    /// Sets whether the array has checksums; see [`OpenOptions::checksums`]. Off by default.
-    pub fn checksums(mut self, checksums: bool) -> Self {
-        self.options = self.options.checksums(checksums);
-        self
-    }
-
-    /// Sets the maximum size in bytes of the result of one read of the array. For details and the default, see
-    /// [`OpenOptions::max_read`].
-    pub fn max_read(mut self, bytes: u64) -> Self {
-        self.max_read = Some(bytes);
-        self
-    }
-
-    /// Sets the limits of the array; see [`OpenOptions::limits`]. If the array has more chunks than the default of
-    /// [`Limits::chunks`](crate::Limits), a higher limit is needed to create the array, and later to open it. By
-    /// default, a copy of an array has the limits of the original.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Opens the array in the builder's file or directory for reading and writing. If the path does not exist, creates
-    /// the array by calling `create`. Python: `mode="a"`.
+    /// Opens the array at the builder's [target](Self::target) for reading and writing. If the target does not exist or
+    /// contains no data, creates the array by calling `create`. Python: `mode="a"`.
     ///
     /// `create` receives this builder, and calls one of the methods that create an array. If another process creates
-    /// the file at the same time, this method opens that file. If no file or directory is set, the array is always
-    /// created, in memory.
+    /// the file at the same time, this method opens that file.
     ///
-    /// These settings apply to existing and new arrays: compression and decompression parameters,
-    /// [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover), [`limits`](Self::limits) and
-    /// [`max_read`](Self::max_read). Dtype, shapes and metalayers apply only to a new array. If another program may
-    /// have created the array, check its dtype, shapes and metalayers.
+    /// The compression parameters apply to existing and new arrays, and so do these [options](Self::options):
+    /// decompression parameters, `locking`, `durable`, `recover`, `limits` and `max_read`. Dtype, shapes and metalayers
+    /// apply only to a new array. If another program may have created the array, check its dtype, shapes and metalayers.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("log.b2nd");
-    /// for run in 1..=3 {
-    ///     let builder = NDArray::builder().file(&path).locking(true).chunk_shape([1000, 2]);
-    ///     let mut log = builder.open_or_create(|new| new.zeros::<f64>([0, 2]))?;
+    /// for run in 1..=2 {
+    ///     let builder = NDArray::builder().target(&path).chunk_shape((1000, 2));
+    ///     let mut log = builder.open_or_create(|builder| builder.zeros::<f64>((0, 2)))?;
     ///     log.append(0, &[20.5, 21.0])?;
     ///     assert_eq!(log.shape(), [run, 2]);
     /// }
@@ -450,41 +306,19 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// Besides the [errors of opening](NDArray#errors-of-opening) and the errors of `create`:
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage backend
-    ///   or directory.
+    /// - [`ErrorKind::InvalidArgument`]: [`OpenOptions::replace`] is set.
     #[doc(alias("require_dataset", "mode", "append"))]
     pub fn open_or_create(self, create: impl FnOnce(Self) -> Result<NDArray>) -> Result<NDArray> {
-        const DOING: &str = "open or create an array";
-        let invalid = |detail: &str| Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
-        let path = match &self.place {
-            Place::Memory | Place::Buffer => return create(self),
-            Place::Custom(_) => {
-                return invalid(
-                    "the builder has a custom storage or folder; NDArray::open_storage and \
-                     NDArray::open_folder open existing arrays",
-                );
-            }
-            Place::Path { .. } if self.replace => {
-                return invalid("the builder has `replace` set");
-            }
-            Place::Path { path, .. } => path.clone(),
-        };
-        let mut options = self.options.clone().write(true).dparams(&self.dparams);
-        if let Some(params) = &self.cparams {
-            // The items and the block shape of the array determine both sizes, as in a new array.
-            options =
-                options.cparams(CParams { typesize: None, blocksize: None, ..params.clone() });
+        let Some(slot) = self.target.clone() else { return create(self) };
+        if self.options.replace {
+            let detail = "the builder has `replace` set";
+            return Err(Error::new(ErrorKind::InvalidArgument, "open or create an array", detail));
         }
-        if let Some(limits) = self.limits {
-            options = options.limits(limits);
-        }
-        if let Some(bytes) = self.max_read {
-            options = options.max_read(bytes);
-        }
-        let open = || NDArray::open_with(&path, &options);
-        match open() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            opened => return opened,
+        let options = self.options.clone().write(true);
+        let open = || NDArray::from_schunk(options.open(taken(&slot)?)?);
+        let exists = || slot.lock().as_ref().map_or(Ok(true), Target::exists);
+        if exists()? {
+            return open();
         }
         match create(self) {
             // Another process created it first.
@@ -780,7 +614,8 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let progress = self.progress.clone();
         let source = sources.arrays.first();
-        self.limits = self.limits.or_else(|| source.map(|array| array.schunk.limits()));
+        let limits = &mut self.options.limits;
+        *limits = limits.or_else(|| source.map(|array| array.schunk.limits()));
         self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (ChunkWriters::default(), geometry.nchunks() as usize);
@@ -830,12 +665,15 @@ impl NDArrayBuilder {
     pub(super) fn meta_from(mut self, source: &NDArray) -> Result<Self> {
         for layer in source.schunk.meta().iter() {
             let (name, content) = layer?;
-            let given = self.meta.iter().any(|(other, _)| *other == name);
-            if !given && ![NAME, OLD_NAME].contains(&name.as_str()) {
-                self.meta.push((name, content));
+            if !self.has_meta(&name) && ![NAME, OLD_NAME].contains(&name.as_str()) {
+                self.options = self.options.meta(&name, content);
             }
         }
         Ok(self)
+    }
+
+    fn has_meta(&self, name: &str) -> bool {
+        self.options.meta.iter().any(|(other, _)| other == name)
     }
 
     /// Uses the chunk and block shapes of an array, if the builder sets none of them.
@@ -849,13 +687,14 @@ impl NDArrayBuilder {
 
     /// Uses the compression parameters of an array, if the builder sets none.
     pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
-        self.cparams.get_or_insert_with(|| source.cparams());
+        self.options.cparams.get_or_insert_with(|| source.schunk.cparams());
+        self.options = self.options.for_array();
         self
     }
 
     /// Whether the builder sets compression parameters.
     pub(super) fn has_cparams(&self) -> bool {
-        self.cparams.is_some()
+        self.options.cparams.is_some()
     }
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
@@ -871,13 +710,12 @@ impl NDArrayBuilder {
             let found = self.dtype_format;
             return invalid(format!("a dtype format is at most {MAX_DTYPE_FORMAT}, got {found}"));
         }
-        let reserved = |(name, _): &&(String, _)| [NAME, OLD_NAME].contains(&name.as_str());
-        if let Some((name, _)) = self.meta.iter().find(reserved) {
+        if let Some(name) = [NAME, OLD_NAME].into_iter().find(|name| self.has_meta(name)) {
             return invalid(format!(
                 "the metalayer `{name}` is reserved for the shapes of the array"
             ));
         }
-        let cparams = CParams { typesize: None, blocksize: None, ..self.cparams_for(dtype) };
+        let cparams = self.cparams_for(dtype);
         let mut params = cparams.resolve(typesize, Purpose::Array)?;
         if ndim > MAX_NDIM {
             return invalid(format!("an array has at most {MAX_NDIM} dimensions, got {ndim}"));
@@ -932,7 +770,7 @@ impl NDArrayBuilder {
             dtype_format: self.dtype_format,
         };
         // Readers with these limits, usually the default, open the array.
-        let geometry = cut(&meta, typesize, self.limits.unwrap_or_default().chunks);
+        let geometry = cut(&meta, typesize, self.options.limits.unwrap_or_default().chunks);
         let geometry = geometry.map_err(|error| Error::new(ErrorKind::TooLarge, MAKE, error))?;
         let block_len = u32::try_from(geometry.block_len()).unwrap_or(u32::MAX);
         if block_len > MAX_BLOCKSIZE {
@@ -949,7 +787,7 @@ impl NDArrayBuilder {
 
     /// Returns the compression parameters for items of this dtype.
     fn cparams_for(&self, dtype: &str) -> CParams {
-        self.cparams.clone().unwrap_or_else(|| {
+        self.options.cparams.clone().unwrap_or_else(|| {
             let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
             match self.parsed(dtype).is_some_and(is_text) {
                 true => CParams::new().filters(&[Filter::ShuffleBytes(CHARACTER)]),
@@ -996,56 +834,48 @@ impl Order {
     /// Creates the array. `write` appends the chunks.
     fn make(self, write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
-        let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
-            builder;
-        let limits = builder.limits.unwrap_or_default();
+        let NDArrayBuilder { options, target, .. } = builder;
+        let limits = options.limits.unwrap_or_default();
         let own =
             Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
         let own = own.to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
-        let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
+        let metalayers: Vec<_> =
+            [(NAME.to_owned(), own)].into_iter().chain(options.meta.clone()).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
-        let mut fill = |store: Box<dyn Store>| -> Result<SChunk> {
+        let fill = |store: Box<dyn Store>| -> Result<SChunk> {
             let params = params.clone();
             let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize, limits)?;
             options.start_checksums(&mut schunk)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
-            for (name, content) in &vlmeta {
-                schunk.vlmeta_mut().set_content(name, content)?;
-            }
+            options.set_vlmeta(&mut schunk)?;
             schunk.finish()?;
             Ok(schunk)
         };
-        let opening = options.clone().limits(limits).write(true);
-        let mut schunk = match place {
-            Place::Memory => fill(Box::<Memory>::default())?,
-            Place::Buffer => fill(OpenOptions::new_buffer())?,
-            Place::Custom(make) => {
-                let detail = "a clone of this builder has used the custom storage or folder";
-                let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
-                let make = make.lock().take().ok_or_else(taken)?;
-                let (store, gate) = make(replace)?;
-                let mut schunk = fill(store)?;
-                schunk.claim_created(gate);
-                schunk
-            }
-            Place::Path { path, directory } => {
-                // Directories are not replaced.
-                files::create_file(&path, replace && !directory, None, |temporary| {
-                    fill(new_store(temporary, directory)?).map(drop)
-                })?;
-                opening.open(path)?
-            }
+        let target = target.map_or_else(|| Ok(Target::memory()), |slot| taken(&slot))?;
+        let mut schunk = match target.create(MAKE, options.replace, options.safety(), fill)? {
+            Created::Frame(schunk) => schunk,
+            Created::At(path) => options.clone().write(true).replace(false).open(path)?,
         };
-        if let Some(bytes) = max_read {
+        if let Some(bytes) = options.max_read {
             schunk.set_max_read(bytes);
         }
         let mut array = NDArray::from_schunk(schunk)?;
         array.set_cparams(&cparams)?;
-        array.set_dparams(dparams);
+        array.set_dparams(options.dparams);
         Ok(array)
     }
+}
+
+/// Returns the target of a builder, whose clones share it.
+fn taken(slot: &Mutex<Option<Target>>) -> Result<Target> {
+    let mut slot = slot.lock();
+    let target = slot.as_ref().and_then(Target::copied).or_else(|| slot.take());
+    target.ok_or_else(|| {
+        let detail = "a clone of this builder has used the custom storage or folder";
+        Error::new(ErrorKind::AlreadyExists, MAKE, detail)
+    })
 }
 
 /// Compresses the items of a source, which fill the next chunks, and appends these chunks.
@@ -1095,14 +925,4 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
         }
     }
     Ok(())
-}
-
-impl fmt::Debug for NDArrayBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NDArrayBuilder")
-            .field("chunk_shape", &self.chunk_shape)
-            .field("block_shape", &self.block_shape)
-            .field("cparams", &self.cparams)
-            .finish_non_exhaustive()
-    }
 }

@@ -30,20 +30,16 @@ mod write;
 
 use std::borrow::Borrow;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
-use blosc2_format::directory::FolderMut;
 use parking_lot::Mutex;
 
-use crate::bytes::Storage;
 use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, SaveOptions,
-    Threads,
+    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, Target, Threads,
 };
 
 pub use appender::Appender;
@@ -89,7 +85,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("squares.b2nd");
 /// let squares: Vec<i64> = (0..100).map(|i| i * i).collect();
-/// NDArray::builder().file(&path).from_slice(&squares, &[10, 10])?;
+/// NDArray::builder().target(&path).from_slice(&squares, &[10, 10])?;
 ///
 /// let mut array = NDArray::open_rw(&path)?;
 /// assert_eq!(array.shape(), [10, 10]);
@@ -164,33 +160,39 @@ pub struct NDArray {
 }
 
 impl NDArray {
-    /// Opens an array for reading from a contiguous file or a directory (sparse frame). C: `b2nd_open`. Python:
-    /// `blosc2.open`.
+    /// Opens an array for reading, from a file, a directory, the bytes of a frame, or another [`Target`]. C: `b2nd_open`,
+    /// `b2nd_from_cframe`. Python: `blosc2.open`, `ndarray_from_cframe`.
     ///
     /// To open an array with options, such as locking, use [`open_with`](Self::open_with).
-    #[doc(alias = "b2nd_open")]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    #[doc(alias(
+        "b2nd_open",
+        "from_bytes",
+        "from_cframe",
+        "b2nd_from_cframe",
+        "ndarray_from_cframe"
+    ))]
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
-    /// Opens an array for reading and writing from a contiguous file or a directory (sparse frame). Python:
-    /// `blosc2.open(path, mode="a")`.
+    /// Opens an array for reading and writing, from a file, a directory, the bytes of a frame, or another [`Target`].
+    /// Python: `blosc2.open(path, mode="a")`.
     ///
     /// If a process has died during a change of the file, this method fails with [`ErrorKind::Unfinished`]; see [crash
     /// recovery](crate::OpenOptions#crash-recovery).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open_rw(path)?)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(target)?)
     }
 
-    /// Opens an array from a contiguous file or a directory (sparse frame) with options. By default the array is opened
-    /// for reading.
+    /// Opens an array with options, from a file, a directory, the bytes of a frame, or another [`Target`]. By default the
+    /// array is opened for reading.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("shared.b2nd");
-    /// NDArray::builder().file(&path).locking(true).zeros::<u64>(&[1])?;
+    /// NDArray::builder().target(&path).options(OpenOptions::new().locking(true)).zeros::<u64>(&[1])?;
     /// let mut array = NDArray::open_with(&path, &OpenOptions::new().write(true).locking(true))?;
     /// array.locked(|array| {
     ///     let count: u64 = array.item(&[0])?;
@@ -202,47 +204,10 @@ impl NDArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the options would create a super-chunk, because [`OpenOptions::create`],
-    ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set. To create an array, use
-    ///   [`builder`](Self::builder).
-    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        let path = path.as_ref();
-        if options.makes() {
-            let detail = "the options create a super-chunk; NDArray::builder creates arrays";
-            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
-        }
-        Self::from_schunk(options.open(path)?)
-    }
-
-    /// Opens an array from a custom [storage backend](crate::storage::Storage) with options. By default the array is
-    /// opened for reading. C: `blosc2_schunk_open_udio`, then `b2nd_from_schunk`.
-    ///
-    /// To create a new array in a custom storage backend, use [`NDArrayBuilder::storage`].
-    #[doc(alias = "blosc2_schunk_open_udio")]
-    pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
-        Self::from_schunk(options.open_storage(storage)?)
-    }
-
-    /// Opens an array from a custom directory with options. By default the array is opened for reading.
-    ///
-    /// A custom directory is a value whose type implements [`FolderMut`](crate::storage::FolderMut). It contains one
-    /// file for each chunk.
-    ///
-    /// To create a new array in a custom directory, use [`NDArrayBuilder::folder`].
-    pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        Self::from_schunk(options.open_folder(folder)?)
-    }
-
-    /// Opens an array from the bytes of a contiguous [frame](crate#terms) for reading and writing. The bytes are not
-    /// copied. C: `b2nd_from_cframe`. Python: `ndarray_from_cframe`.
-    ///
-    /// If the bytes are in shared or borrowed memory, open a super-chunk with [`OpenOptions::from_owner`] or
-    /// [`OpenOptions::with_borrowed`], and pass the super-chunk to [`from_schunk`](Self::from_schunk).
-    #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
-    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
+    ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set, or because the target is
+    ///   [`Target::memory`]. To create an array, use [`builder`](Self::builder).
+    pub fn open_with(target: impl Into<Target>, options: &OpenOptions) -> Result<Self> {
+        Self::from_schunk(options.open_existing(target.into())?)
     }
 
     /// Converts a super-chunk to the array that the super-chunk contains. C: `b2nd_from_schunk`.
@@ -611,31 +576,13 @@ impl NDArray {
         self.schunk.compact()
     }
 
-    /// Saves the array to a contiguous file or a directory with options; see [`SChunk::save_with`].
-    pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
-        self.schunk.save_with(path, options)
-    }
-
-    /// Saves the array to a custom storage backend with options; see [`SChunk::save_in`].
-    pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
-        self.schunk.save_in(storage, options)
-    }
-
-    /// Saves the array to a [custom directory](crate::storage::FolderMut) with options; see [`SChunk::save_in_folder`].
-    pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        self.schunk.save_in_folder(folder, options)
-    }
-
-    /// Saves the array to a new contiguous file. The compressed chunks are copied unchanged. C: `b2nd_save`. Python:
-    /// `save`.
+    /// Saves the array to a new file, or to another [target](Target) that does not exist. The compressed chunks are copied
+    /// unchanged. C: `b2nd_save`. Python: `save`.
     ///
-    /// The file appears at `path` only when it is complete.
+    /// A file appears at its path only when it is complete. [`SaveOptions`](crate::SaveOptions) has options for saving.
     #[doc(alias = "b2nd_save")]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.schunk.save(path)
+    pub fn save(&self, target: impl Into<Target>) -> Result<()> {
+        self.schunk.save(target)
     }
 
     /// Serializes the array to the bytes of a contiguous [frame](crate#terms). C: `b2nd_to_cframe`. Python:
@@ -723,6 +670,12 @@ impl NDArray {
         // The change may have read old blocks into the cache.
         self.readers.clear_cache();
         result.map_err(|error| self.schunk.at(error))
+    }
+}
+
+impl AsRef<SChunk> for NDArray {
+    fn as_ref(&self) -> &SChunk {
+        &self.schunk
     }
 }
 

@@ -6,17 +6,16 @@ use std::io;
 use std::path::Path;
 
 use blosc2_format::ReadAt;
-use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::{Metalayer, Outline, SEARCH_INDEXES};
 
 use super::coder::as_array_wants;
-use super::options::new_store;
 use super::store::{Contiguous, Memory, State, Store};
+use super::target::Target;
 use super::{Access, Fetched, OpenOptions, Reading, SChunk, Wanted, files};
 use crate::bytes::{Safety, Storage};
 use crate::closures::BoxError;
 use crate::gate::{Claim, FileId, Gate, Version, links};
-use crate::memory::{Target, resize};
+use crate::memory::{self, resize};
 use crate::params::Purpose;
 use crate::progress::Progress;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
@@ -24,10 +23,9 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
 
-/// Options for saving a super-chunk or an array, for [`SChunk::save_with`] and
-/// [`NDArray::save_with`](crate::NDArray::save_with).
+/// Options for saving a super-chunk or an array.
 ///
-/// By default, saving writes a new contiguous file and copies the compressed chunks unchanged.
+/// By default, saving creates a new frame and copies the compressed chunks unchanged.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, SChunk, SaveOptions};
@@ -38,40 +36,32 @@ const COPY: &str = "copy a super-chunk";
 /// schunk.append(&[7u32; 1000])?;
 /// schunk.save(&path)?;
 /// let smaller = CParams::new().codec(Codec::Lz4Hc).level(9);
-/// schunk.save_with(&path, &SaveOptions::new().replace(true).cparams(&smaller))?;
+/// SaveOptions::new().replace(true).cparams(&smaller).save(&schunk, &path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "options save nothing by themselves"]
 pub struct SaveOptions {
     replace: bool,
-    directory: bool,
     cparams: Option<CParams>,
     progress: Progress,
 }
 
 impl SaveOptions {
-    /// Returns the default options: write a new contiguous file, and copy the compressed chunks unchanged.
+    /// Returns the default options: create a new frame, and copy the compressed chunks unchanged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets whether an existing file is replaced. Off by default: saving then fails if the file exists. This option
-    /// cannot be combined with [`directory`](Self::directory).
+    /// Sets whether an existing file is replaced. Off by default: saving then fails if the file exists. Directories are
+    /// never replaced.
     ///
     /// A file at a path is replaced atomically, and the new file gets the permissions of the old file. If the path is a
-    /// symbolic link, the target of the link is replaced. The content of a custom storage backend ([`SChunk::save_in`])
-    /// is not replaced atomically.
+    /// symbolic link, the target of the link is replaced. The content of a [custom storage backend](Target::storage) is
+    /// discarded before the frame is saved, even if saving then fails.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
-        self
-    }
-
-    /// Sets whether saving writes a sparse frame (a directory with one file for each chunk) instead of a contiguous
-    /// file. Off by default. C and Python: `contiguous=False`.
-    pub fn directory(mut self, directory: bool) -> Self {
-        self.directory = directory;
         self
     }
 
@@ -96,140 +86,88 @@ impl SaveOptions {
         self.progress = Progress::new(report);
         self
     }
-}
 
-impl SChunk {
-    /// Saves the super-chunk to a new contiguous file, with the compressed chunks unchanged and without gaps (unused
-    /// bytes of replaced or deleted chunks). C: `blosc2_schunk_to_file`.
+    /// Saves a super-chunk or an array to a target. The result has no gaps (unused bytes of replaced or deleted chunks).
+    /// C: `blosc2_schunk_to_file`, `b2nd_save`.
     ///
-    /// The file is written under a temporary name. It is renamed to `path` when it is complete and synced to disk.
+    /// A file or directory is written under a temporary name. It is renamed to its path when it is complete and synced
+    /// to disk. [`SChunk::to_cframe`] saves to memory.
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`; this method does not change it;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
-    #[doc(alias = "blosc2_schunk_to_file")]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.save_with(path, &SaveOptions::new())
-    }
-
-    /// Saves the super-chunk to a file or a directory, with options.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`, and
-    ///   [`replace`](SaveOptions::replace) is not set; this method does not change it;
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), with the errors of a custom storage backend or
+    /// directory, and with
+    /// - [`ErrorKind::AlreadyExists`]: the target exists or contains data, and [`replace`](Self::replace) is not set;
+    ///   this method does not change it;
     /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or another thread is replacing the
-    ///   file; this method does not change it;
+    ///   file; this method does not change it. Or the target is an opened [`File`], and this program has it open in
+    ///   another handle;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///   - options contradict each other;
-    ///   - `replace` is set, and `path` exists and is not a regular file;
+    ///   - the target is [memory](Target::memory) or bytes, or has an offset;
+    ///   - `replace` is set, and the target is an existing directory or custom directory, or no regular file;
     ///   - a compression parameter is invalid;
     ///   - the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
     ///   the chunks are not recompressed.
-    pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
-        if options.replace && options.directory {
-            let detail = "`replace` and `directory` cannot be combined: remove the existing file or directory first";
-            return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
-        }
-        files::create_file(path.as_ref(), options.replace, None, |temporary| {
-            self.save_as(new_store(temporary, options.directory)?, options)
-        })
+    pub fn save(&self, source: &impl AsRef<SChunk>, target: impl Into<Target>) -> Result<()> {
+        self.save_to(source.as_ref(), target.into())
     }
 
-    fn save_as(&self, store: Box<dyn Store>, options: &SaveOptions) -> Result<()> {
-        match &options.cparams {
-            Some(params) => self.copy_to(store, params, &options.progress).map(drop),
-            None => self.save_to(store, &options.progress).map(drop),
+    fn save_to(&self, schunk: &SChunk, target: Target) -> Result<()> {
+        if target.is_memory() {
+            let detail = "the target is memory that would be freed: `to_cframe` saves to memory";
+            return Err(schunk.error(ErrorKind::InvalidArgument, SAVE, detail));
+        }
+        let write = |store| self.write(schunk, store);
+        target.create(SAVE, self.replace, Safety::Death, write).map(drop)
+    }
+
+    fn write(&self, schunk: &SChunk, store: Box<dyn Store>) -> Result<SChunk> {
+        match &self.cparams {
+            Some(params) => schunk.copy_to(store, params, &self.progress),
+            None => schunk.save_to(store, &self.progress),
         }
     }
 
-    /// Saves the super-chunk to a custom storage backend, with options.
+    /// Appends a super-chunk or an array to an existing file as a contiguous frame. Returns the byte offset of the frame
+    /// in the file; a [`Target`] with this [`offset`](Target::offset) opens the frame. C: `blosc2_schunk_append_file`,
+    /// `b2nd_save_append`.
     ///
-    /// The storage must be empty. With [`SaveOptions::replace`], the content of the storage is discarded instead, even
-    /// if saving then fails.
+    /// If the file has a lock file, this method acquires the lock.
     ///
     /// ```
-    /// use blosc2::{CParams, SChunk, SaveOptions};
+    /// use blosc2::{NDArray, SaveOptions, Target};
     ///
-    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// schunk.append(b"some bytes")?;
-    /// let file = tempfile::tempfile()?;
-    /// schunk.save_in(file.try_clone()?, &SaveOptions::new())?;
-    /// assert_eq!(file.metadata()?.len(), schunk.to_cframe()?.len() as u64);
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("arrays.bin");
+    /// std::fs::write(&path, "header")?;
+    /// let array = NDArray::from_slice(&[1u8, 2, 3], 3)?;
+    /// let offset = SaveOptions::new().append(&array, &path)?;
+    /// assert_eq!(NDArray::open(Target::from(&path).offset(offset))?.read::<Vec<u8>>(..)?, [1, 2, 3]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), with the errors of the storage, and with
-    /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
-    /// - [`ErrorKind::Busy`]: the storage is a file that this program has open in another handle;
-    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set; a compression parameter is
-    ///   invalid; or the parameters change the typesize or block size of an array;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
-    ///   the chunks are not recompressed.
-    pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
-        if options.directory {
-            let detail =
-                "a storage holds a contiguous frame; `save_in_folder` saves to a custom folder";
-            return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
-        }
-        let (store, _gate) = OpenOptions::new_storage(storage, options.replace)?;
-        self.save_as(store, options)
-    }
-
-    /// Saves the super-chunk as a sparse frame (one file for each chunk) to a custom directory, with options.
-    ///
-    /// A custom directory is a value whose type implements [`FolderMut`](crate::storage::FolderMut). The directory must
-    /// not contain a frame: it must have no index file `chunks.b2frame`.
-    ///
-    /// # Errors
-    /// Fails with the [errors of reading](Self#errors-of-reading), with the errors of the directory, and with
-    /// - [`ErrorKind::AlreadyExists`]: the directory contains a frame, and [`replace`](SaveOptions::replace) is not
-    ///   set;
-    /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///   - the directory contains a frame, and `replace` is set: a frame in a custom directory cannot be replaced,
-    ///     remove its files first;
-    ///   - a compression parameter is invalid;
-    ///   - the parameters change the typesize or block size of an array;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
-    ///   the chunks are not recompressed.
-    pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        self.save_as(OpenOptions::new_folder(folder, options.replace)?, options)
-    }
-
-    /// Appends the super-chunk to an existing file as a contiguous frame. Returns the byte offset of the frame in the
-    /// file; [`OpenOptions::offset`](crate::OpenOptions::offset) opens the frame at this offset. C:
-    /// `blosc2_schunk_append_file`.
-    ///
-    /// If the file has a lock file, this method acquires the lock.
-    ///
-    /// # Errors
-    /// After an error the file is unchanged. Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// After an error the file is unchanged. Fails with the [errors of reading](SChunk#errors-of-reading), and with
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened or written;
     /// - [`ErrorKind::Busy`]: this program has the file open for writing;
-    /// - [`ErrorKind::InvalidArgument`]: `path` is the file of this super-chunk;
-    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
+    /// - [`ErrorKind::InvalidArgument`]: `path` is the file of the super-chunk; or a compression parameter is invalid;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or a chunk is a Blosc1 chunk, and
+    ///   the chunks are not recompressed.
     #[doc(alias = "blosc2_schunk_append_file")]
-    pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
-        let path = path.as_ref();
+    pub fn append(&self, source: &impl AsRef<SChunk>, path: impl AsRef<Path>) -> Result<u64> {
+        let (schunk, path) = (source.as_ref(), path.as_ref());
         let io = |error| Error::from_io(SAVE, path, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
         let id = FileId::of_opened(&file, path).map_err(io)?;
-        if self.frame.gate().is_some_and(|gate| *gate.id() == id) {
+        if schunk.frame.gate().is_some_and(|gate| *gate.id() == id) {
             let detail = "the super-chunk is in this file itself";
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
         // The two files are claimed in the order of their identities, so that two calls of this method do not deadlock.
-        let reading = match self.frame.gate() {
-            Some(gate) if *gate.id() < id => Some(self.reading()?),
+        let reading = match schunk.frame.gate() {
+            Some(gate) if *gate.id() < id => Some(schunk.reading()?),
             _ => None,
         };
         let gate = Gate::new(id, Claim::Write).map_err(at)?;
@@ -242,9 +180,7 @@ impl SChunk {
         let start = file.metadata().map_err(io)?.len();
         let undo = file.try_clone().map_err(io)?;
         let frame = Contiguous::new(Shifted { file, start }, Safety::Errors);
-        let saved = self
-            .save_to(Box::new(frame), &Progress::default())
-            .and_then(|_| undo.sync_all().map_err(io));
+        let saved = self.write(schunk, Box::new(frame)).and_then(|_| undo.sync_all().map_err(io));
         if let Err(error) = saved {
             let _ = undo.set_len(start).and_then(|()| undo.sync_all());
             return Err(error.at(path));
@@ -252,6 +188,24 @@ impl SChunk {
         pass.changed();
         drop(reading);
         Ok(start)
+    }
+}
+
+impl AsRef<SChunk> for SChunk {
+    fn as_ref(&self) -> &SChunk {
+        self
+    }
+}
+
+impl SChunk {
+    /// Saves the super-chunk to a new file, or to another target that does not exist. The compressed chunks are copied
+    /// unchanged. C: `blosc2_schunk_to_file`.
+    ///
+    /// [`SaveOptions`] has options for saving, and describes the errors of this method under
+    /// [`save`](SaveOptions::save).
+    #[doc(alias = "blosc2_schunk_to_file")]
+    pub fn save(&self, target: impl Into<Target>) -> Result<()> {
+        SaveOptions::new().save(self, target)
     }
 
     /// Returns the size of the frame in bytes. For a directory, returns the size of its index file. C:
@@ -301,9 +255,8 @@ impl SChunk {
 
     /// Converts the super-chunk into a contiguous frame in one buffer.
     ///
-    /// If the super-chunk was opened with [`from_cframe`](Self::from_cframe), created with
-    /// [`OpenOptions::in_memory_frame`], or is in a storage with [`take_vec`](crate::storage::Storage::take_vec), this
-    /// method returns the buffer of the super-chunk without a copy. The buffer may contain gaps (unused bytes of replaced
+    /// If the super-chunk was opened or created in a `Vec<u8>`, or is in a storage with
+    /// [`take_vec`](crate::storage::Storage::take_vec), this method returns the buffer of the super-chunk without a copy. The buffer may contain gaps (unused bytes of replaced
     /// or deleted chunks). Any other super-chunk is copied; see [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
@@ -445,7 +398,7 @@ impl SChunk {
                     return target.push(COPY, None, &chunk).map(drop);
                 }
                 resize(&mut data, chunk.nbytes(), COPY)?;
-                decoder.decompress(chunk, Target::of(&mut data))?;
+                decoder.decompress(chunk, memory::Target::of(&mut data))?;
                 target.append_bytes(&data).map(drop)
             })?;
             self.report(progress, COPY, index, &reading)

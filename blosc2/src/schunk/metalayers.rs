@@ -100,7 +100,7 @@ impl SChunk {
     /// Returns write access to the fixed-length metalayers.
     ///
     /// A contiguous frame accepts new fixed-length metalayers only before its first chunk.
-    /// [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
+    /// [`OpenOptions::meta`](crate::OpenOptions::meta) adds
     /// them at creation.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         MetalayersMut { schunk: self, variable: false, reserved: false, cparams: None }
@@ -131,10 +131,10 @@ impl SChunk {
     ///
     /// let mut bytes = std::fs::read(&path)?;
     /// bytes[500] ^= 1; // in the data of the chunk
-    /// let damaged = SChunk::from_cframe(bytes.clone())?;
+    /// let damaged = SChunk::open(bytes.clone())?;
     /// assert!(damaged.decompress_chunk::<u8>(0).is_err());
     ///
-    /// let mut accepted = OpenOptions::new().write(true).from_cframe(bytes)?;
+    /// let mut accepted = OpenOptions::new().write(true).open(bytes)?;
     /// accepted.set_checksums(true)?;
     /// assert_eq!(accepted.decompress_chunk::<u8>(0)?.len(), 1000);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -276,7 +276,7 @@ impl MetalayersMut<'_> {
     /// These rules apply:
     /// - A new content of a fixed-length metalayer must have the length of the old content.
     /// - A contiguous frame accepts new fixed-length metalayers only before its first chunk.
-    ///   [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
+    ///   [`OpenOptions::meta`](crate::OpenOptions::meta) adds
     ///   them at creation.
     /// - A super-chunk has up to [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) metalayers of each kind.
     /// - A name has 1 to 31 bytes and contains no NUL byte.

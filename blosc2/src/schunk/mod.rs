@@ -20,6 +20,7 @@ mod repair;
 mod search_indexes;
 mod source;
 mod store;
+mod target;
 pub(super) mod verdict;
 
 use std::borrow::Borrow;
@@ -52,21 +53,19 @@ pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
 pub use files::{create_file, temporary_prefix};
 pub use frame::Revision;
 pub(crate) use frame::{Access, Reading};
-#[cfg(feature = "msgpack")]
-pub(crate) use msgpack::to_content;
-pub(crate) use options::new_store;
-pub(crate) use store::{Memory, Store};
+pub(crate) use store::Store;
+pub(crate) use target::Created;
 
 pub use copy::SaveOptions;
 pub(crate) use info::write_storage;
 pub use info::{FileFormat, SChunkInfo};
-pub(crate) use metalayers::Content;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks};
 pub use reader_writer::{SChunkReader, SChunkWriter};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use source::{ChunkSource, VariableBlocks};
+pub use target::Target;
 
 /// A super-chunk: a sequence of compressed chunks with metadata, in memory, in a file, in a directory or in a custom
 /// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
@@ -100,7 +99,7 @@ pub use source::{ChunkSource, VariableBlocks};
 /// schunk.vlmeta_mut().set("author", b"me")?;
 ///
 /// let bytes = schunk.to_cframe()?; // the bytes of a file with this content
-/// let copy = SChunk::from_cframe(bytes)?;
+/// let copy = SChunk::open(bytes)?;
 /// assert_eq!(copy.decompress_chunk::<i32>(1)?, [4, 5]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -171,44 +170,47 @@ impl SChunk {
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "blosc2_schunk_new")]
     pub fn in_memory<T: Element>(params: impl Borrow<CParams>) -> Result<Self> {
-        OpenOptions::new().cparams(params).typesize(size_of::<T>()).in_memory()
+        OpenOptions::new().cparams(params).typesize(size_of::<T>()).open(Target::memory())
     }
 
-    /// Creates an empty super-chunk in a new contiguous file for items of type `T`.
+    /// Creates an empty super-chunk for items of type `T` in a new file, or in another [target](Target) that does not
+    /// exist.
     ///
     /// The typesize is the size of `T`; a typesize in `params` takes precedence. The file contains a complete frame
     /// after each change. C: `blosc2_schunk_new` with a path. Python: `SChunk(urlpath=...)`.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `path`; this function does not change it;
+    /// - [`ErrorKind::AlreadyExists`]: the target exists or contains data; this function does not change it;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn create<T: Element>(
-        path: impl AsRef<Path>,
+        target: impl Into<Target>,
         params: impl Borrow<CParams>,
     ) -> Result<Self> {
-        OpenOptions::new().create_new(true).cparams(params).typesize(size_of::<T>()).open(path)
+        OpenOptions::new().create_new(true).cparams(params).typesize(size_of::<T>()).open(target)
     }
 
-    /// Opens a file or a directory for reading.
+    /// Opens a file, a directory, the bytes of a frame, or another [target](Target) for reading.
     ///
-    /// This function checks the header, the metalayers and the trailer of the frame. Each chunk is checked when it is
-    /// read. [`OpenOptions::check`] selects a deeper [check](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
+    /// This function checks the header, the metalayers and the trailer of the frame. Of a frame in memory, it checks the
+    /// complete structure ([`Check::Structure`](crate::Check::Structure)). Each chunk is checked when it is read.
+    /// [`OpenOptions::check`] selects a deeper [check](crate::Check). C: `blosc2_schunk_open`,
+    /// `blosc2_schunk_from_buffer`. Python: `blosc2.open(urlpath, mode="r")`, `schunk_from_cframe`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read;
-    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the target cannot be read;
+    /// - [`ErrorKind::InvalidData`]: the target is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
     /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits);
     /// - [`ErrorKind::Busy`]: other programs replace the file repeatedly; or a change of the file is running a [user
     ///   closure](OpenOptions#user-closures), so that this call could deadlock.
-    #[doc(alias = "blosc2_schunk_open")]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        OpenOptions::new().open(path)
+    #[doc(alias("blosc2_schunk_open", "from_bytes", "from_cframe", "blosc2_schunk_from_buffer"))]
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        OpenOptions::new().open(target)
     }
 
-    /// Opens a file or a directory for reading and writing.
+    /// Opens a file, a directory, the bytes of a frame, or another [target](Target) for reading and writing.
     ///
     /// New chunks are compressed with the parameters in the header of the frame.
     ///
@@ -222,26 +224,8 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
     /// open for writing.
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        OpenOptions::new().write(true).open(path)
-    }
-
-    /// Opens an in-memory contiguous frame, without a copy of the bytes.
-    ///
-    /// This function checks the complete structure of the frame ([`Check::Structure`](crate::Check::Structure)) and
-    /// decompresses no chunk. The super-chunk is read-only.
-    ///
-    /// [`OpenOptions::from_cframe`] opens the frame with other options, for example for writing.
-    /// [`OpenOptions::from_owner`] opens shared memory, [`OpenOptions::with_borrowed`] borrowed memory. C:
-    /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
-    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
-    /// - [`ErrorKind::TooLarge`]: opening would exceed the default [`limits`](OpenOptions::limits).
-    #[doc(alias("from_bytes", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
-    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        OpenOptions::new().from_cframe(bytes)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        OpenOptions::new().write(true).open(target)
     }
 
     /// Returns a super-chunk with this outline and store, without the claim of a file.
@@ -641,11 +625,6 @@ impl SChunk {
     /// Returns the claim of the file.
     pub(super) fn gate(&self) -> Option<Arc<Gate>> {
         self.frame.gate().cloned()
-    }
-
-    /// Stores the claim of the file in which the super-chunk was created.
-    pub(super) fn claim_created(&mut self, gate: Option<Gate>) {
-        self.frame.claim_created(gate);
     }
 
     /// Marks that a user closure runs during a read or a change of the file, until the guard is dropped.

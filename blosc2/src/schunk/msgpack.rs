@@ -112,10 +112,13 @@ impl OpenOptions {
     /// `msgpack`.
     ///
     /// ```
-    /// use blosc2::OpenOptions;
+    /// use blosc2::{NDArray, OpenOptions};
     ///
-    /// let schunk = OpenOptions::new().meta_value("units", "kelvin")?.in_memory()?;
-    /// assert_eq!(schunk.meta().get_value::<String>("units")?.unwrap(), "kelvin"); // Python: schunk.meta["units"]
+    /// let options = OpenOptions::new().meta_value("units", "kelvin")?.vlmeta_value("tags", &["raw"])?;
+    /// let array = NDArray::builder().options(&options).from_slice(&[273.0f32; 6], [2, 3])?;
+    /// // Python: array.schunk.meta["units"], array.schunk.vlmeta["tags"]
+    /// assert_eq!(array.meta().get_value::<String>("units")?.unwrap(), "kelvin");
+    /// assert_eq!(array.vlmeta().get_value::<Vec<String>>("tags")?.unwrap(), ["raw"]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -124,10 +127,17 @@ impl OpenOptions {
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, to_content(name, value)?.bytes))
     }
+
+    /// Encodes a value as msgpack and adds it as a variable-length metalayer to a new super-chunk. For an example and
+    /// the errors, see [`meta_value`](Self::meta_value).
+    pub fn vlmeta_value<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self> {
+        self.vlmeta.push((name.to_owned(), to_content(name, value)?));
+        Ok(self)
+    }
 }
 
 /// Encodes a value as the content of a metalayer.
-pub(crate) fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Content> {
+fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Content> {
     let content = Value::of(value).and_then(|value| {
         let memory = VALUE_SIZE.saturating_mul(value.count());
         Ok(Content { bytes: value.write()?, memory })
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     #[cfg(feature = "zstd")] // The default codec.
     fn values_that_readers_refuse_are_not_stored() {
-        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
+        let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
         let mut set = |memory| {
             let content = Content { bytes: vec![0xc0; 1000], memory };
             schunk.vlmeta_mut().set_content("values", &content).map_err(|error| error.kind())

@@ -2,21 +2,22 @@
 
 use std::borrow::Borrow;
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
-use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
+use blosc2_format::directory::{Disk, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::AtOffset;
-use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
+use blosc2_format::{Limits, Options, Report, Severity};
 
 use super::limits::MaxRead;
-use super::store::{Contiguous, Directory, Files, Memory, State, Store, Verify};
+use super::metalayers::Content;
+use super::store::{Contiguous, State, Store, Verify};
+use super::target::{Created, Place, Sparse, Target, gate_of};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
-use crate::bytes::{Guarded, ReadOnly, Safety, Shared, Storage, lend};
-use crate::gate::{Claim, FileId, Gate, Pass, Version, has_lock, links};
-use crate::memory::{Target, resize};
+use crate::bytes::{ReadOnly, Safety, Storage, lend};
+use crate::gate::{FileId, Gate, Pass, Version, has_lock, links};
+use crate::memory::{self, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
 
@@ -45,14 +46,14 @@ const MAKE: &str = "create a super-chunk";
 /// # Access to a file by several handles
 /// A *handle* is an [`SChunk`] or an [`NDArray`](crate::NDArray) that has a file open. This crate identifies a
 /// file by its device and inode, and on Windows by the serial number of the volume and the file index. Therefore all
-/// paths and links to one file count as the same file, and so does a [`File`] that is passed to
-/// [`open_storage`](Self::open_storage), or that a custom storage [returns](Storage::file). On Windows, this crate identifies directories, and files on volumes without file
+/// paths and links to one file count as the same file, and so does a [`File`] that is a
+/// [storage](Target::storage), or that a custom storage [returns](Storage::file). On Windows, this crate identifies directories, and files on volumes without file
 /// indices, by their canonical path. A [`File`] on such a volume is not recognized.
 ///
 /// - Within a program, a file may have one handle that is open for writing, or any number of such handles if all of
 ///   them use [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a
 ///   handle of the program is open for writing, replacing the file and appending a second frame to the file
-///   ([`SChunk::append_to_file`]) also fail with `Busy`.
+///   ([`SaveOptions::append`](crate::SaveOptions::append)) also fail with `Busy`.
 /// - Any number of handles may read a file at the same time. A read returns the result of all completed changes, and no
 ///   part of a change in progress. Within a program, a change blocks all other accesses, and a read blocks changes.
 ///   Reads do not block each other.
@@ -118,20 +119,19 @@ pub struct OpenOptions {
     append: bool,
     create: bool,
     create_new: bool,
-    replace: bool,
+    pub(crate) replace: bool,
     locking: bool,
     durable: bool,
     recover: bool,
-    directory: bool,
     check: Option<Check>,
-    offset: u64,
-    cparams: Option<CParams>,
-    dparams: DParams,
+    pub(crate) cparams: Option<CParams>,
+    pub(crate) dparams: DParams,
     typesize: usize,
     chunksize: Option<usize>,
-    meta: Vec<(String, Vec<u8>)>,
-    max_read: Option<u64>,
-    limits: Limits,
+    pub(crate) meta: Vec<(String, Vec<u8>)>,
+    pub(super) vlmeta: Vec<(String, Content)>,
+    pub(crate) max_read: Option<u64>,
+    pub(crate) limits: Option<Limits>,
     checksums: bool,
     verify: bool,
     require_checksums: bool,
@@ -155,16 +155,15 @@ impl OpenOptions {
             locking: false,
             durable: false,
             recover: false,
-            directory: false,
             check: None,
-            offset: 0,
             cparams: None,
             dparams: DParams::default(),
             typesize: 1,
             chunksize: None,
             meta: Vec::new(),
+            vlmeta: Vec::new(),
             max_read: None,
-            limits: Limits::default(),
+            limits: None,
             checksums: false,
             verify: true,
             require_checksums: false,
@@ -260,8 +259,8 @@ impl OpenOptions {
     /// schunk.append(&[1u8; 1000])?;
     /// let mut bytes = schunk.to_cframe()?;
     /// bytes[0x10] = 0x7f; // as if the writer was stopped before the last byte of a change
-    /// assert_eq!(SChunk::from_cframe(bytes.clone()).unwrap_err().kind(), ErrorKind::Unfinished);
-    /// let schunk = OpenOptions::new().write(true).recover(true).from_cframe(bytes)?;
+    /// assert_eq!(SChunk::open(bytes.clone()).unwrap_err().kind(), ErrorKind::Unfinished);
+    /// let schunk = OpenOptions::new().write(true).recover(true).open(bytes)?;
     /// assert_eq!(schunk.decompress_chunk::<u8>(0)?, [1; 1000]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -270,26 +269,11 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether [`open`](Self::open) creates a directory with one file for each chunk (a sparse frame) instead of a
-    /// contiguous file. Off by default. C and Python: `contiguous=False`.
-    #[doc(alias("contiguous", "sparse"))]
-    pub fn directory(mut self, directory: bool) -> Self {
-        self.directory = directory;
-        self
-    }
-
     /// Sets how much is checked when a frame is opened. The default is [`Check::Structure`] for frames in memory
-    /// ([`from_cframe`](Self::from_cframe) and similar methods), and [`Check::Header`] for all other frames.
+    /// (`Vec<u8>`, [`Target::bytes`] and [`with_borrowed`](Self::with_borrowed)), and [`Check::Header`] for all other
+    /// frames.
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
-        self
-    }
-
-    /// Sets the byte offset in the file at which the frame starts. Default: 0. A frame at another offset can be opened
-    /// only for reading. [`SChunk::append_to_file`] writes such a frame. C: `blosc2_schunk_open_offset`.
-    #[doc(alias = "blosc2_schunk_open_offset")]
-    pub fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
         self
     }
 
@@ -335,6 +319,15 @@ impl OpenOptions {
         self
     }
 
+    /// Adds a variable-length metalayer to a new super-chunk. The content is compressed; for its encoding, see
+    /// [`meta`](Self::meta). The metalayers of an existing super-chunk are set by [`SChunk::vlmeta_mut`]. C:
+    /// `blosc2_vlmeta_add`.
+    pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        let bytes = content.as_ref().to_vec();
+        self.vlmeta.push((name.to_owned(), Content { bytes, memory: 0 }));
+        self
+    }
+
     /// Sets the maximum memory in bytes for the result of one read. A read that needs more memory fails with
     /// [`ErrorKind::TooLarge`].
     ///
@@ -365,7 +358,7 @@ impl OpenOptions {
     ///
     /// [`Limits::chunks`] also applies to changes: a handle does not add more chunks than it could open.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -411,7 +404,7 @@ impl OpenOptions {
     /// ```
     /// use blosc2::OpenOptions;
     ///
-    /// let mut schunk = OpenOptions::new().checksums(true).in_memory_frame()?;
+    /// let mut schunk = OpenOptions::new().checksums(true).create_new(true).open(Vec::new())?;
     /// schunk.append(&[1u8; 1000])?;
     /// assert!(schunk.info().has_checksums);
     /// # Ok::<(), blosc2::Error>(())
@@ -442,11 +435,11 @@ impl OpenOptions {
     /// use blosc2::{ErrorKind, OpenOptions};
     ///
     /// let options = OpenOptions::new().require_checksums(true);
-    /// let frame = OpenOptions::new().in_memory_frame()?.into_cframe()?;
-    /// assert_eq!(options.from_cframe(frame).unwrap_err().kind(), ErrorKind::InvalidData);
+    /// let frame = OpenOptions::new().create_new(true).open(Vec::new())?.into_cframe()?;
+    /// assert_eq!(options.open(frame).unwrap_err().kind(), ErrorKind::InvalidData);
     ///
-    /// let frame = OpenOptions::new().checksums(true).in_memory_frame()?.into_cframe()?;
-    /// assert!(options.from_cframe(frame).is_ok());
+    /// let frame = OpenOptions::new().checksums(true).create_new(true).open(Vec::new())?.into_cframe()?;
+    /// assert!(options.open(frame).is_ok());
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn require_checksums(mut self, require: bool) -> Self {
@@ -462,19 +455,31 @@ impl OpenOptions {
         }
     }
 
-    /// Returns whether [`open`](Self::open) may create a file.
-    pub(crate) fn makes(&self) -> bool {
-        self.create || self.create_new || self.replace
+    /// Opens an existing frame; fails if the options would create a super-chunk.
+    pub(crate) fn open_existing(&self, target: Target) -> Result<SChunk> {
+        let creates = self.create || self.create_new || self.replace;
+        if creates || matches!(target.place, Place::Memory) {
+            let detail = "the options create a super-chunk; NDArray::builder creates arrays";
+            let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail);
+            return Err(Target::at(target.path(), error));
+        }
+        self.open_target(target)
     }
 
-    /// Opens or creates a file or a directory. C: `blosc2_schunk_open`, `blosc2_schunk_new`. Python: `blosc2.open`,
-    /// `SChunk(urlpath=...)`.
+    /// Opens or creates a frame. C: `blosc2_schunk_open`, `blosc2_schunk_new`. Python: `blosc2.open`, `SChunk(urlpath=...)`.
+    ///
+    /// [`Target`] describes the places of frames. These options determine when a new frame is created:
+    /// - [`create_new`](Self::create_new): always; it is an error if the target exists, or contains data;
+    /// - [`create`](Self::create): if the target does not exist, or contains no data;
+    /// - [`replace`](Self::replace): always; existing data is replaced.
+    ///
+    /// In [memory](Target::memory), a new frame is created with any options.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
-    /// - [`ErrorKind::AlreadyExists`]: the file or directory exists, and [`create_new`](Self::create_new) is set; this
-    ///   function does not change it;
-    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the target cannot be read or created;
+    /// - [`ErrorKind::AlreadyExists`]: the target exists or contains data, and [`create_new`](Self::create_new) is set
+    ///   without [`replace`](Self::replace); this function does not change it;
+    /// - [`ErrorKind::InvalidData`]: the target is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now; see
     ///   [crash recovery](Self#crash-recovery);
     /// - [`ErrorKind::Busy`], in these cases:
@@ -483,63 +488,83 @@ impl OpenOptions {
     ///   - another access to the file is running a [user closure](Self#user-closures), so that this call could
     ///     deadlock;
     ///   - other programs replace the file repeatedly;
+    ///   - a frame is created in an opened [`File`], and another handle of this program has the file open for reading
+    ///     or writing;
     /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
+    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    ///   - options contradict each other, or a parameter is invalid;
+    ///   - [`replace`](Self::replace) is set, and the target is a directory or a custom directory that exists;
+    ///   - the target has an [`offset`](Target::offset), and it is a directory or is opened for writing;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or a
     ///   file with several hard links is opened for writing with [`locking`](Self::locking);
+    /// - [`ErrorKind::Callback`]: a custom storage backend or directory panics;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
-    #[doc(alias = "blosc2_schunk_open_udio")]
-    pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
-        let path = path.as_ref();
-        let makes = self.create_new || self.replace || self.create && !path.exists();
-        self.check_recover().map_err(|error| error.at(path))?;
-        if self.offset > 0 && (makes || self.access() != Access::Read) {
-            let detail = "a frame inside a larger file can only be read";
-            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
-        }
-        if makes {
-            let made =
-                files::create_file(path, self.replace, None, |temporary| self.make(temporary));
-            match made {
-                // Another program created it first.
-                Err(error)
-                    if error.kind() == ErrorKind::AlreadyExists
-                        && !(self.create_new || self.replace) => {}
-                made => made?,
-            }
-        }
-        self.open_path(path)
+    #[doc(alias("blosc2_schunk_open_udio", "blosc2_schunk_from_buffer", "schunk_from_cframe"))]
+    pub fn open(&self, target: impl Into<Target>) -> Result<SChunk> {
+        self.open_target(target.into())
     }
 
-    /// Opens or creates a contiguous frame in a custom storage backend. C: `blosc2_schunk_open_udio`.
-    ///
-    /// The options determine when a new frame is created:
-    /// - [`create_new`](Self::create_new): the storage must be empty;
-    /// - [`create`](Self::create): a frame is created if the storage is empty;
-    /// - [`replace`](Self::replace): the content of the storage is discarded.
-    ///
-    /// To read a frame from any source that implements [`ReadAt`](crate::storage::ReadAt), wrap the source in
-    /// [`ReadOnly`].
-    ///
-    /// # Errors
-    /// Fails with the errors of [`open`](Self::open), with the errors of the storage, and with
-    /// - [`ErrorKind::Callback`]: the storage panics;
-    /// - [`ErrorKind::Busy`]: the storage is a [`File`], a frame is created in it, and another handle of this program
-    ///   has the file open for reading or writing.
-    pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
-        self.check_offset()?;
-        self.check_recover()?;
-        let storage = Guarded(storage);
-        let size = storage.size().map_err(|error| Error::of_io(OPEN, error))?;
-        let makes = self.create_new || self.replace || self.create && size == 0;
-        if makes {
-            let (store, gate) = Self::new_storage_in(storage, self.replace, self.safety())?;
-            let mut schunk = self.new_in(store)?;
-            schunk.claim_created(gate);
-            return Ok(schunk);
+    fn open_target(&self, target: Target) -> Result<SChunk> {
+        let path = target.path().map(Path::to_owned);
+        let invalid = |detail| {
+            let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail);
+            Err(Target::at(path.as_deref(), error))
+        };
+        if self.recover && self.access() == Access::Read {
+            return invalid("`recover` requires opening for writing");
         }
-        let gate = gate_of(&storage, self.access().claim(false))?;
-        let mut frame = self.frame(storage, self.safety());
+        let makes = self.create_new
+            || self.replace
+            || matches!(target.place, Place::Memory)
+            || self.create && !target.exists()?;
+        if target.offset > 0 && (makes || self.access() != Access::Read) {
+            return invalid("a frame inside a larger file can only be read");
+        }
+        if makes {
+            let made = target.create(MAKE, self.replace, self.safety(), |store| self.new_in(store));
+            return match (made, path) {
+                (Ok(Created::Frame(schunk)), _) => Ok(schunk),
+                (Ok(Created::At(path)), _) => self.open_path(&path, 0),
+                // Another program created it first.
+                (Err(error), Some(path))
+                    if error.kind() == ErrorKind::AlreadyExists
+                        && !(self.create_new || self.replace) =>
+                {
+                    self.open_path(&path, 0)
+                }
+                (Err(error), _) => Err(error),
+            };
+        }
+        match target.place {
+            Place::Path(path) => self.open_path(&path, target.offset),
+            Place::Bytes(bytes) => self.open_in(Box::new(bytes), true, target.offset),
+            Place::Storage { storage, is_owned, path } => {
+                let opened = self.open_in(storage, is_owned, target.offset);
+                let mut schunk = opened.map_err(|error| Target::at(path.as_deref(), error))?;
+                if let Some(path) = &path {
+                    schunk.frame.set_path(path);
+                }
+                Ok(schunk)
+            }
+            Place::Folder(_) if target.offset > 0 => {
+                invalid("a frame in a custom folder starts at the first byte of its index file")
+            }
+            Place::Folder(folder) => {
+                let (schunk, report) = self.open_directory(folder)?;
+                self.check_content(&report, schunk)
+            }
+            Place::Memory => unreachable!("memory is created"),
+        }
+    }
+
+    /// Opens the frame in a storage. Only this handle can access an owned storage.
+    fn open_in(&self, storage: Box<dyn Storage>, is_owned: bool, offset: u64) -> Result<SChunk> {
+        let gate = gate_of(&*storage, self.access().claim(false))?;
+        let (safety, depth) = match is_owned {
+            true => (Safety::Errors, Check::Structure),
+            false => (self.safety(), Check::Header),
+        };
+        let mut frame = at_offset(storage, offset, safety);
         if self.recover {
             let mut pass = gate.as_ref().map(|gate| gate.change()).transpose()?;
             frame.recover(OPEN)?;
@@ -547,161 +572,10 @@ impl OpenOptions {
         }
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
-        let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
+        let (mut schunk, report) = self.open_frame(frame, depth)?;
         drop(pass);
         schunk.frame.claim_opened(gate, version);
         self.check_content(&report, schunk)
-    }
-
-    /// Opens the contiguous frame in `file`, which the caller has opened at `path`, for example without following links.
-    /// The path appears in error messages and is the [path](SChunk::path) of the super-chunk. It is not resolved again.
-    ///
-    /// This method takes no lock: if other handles can change the file, the caller must hold its lock.
-    ///
-    /// ```
-    /// use std::fs::File;
-    ///
-    /// use blosc2::{OpenOptions, SChunk};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("a.b2frame");
-    /// SChunk::in_memory::<u8>(&Default::default())?.save(&path)?;
-    /// let schunk = OpenOptions::new().open_file(File::open(&path)?, &path)?;
-    /// assert_eq!(schunk.path(), Some(&*path));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [`open_storage`](Self::open_storage).
-    pub fn open_file(&self, file: File, path: &Path) -> Result<SChunk> {
-        let mut schunk = self.open_storage(file).map_err(|error| error.at(path))?;
-        schunk.frame.set_path(path);
-        Ok(schunk)
-    }
-
-    /// Opens or creates a sparse frame in a custom directory. C: `blosc2_schunk_open_udio` of a directory.
-    ///
-    /// A sparse frame has one file for each chunk. A custom directory is a value whose type implements
-    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. To open a directory of the
-    /// file system, pass its path to [`open`](Self::open).
-    ///
-    /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
-    /// directory has no index file, `chunks.b2frame`.
-    ///
-    /// This crate does not coordinate several handles of one custom directory. A change fails with [`ErrorKind::Busy`]
-    /// if another handle has changed the frame since this handle last read the metadata. [`SChunk::refresh`] reads the
-    /// changes of other handles.
-    ///
-    /// ```
-    /// use std::collections::BTreeMap;
-    /// use std::io;
-    /// use std::sync::{Arc, Mutex};
-    ///
-    /// use blosc2::OpenOptions;
-    /// use blosc2::storage::{Folder, FolderMut};
-    ///
-    /// /// Objects by their names.
-    /// #[derive(Debug, Clone, Default)]
-    /// struct Bucket(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
-    ///
-    /// impl Folder for Bucket {
-    ///     type File = Vec<u8>;
-    ///
-    ///     fn open(&self, name: &str) -> io::Result<Vec<u8>> {
-    ///         let objects = self.0.lock().unwrap();
-    ///         objects.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
-    ///     }
-    ///
-    ///     fn names(&self) -> io::Result<Vec<String>> {
-    ///         Ok(self.0.lock().unwrap().keys().cloned().collect())
-    ///     }
-    /// }
-    ///
-    /// impl FolderMut for Bucket {
-    ///     fn put(&mut self, name: &str, content: &[u8], _durable: bool) -> io::Result<()> {
-    ///         self.0.lock().unwrap().insert(name.to_owned(), content.to_vec());
-    ///         Ok(())
-    ///     }
-    ///
-    ///     fn remove(&mut self, name: &str) -> io::Result<()> {
-    ///         let removed = self.0.lock().unwrap().remove(name);
-    ///         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
-    ///     }
-    /// }
-    ///
-    /// let bucket = Bucket::default();
-    /// let mut schunk = OpenOptions::new().create(true).typesize(8).open_folder(bucket.clone())?;
-    /// schunk.append(&[1u64, 2, 3])?;
-    /// assert_eq!(bucket.names()?, ["00000000.chunk", "chunks.b2frame"]);
-    /// assert_eq!(OpenOptions::new().open_folder(bucket)?.read::<u64>(1..)?, [2, 3]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [`open`](Self::open), with the errors of the directory, and with
-    /// - [`ErrorKind::Callback`]: the directory panics;
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, and the directory contains a frame; remove
-    ///   the files of the frame first.
-    #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
-    pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        if self.offset > 0 {
-            let detail = "a frame in a custom folder starts at the first byte of its index file";
-            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
-        }
-        self.check_recover()?;
-        let folder = Guarded(folder);
-        let makes = self.create_new || self.replace || self.create && !has_frame(&folder)?;
-        if makes {
-            return self.new_in(Self::new_folder_in(folder, self.replace, self.safety())?);
-        }
-        let (schunk, report) = self.open_directory(folder)?;
-        self.check_content(&report, schunk)
-    }
-
-    /// Opens an in-memory contiguous frame, without a copy of the bytes. [`SChunk::into_cframe`] returns the bytes. C:
-    /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
-    ///
-    /// For memory of other types, such as `Arc<[u8]>`, use [`from_owner`](Self::from_owner); for borrowed memory, use
-    /// [`with_borrowed`](Self::with_borrowed).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
-    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
-    ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::TooLarge`]: opening would exceed the [`limits`](Self::limits);
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
-    pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
-        self.open_memory(bytes)
-    }
-
-    /// Opens an in-memory contiguous frame for reading, without a copy of the bytes. `bytes` may be any type that owns
-    /// memory, such as `Arc<[u8]>`, `&'static [u8]`, `bytes::Bytes` or `memmap2::Mmap`. C: `blosc2_schunk_from_buffer`
-    /// without a copy.
-    ///
-    /// The super-chunk owns `bytes` and drops it when the super-chunk is dropped.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use blosc2::{CParams, OpenOptions, SChunk};
-    ///
-    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
-    /// schunk.append(&[1u32, 2, 3])?;
-    /// let frame: Arc<[u8]> = schunk.to_cframe()?.into();
-    /// let opened = OpenOptions::new().from_owner(frame.clone())?;
-    /// assert_eq!(opened.read::<u32>(1..)?, [2, 3]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails with the errors of [`from_cframe`](Self::from_cframe). Changes fail with [`ErrorKind::ReadOnly`].
-    #[doc(alias = "blosc2_schunk_from_buffer")]
-    pub fn from_owner(&self, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<SChunk> {
-        self.open_memory(Guarded(Shared(bytes)))
     }
 
     /// Opens a contiguous frame in borrowed memory for reading, without a copy of the frame, and passes the super-chunk
@@ -709,7 +583,7 @@ impl OpenOptions {
     ///
     /// The super-chunk is usable only while `work` runs. If `work` moves the super-chunk elsewhere, its reads fail with
     /// [`ErrorKind::Io`] after `work` has returned. Each read copies the compressed bytes of the blocks that it needs.
-    /// With [`from_owner`](Self::from_owner), reads copy nothing.
+    /// With [`Target::bytes`], reads copy nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -724,111 +598,14 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`from_cframe`](Self::from_cframe) and of `work`. Changes fail with
-    /// [`ErrorKind::ReadOnly`].
+    /// Fails with the errors of [`open`](Self::open) and of `work`. Changes fail with [`ErrorKind::ReadOnly`].
     #[doc(alias("blosc2_schunk_from_buffer", "b2nd_from_cframe"))]
     pub fn with_borrowed<R>(
         &self,
         bytes: &[u8],
         work: impl FnOnce(SChunk) -> Result<R>,
     ) -> Result<R> {
-        lend(bytes, |lent| work(self.open_memory(lent)?))
-    }
-
-    /// Creates an in-memory super-chunk that stores each chunk in a separate allocation.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
-    pub fn in_memory(&self) -> Result<SChunk> {
-        self.new_in(Box::<Memory>::default())
-    }
-
-    /// Creates an in-memory super-chunk that is a contiguous frame in one buffer, with the same bytes as a file. C:
-    /// `contiguous` without `urlpath`.
-    ///
-    /// Appending is slower than with [`in_memory`](Self::in_memory). [`SChunk::into_cframe`] returns the buffer without
-    /// a copy.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
-    #[doc(alias = "contiguous")]
-    pub fn in_memory_frame(&self) -> Result<SChunk> {
-        self.new_in(Self::new_buffer())
-    }
-
-    /// Returns the store of a new frame in one buffer.
-    pub(crate) fn new_buffer() -> Box<dyn Store> {
-        Box::new(Contiguous::new(Vec::new(), Safety::Errors))
-    }
-
-    /// Returns the store of a new frame in a storage, and the claim of the file if the storage is a file. With
-    /// `replace`, the content of the storage is discarded; otherwise the storage must be empty.
-    pub(crate) fn new_storage(
-        storage: impl Storage + 'static,
-        replace: bool,
-    ) -> Result<(Box<dyn Store>, Option<Gate>)> {
-        Self::new_storage_in(Guarded(storage), replace, Safety::Death)
-    }
-
-    fn new_storage_in(
-        mut storage: Guarded<impl Storage + 'static>,
-        replace: bool,
-        safety: Safety,
-    ) -> Result<(Box<dyn Store>, Option<Gate>)> {
-        let gate = gate_of(&storage, Claim::Make)?;
-        let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
-        if size > 0 && !replace {
-            let detail = format!(
-                "the storage is not empty: it has {size} bytes; open_storage opens its frame"
-            );
-            return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
-        }
-        let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
-        cut.map_err(|error| Error::of_io(MAKE, error))?;
-        Ok((Box::new(Contiguous::new(storage, safety)), gate))
-    }
-
-    /// Returns the store of a new frame in a directory that contains no frame.
-    pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
-    where
-        F: FolderMut<File: Send + Sync + 'static> + 'static,
-    {
-        Self::new_folder_in(Guarded(folder), replace, Safety::Death)
-    }
-
-    fn new_folder_in(files: impl Files, replace: bool, safety: Safety) -> Result<Box<dyn Store>> {
-        if has_frame(&files)? {
-            let (kind, detail) = match replace {
-                true => {
-                    let detail =
-                        "a frame in a custom folder cannot be replaced: remove its files first";
-                    (ErrorKind::InvalidArgument, detail)
-                }
-                false => (ErrorKind::AlreadyExists, "the custom folder contains a frame"),
-            };
-            return Err(Error::new(kind, MAKE, detail));
-        }
-        Ok(Box::new(Directory::new(files, safety)))
-    }
-
-    /// Checks that a frame at an offset is not opened for writing.
-    fn check_offset(&self) -> Result<()> {
-        if self.offset > 0 && self.access() != Access::Read {
-            let detail = "a frame inside a larger file can only be read";
-            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
-        }
-        Ok(())
-    }
-
-    /// Checks that `recover` is set only for writing.
-    fn check_recover(&self) -> Result<()> {
-        if self.recover && self.access() == Access::Read {
-            let detail = "`recover` requires opening for writing";
-            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
-        }
-        Ok(())
+        lend(bytes, |lent| work(self.open_target(Target::owned(lent))?))
     }
 
     fn access(&self) -> Access {
@@ -839,17 +616,24 @@ impl OpenOptions {
         }
     }
 
-    fn safety(&self) -> Safety {
+    fn all_limits(&self) -> Limits {
+        self.limits.unwrap_or_default()
+    }
+
+    /// Returns the options for opening and creating an array. The items and the block shape determine the typesize and
+    /// the block size.
+    pub(crate) fn for_array(self) -> Self {
+        let cparams =
+            self.cparams.map(|params| CParams { typesize: None, blocksize: None, ..params });
+        Self { write: true, append: false, create: false, create_new: false, cparams, ..self }
+    }
+
+    pub(crate) fn safety(&self) -> Safety {
         if self.durable { Safety::PowerLoss } else { Safety::Death }
     }
 
     /// Creates an empty, complete frame.
     fn new_in(&self, store: Box<dyn Store>) -> Result<SChunk> {
-        if self.require_checksums && !self.checksums {
-            let detail =
-                "the options require checksums, but do not set `checksums` for a new frame";
-            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
-        }
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
         let typesize = resolved.typesize();
@@ -863,11 +647,13 @@ impl OpenOptions {
         }
         let chunksize =
             self.chunksize.map_or(ChunkSize::Unknown, |size| ChunkSize::new(size as u32));
-        let mut schunk = SChunk::with_params(resolved, store, &self.meta, chunksize, self.limits)?;
+        let mut schunk =
+            SChunk::with_params(resolved, store, &self.meta, chunksize, self.all_limits())?;
         self.start_checksums(&mut schunk)?;
         schunk.set_dparams(self.dparams.clone());
         schunk.coder.set_encoding(params);
         schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);
+        self.set_vlmeta(&mut schunk)?;
         schunk.finish()?;
         if self.append {
             schunk.frame.set_access(Access::Append);
@@ -875,8 +661,19 @@ impl OpenOptions {
         Ok(schunk)
     }
 
+    /// Sets the variable-length metalayers of a frame that is being created.
+    pub(crate) fn set_vlmeta(&self, schunk: &mut SChunk) -> Result<()> {
+        let mut layers = schunk.vlmeta_mut();
+        self.vlmeta.iter().try_for_each(|(name, content)| layers.set_content(name, content))
+    }
+
     /// Adds checksums to a frame that is being created, if the option is set.
     pub(crate) fn start_checksums(&self, schunk: &mut SChunk) -> Result<()> {
+        if !self.checksums && self.require_checksums {
+            let detail =
+                "the options require checksums, but do not set `checksums` for a new frame";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
         if !self.checksums {
             return Ok(());
         }
@@ -884,15 +681,10 @@ impl OpenOptions {
         started.map_err(|error| Error::from_frame(MAKE, error))
     }
 
-    fn make(&self, path: &Path) -> Result<()> {
-        let store = new_store(path, self.directory)?;
-        self.new_in(store).map(drop)
-    }
-
-    fn open_path(&self, path: &Path) -> Result<SChunk> {
+    fn open_path(&self, path: &Path, offset: u64) -> Result<SChunk> {
         const TRIES: usize = 100;
         for _ in 0..TRIES {
-            if let Some(schunk) = self.try_open_path(path)? {
+            if let Some(schunk) = self.try_open_path(path, offset)? {
                 return Ok(schunk);
             }
         }
@@ -901,7 +693,7 @@ impl OpenOptions {
     }
 
     /// Returns `None` if the file was replaced while it was opened.
-    fn try_open_path(&self, path: &Path) -> Result<Option<SChunk>> {
+    fn try_open_path(&self, path: &Path, offset: u64) -> Result<Option<SChunk>> {
         let io = |error| Error::from_io(OPEN, path, error);
         let at = |error: Error| match self.locking {
             true => error.at(path),
@@ -918,6 +710,10 @@ impl OpenOptions {
         if directory && !absolute.join(INDEX).is_file() {
             let detail = format!("the directory is not a frame: it has no file `{INDEX}`");
             return Err(invalid(&detail));
+        }
+        if directory && offset > 0 {
+            let detail = "a directory has no frame at an offset";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         let (file, folder) = match directory {
             true => (None, open_folder(path)),
@@ -948,8 +744,11 @@ impl OpenOptions {
         }
         let version = pass.version();
         let opened = match file {
-            None => self.open_directory(Disk(absolute.clone())),
-            Some(file) => self.open_frame(self.frame(file, self.safety()), Check::Header),
+            None => self.open_directory(Box::new(Disk(absolute.clone()))),
+            Some(file) => {
+                let frame = at_offset(file, offset, self.safety());
+                self.open_frame(frame, Check::Header)
+            }
         };
         drop(pass);
         if let Err(error) = &opened
@@ -989,37 +788,17 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Opens an in-memory frame. No other handle can change the frame.
-    fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
-        self.check_offset()?;
-        self.check_recover()?;
-        let mut frame = self.frame(storage, Safety::Errors);
-        if self.recover {
-            frame.recover(OPEN)?;
-        }
-        let (schunk, report) = self.open_frame(frame, Check::Structure)?;
-        self.check_content(&report, schunk)
-    }
-
-    /// Returns the frame in a storage, at the offset of the options.
-    fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
-        match self.offset {
-            0 => Contiguous::new(storage, safety),
-            offset => Contiguous::new(ReadOnly::new(AtOffset::new(storage, offset)), safety),
-        }
-    }
-
-    fn open_directory(&self, files: impl Files) -> Result<(SChunk, Report)> {
+    fn open_directory(&self, files: Box<dyn Sparse>) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(Check::Header);
-        let report = self.report(depth, |options| directory::check(&files, options))?;
-        let schunk = self.opened(Directory::new(files, self.safety()))?;
+        let report = self.report(depth, |options| files.check(options))?;
+        let schunk = self.opened(files.into_store(self.safety()))?;
         Ok((schunk, report))
     }
 
     fn open_frame(&self, frame: Contiguous, default: Check) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(default);
         let report = self.report(depth, |options| frame::check(frame.storage(), options))?;
-        let schunk = self.opened(frame)?;
+        let schunk = self.opened(Box::new(frame))?;
         Ok((schunk, report))
     }
 
@@ -1033,7 +812,7 @@ impl OpenOptions {
             let index = usize::try_from(number).unwrap_or(usize::MAX);
             schunk.with_chunk(index, None, |chunk, decoder| {
                 resize(&mut data, chunk.nbytes(), OPEN)?;
-                decoder.decompress(chunk, Target::of(&mut data)).map(|_| ())
+                decoder.decompress(chunk, memory::Target::of(&mut data)).map(|_| ())
             })
         })?;
         match verdict.fault(OPEN).map_err(|error| schunk.at(error))? {
@@ -1052,7 +831,7 @@ impl OpenOptions {
             return Ok(Report::new());
         }
         let content = depth == Check::Content;
-        let options = Options { content, limits: self.limits, ..Options::default() };
+        let options = Options { content, limits: self.all_limits(), ..Options::default() };
         let mut report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
         // By default, a chunk that differs from its checksum is an error when it is read.
         let ignored = match (self.verification(), self.check) {
@@ -1068,12 +847,11 @@ impl OpenOptions {
         }
     }
 
-    fn opened(&self, mut store: impl Store + 'static) -> Result<SChunk> {
-        let outline = store.read(&self.limits, None, self.verification(), OPEN)?;
+    fn opened(&self, mut store: Box<dyn Store>) -> Result<SChunk> {
+        let outline = store.read(&self.all_limits(), None, self.verification(), OPEN)?;
         let outline =
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
-        let (version, limits) = (Version::default(), self.limits);
-        let store = Box::new(store);
+        let (version, limits) = (Version::default(), self.all_limits());
         let mut state = State::new(outline, store, version, false, limits);
         state.verify = self.verification();
         let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;
@@ -1085,35 +863,15 @@ impl OpenOptions {
     }
 }
 
-fn has_frame(folder: &impl Folder) -> Result<bool> {
-    match folder.open(INDEX) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::of_io(OPEN, error)),
-    }
-}
-
 /// Opens a directory, on systems that can open directories. While the directory is open, its identity does not change.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(path).ok()
 }
 
-/// Claims the file of a storage, if the storage is a file.
-fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
-    let Some(file) = storage.file() else { return Ok(None) };
-    let io = |error| Error::of_io(OPEN, error);
-    let Some(id) = FileId::of_file(file).map_err(io)? else { return Ok(None) };
-    let has_name = links(file).map_err(io)? > 0;
-    Gate::new(id, claim).map(|gate| Some(gate.named(has_name)))
-}
-
-/// Returns the store of a new file or directory; nothing exists at the path.
-pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> {
-    let io = |error| Error::from_io(MAKE, path, error);
-    if directory {
-        fs::create_dir(path).map_err(io)?;
-        return Ok(Box::new(Directory::new(Disk(files::absolute(path)?), Safety::Errors)));
+/// Returns the frame at an offset in a storage.
+fn at_offset(storage: impl Storage + 'static, offset: u64, safety: Safety) -> Contiguous {
+    match offset {
+        0 => Contiguous::new(storage, safety),
+        offset => Contiguous::new(ReadOnly::new(AtOffset::new(storage, offset)), safety),
     }
-    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
-    Ok(Box::new(Contiguous::new(file, Safety::Errors)))
 }

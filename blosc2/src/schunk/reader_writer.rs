@@ -21,7 +21,7 @@ const TAKEN: &str = "only `finish` takes the super-chunk";
 /// use std::io::{Cursor, Read, Seek, SeekFrom};
 ///
 /// use blosc2::storage::{ReadOnly, Seekable};
-/// use blosc2::{CParams, OpenOptions, SChunk, SChunkReader};
+/// use blosc2::{CParams, OpenOptions, SChunk, SChunkReader, Target};
 ///
 /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
 /// schunk.append(b"some bytes")?;
@@ -33,7 +33,7 @@ const TAKEN: &str = "only `finish` takes the super-chunk";
 ///
 /// // A frame in a value that implements `Read` and `Seek`.
 /// let source = Cursor::new(schunk.to_cframe()?);
-/// let schunk = OpenOptions::new().open_storage(ReadOnly::new(Seekable::new(source)))?;
+/// let schunk = OpenOptions::new().open(Target::storage(ReadOnly::new(Seekable::new(source))))?;
 /// text.clear();
 /// SChunkReader::new(schunk).read_to_string(&mut text)?;
 /// assert_eq!(text, "some bytes");

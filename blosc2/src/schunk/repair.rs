@@ -17,8 +17,8 @@ use blosc2_format::frame::{
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
 use super::files;
-use super::options::new_store;
 use super::store::State;
+use super::target::new_store;
 use super::verdict::{self, Verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
 use crate::gate::{Claim, Gate, Version};

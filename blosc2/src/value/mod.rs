@@ -106,7 +106,7 @@ pub enum Value {
         values: Vec<Self>,
     },
     /// A contiguous frame: the bytes of an array, a super-chunk or another container of python-blosc2. Open it with
-    /// [`NDArray::from_cframe`](crate::NDArray::from_cframe) or [`SChunk::from_cframe`](crate::SChunk::from_cframe).
+    /// [`NDArray::open`](crate::NDArray::open) or [`SChunk::open`](crate::SChunk::open).
     Frame(Vec<u8>),
     /// A description of a computation, or of an object that is stored elsewhere. This crate does not run the
     /// computation or open the object.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use blosc2::{CParams, Dtype, ErrorKind};
+use blosc2::{CParams, Dtype, ErrorKind, OpenOptions};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
@@ -120,7 +120,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     output.create(|path, replace| {
         let fill =
             |ranges: &[Range<u64>], bytes: &mut [u8]| items.read(ranges, bytes).map_err(failed);
-        let builder = builder.file(path).replace(replace);
+        let builder = builder.target(path).options(OpenOptions::new().replace(replace));
         let made =
             builder.dtype(&dtype.to_string(), layout.typesize).from_chunk_fn(&layout.shape, fill);
         made.map(drop).map_err(|error| match (error.kind(), error.get_ref()) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
-use blosc2::{CParams, DParams, SaveOptions};
+use blosc2::{CParams, DParams, OpenOptions, SaveOptions, Target};
 use blosc2_format::chunk::{MAX_FILTERS, Params};
 use blosc2_format::file::Kind;
 use blosc2_format::frame::{SEARCH_INDEXES, Writer};
@@ -93,23 +93,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output.create(|path, replace| {
         // `Output` has refused an existing directory.
         let replace = replace && !args.directory;
-        let options = SaveOptions::new().directory(args.directory).replace(replace);
+        let target = Target::from(path).directory(args.directory);
+        let options = SaveOptions::new().replace(replace);
         match &content {
             Content::Array(array) if !verbatim => {
-                let builder = args.cut.builder().cparams(params).replace(replace);
-                let builder = builder.progress(progress);
-                let builder = match args.directory {
-                    true => builder.directory(path),
-                    false => builder.file(path),
-                };
-                builder.copy(array)?;
+                let builder =
+                    args.cut.builder().cparams(params).options(OpenOptions::new().replace(replace));
+                builder.progress(progress).target(target).copy(array)?;
             }
             content if verbatim => {
-                content.schunk().save_with(path, &options.progress(progress))?;
+                options.progress(progress).save(&content.schunk(), target)?;
             }
             content => {
                 let options = options.cparams(params).progress(progress);
-                content.schunk().save_with(path, &options)?;
+                options.save(&content.schunk(), target)?;
             }
         }
         Ok(())
@@ -130,12 +127,13 @@ fn copy_slice(args: &Args, source: Source<'_>, output: Output<'_>, slices: &Slic
     // The block size is that of the new block shape.
     let params = args.compression.apply(content.schunk().info().cparams);
     output.create(|path, replace| {
-        let builder = args.cut.builder().cparams(params).replace(replace && !args.directory);
+        let builder = args
+            .cut
+            .builder()
+            .cparams(params)
+            .options(OpenOptions::new().replace(replace && !args.directory));
         let builder = builder.progress(progress::of_chunks(nbytes));
-        let builder = match args.directory {
-            true => builder.directory(path),
-            false => builder.file(path),
-        };
+        let builder = builder.target(Target::from(path).directory(args.directory));
         let tensor = match &content {
             Content::Array(array) => {
                 let selection = slices.selection(array.ndim())?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::storage::ReadOnly;
-use blosc2::{ErrorKind, Limits, NDArray, OpenOptions, SChunk};
+use blosc2::{ErrorKind, Limits, NDArray, OpenOptions, SChunk, Target};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, Tensor, TreeStore};
@@ -297,14 +297,14 @@ impl<'a> Source<'a> {
                 _ => error,
             });
         }
-        let options = options.offset(self.offset);
-        let opened = match self.opened {
-            None => return Ok(options.locking(self.locking).open(self.path)?),
+        let (options, target) = match self.opened {
+            None => (options.locking(self.locking), Target::from(self.path)),
             Some(remote::Opened::Object(object)) => {
-                options.open_storage(ReadOnly::new(Arc::clone(object)))
+                (options, Target::storage(ReadOnly::new(Arc::clone(object))))
             }
-            Some(remote::Opened::Folder(folder)) => options.open_folder(folder.clone()),
+            Some(remote::Opened::Folder(folder)) => (options, Target::folder(folder.clone())),
         };
+        let opened = options.open(target.offset(self.offset));
         Ok(opened.map_err(|error| error.at(self.path))?)
     }
 

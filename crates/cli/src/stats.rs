@@ -88,7 +88,7 @@ fn array_of(tensor: &Tensor, path: &str) -> Result<(NDArray, TempDir)> {
         to.copy_from_slice(&tensor.schunk().read::<u8>(bytes(range.start)..bytes(range.end))?);
         Ok(())
     };
-    let builder = NDArray::builder().file(folder.path().join("items"));
+    let builder = NDArray::builder().target(folder.path().join("items"));
     let builder = builder.chunk_shape([(CHUNK / size.max(1)).max(1)]);
     let builder = builder.cparams(CParams::new().codec(Codec::BloscLz).level(1));
     let made = builder.dtype(&tensor.dtype().to_string(), size).from_chunk_fn([len], fill);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use blosc2::storage::ReadOnly;
-use blosc2::{ErrorKind, OpenOptions, SChunk};
+use blosc2::{ErrorKind, OpenOptions, SChunk, Target};
 use blosc2_format::directory::{self, Folder};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::{Finding, Options, Part, ReadAt, Report, Rule, Severity};
@@ -362,7 +362,7 @@ impl<'a> Walk<'a> {
         self.add(name, kind, report);
         if is_good && kind == Some(Kind::Frame) {
             let options = self.limits.apply(OpenOptions::new());
-            self.content(name, options.open_storage(ReadOnly::new(source)), depth);
+            self.content(name, options.open(Target::storage(ReadOnly::new(source))), depth);
         }
     }
 

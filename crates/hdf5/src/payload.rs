@@ -26,8 +26,8 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 ///
 /// Returns the items of the complete chunk in C order, also for a chunk at the edge of the dataset: HDF5 stores complete
 /// chunks only. A payload that contains only the items inside the dataset is an error. The payload is then a valid
-/// frame, which [`SChunk::from_cframe`](blosc2::SChunk::from_cframe) or
-/// [`NDArray::from_cframe`](blosc2::NDArray::from_cframe) reads. If the frame has several chunks, the result contains
+/// frame, which [`SChunk::open`](blosc2::SChunk::open) or
+/// [`NDArray::open`](blosc2::NDArray::open) reads. If the frame has several chunks, the result contains
 /// the data of all of them.
 ///
 /// The payload can be untrusted input: in addition to the result, this function allocates at most about 64 MiB or
@@ -212,7 +212,7 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
     let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
     let nbytes = shape.iter().try_fold(typesize as u64, |size, &side| size.checked_mul(side));
     if !shape.is_empty() && nbytes == Some(chunk.len() as u64) {
-        let mut builder = NDArray::builder().chunk_shape(&shape).cparams(cparams).in_memory_frame();
+        let mut builder = NDArray::builder().chunk_shape(&shape).cparams(cparams).target(Vec::new());
         if let Some(blocksize) = params.blocksize {
             builder =
                 builder.block_shape(block_shape(&shape, u64::from(blocksize) / typesize as u64));
@@ -223,7 +223,7 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
             .from_slice(RawItems(chunk), &shape)?;
         return array.into_schunk().into_cframe();
     }
-    let mut schunk = OpenOptions::new().cparams(cparams).in_memory_frame()?;
+    let mut schunk = OpenOptions::new().cparams(cparams).create_new(true).open(Vec::new())?;
     schunk.append(chunk)?;
     schunk.into_cframe()
 }

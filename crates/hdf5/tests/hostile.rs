@@ -123,7 +123,7 @@ fn larger_chunks() -> Result<()> {
     let side = 1 << 15;
     let array =
         NDArray::builder().chunk_shape([side, side]).zeros::<u8>([side, side])?.to_cframe()?;
-    let mut schunk = OpenOptions::new().in_memory_frame()?;
+    let mut schunk = OpenOptions::new().create_new(true).open(Vec::new())?;
     schunk.fill(Special::Zeros, 1 << 30, 1 << 30)?;
     let expected = "expected an array of shape [100, 100] with 10000 bytes, got [32768, 32768]";
     let error = read_replaced(&array, &[100, 100])?.unwrap_err().to_string();

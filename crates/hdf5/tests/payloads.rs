@@ -121,10 +121,10 @@ fn hdf5plugin_reads_chunks() -> Result<()> {
 fn chunks_with_a_shape_are_arrays() -> Result<()> {
     let params = FilterParams::new(4, &[60, 50])?.codec(Codec::Lz4);
     let items = data(Kind::Ramp, 12_000, 1);
-    let array = NDArray::from_cframe(encode(&items, &params)?)?;
+    let array = NDArray::open_rw(encode(&items, &params)?)?;
     assert_eq!((array.shape(), array.chunk_shape()), (&[60, 50][..], &[60, 50][..]));
     assert_eq!((array.dtype_str(), array.cparams().codec), (Some("|V4"), Codec::Lz4));
-    let array = NDArray::from_cframe(encode(&items, &params.clone().blocksize(1000))?)?;
+    let array = NDArray::open_rw(encode(&items, &params.clone().blocksize(1000))?)?;
     assert_eq!(array.block_shape(), [8, 16]);
     // Other lengths, as those of chunks with a checksum, have no shape.
     for len in [12_004, 11_000, 7] {
@@ -132,7 +132,7 @@ fn chunks_with_a_shape_are_arrays() -> Result<()> {
         let payload = encode(&items, &params)?;
         assert_eq!(decode_shorter(&payload, &params, len)?, items);
         assert_eq!(decode(&payload, &params, len).is_ok(), len > 12_000);
-        assert_eq!(NDArray::from_cframe(payload).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(NDArray::open_rw(payload).unwrap_err().kind(), ErrorKind::InvalidData);
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ fn wrong_payloads() -> Result<()> {
         "got 12000 bytes without its header; if the filter mask of the chunk excludes Blosc2";
     check(&items, 12_000, ErrorKind::InvalidData, message);
 
-    let schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    let schunk = OpenOptions::new().typesize(4).create_new(true).open(Vec::new())?;
     check(&schunk.into_cframe()?, 12_000, ErrorKind::InvalidData, "the chunk is empty");
 
     // An array of 10,000 bytes in a block of 128 MiB, which reading would have to decompress.
@@ -260,7 +260,7 @@ fn frames_with_several_chunks() -> Result<()> {
     let items = data(Kind::Mixed, 12_000, 1);
     let params = FilterParams::new(4, &[3000])?;
     for chunksize in [12_000, 6000, 5000, 4000, 100, 4] {
-        let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+        let mut schunk = OpenOptions::new().typesize(4).create_new(true).open(Vec::new())?;
         for chunk in items.chunks(chunksize) {
             schunk.append(chunk)?;
         }
@@ -274,7 +274,7 @@ fn frames_with_several_chunks() -> Result<()> {
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     }
     // All chunks together are too short, or too long.
-    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    let mut schunk = OpenOptions::new().typesize(4).create_new(true).open(Vec::new())?;
     schunk.append(&items[..6000])?;
     schunk.append(&items[..5996])?;
     let payload = schunk.into_cframe()?;
@@ -285,7 +285,7 @@ fn frames_with_several_chunks() -> Result<()> {
     assert_eq!(decode_shorter(&payload, &params, 12_000)?.len(), 11_996);
     assert_eq!(decode_shorter(&payload, &params, 11_995).unwrap_err().kind(), ErrorKind::TooLarge);
     // Runs of zeros.
-    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
+    let mut schunk = OpenOptions::new().typesize(4).create_new(true).open(Vec::new())?;
     schunk.fill(Special::Zeros, 3000, 1000)?;
     assert_eq!(decode(&schunk.into_cframe()?, &params, 12_000)?, [0; 12_000]);
     Ok(())

@@ -25,11 +25,11 @@ use crate::{Object, Remote, runtime};
 ///
 /// ```
 /// # use std::sync::Arc;
-/// use blosc2::NDArray;
+/// use blosc2::{NDArray, Target};
 /// use blosc2_object_store::Remote;
 /// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
 ///
-/// let builder = NDArray::builder().folder(remote.folder("grid.b2nd")?).chunk_shape([100, 100]);
+/// let builder = NDArray::builder().target(Target::folder(remote.folder("grid.b2nd")?)).chunk_shape([100, 100]);
 /// let mut array = builder.zeros::<f32>([1000, 1000])?;
 /// array.write([5, 7], 1.5f32)?; // uploads one chunk and the index
 /// assert_eq!(remote.array("grid.b2nd")?.item::<f32>(&[5, 7])?, 1.5);

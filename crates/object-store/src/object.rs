@@ -42,7 +42,7 @@ const LEAST_REQUEST: u64 = 1 << 20;
 /// ```
 /// # use std::sync::Arc;
 /// use blosc2::storage::{ReadAt, ReadOnly};
-/// use blosc2::{NDArray, OpenOptions};
+/// use blosc2::{NDArray, OpenOptions, Target};
 /// use blosc2_object_store::Remote;
 /// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
 /// # remote.save("a.b2nd", NDArray::builder().arange(0i32, 100, 1)?.schunk(), false)?;
@@ -51,7 +51,7 @@ const LEAST_REQUEST: u64 = 1 << 20;
 /// assert_eq!(object.read_vec_at(2, 7)?, b"b2frame");
 /// // With other options than those of `Remote::array`.
 /// let options = OpenOptions::new().max_read(1 << 30);
-/// let array = NDArray::open_storage(ReadOnly::new(object), &options)?;
+/// let array = NDArray::open_with(Target::storage(ReadOnly::new(object)), &options)?;
 /// assert_eq!(array.item::<i32>(42)?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

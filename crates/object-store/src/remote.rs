@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use blosc2::storage::ReadOnly;
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target};
 use blosc2_format::directory::INDEX;
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_store::{Object as Container, TreeStore};
@@ -188,23 +188,24 @@ impl Remote {
     /// Opens a super-chunk for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
     ///
     /// To open a contiguous frame with other options, pass the result of [`object`](Self::object) to
-    /// [`OpenOptions::open_storage`].
+    /// [`OpenOptions::open`].
     ///
     /// # Errors
-    /// Fails with the errors of [`OpenOptions::open_storage`], and with
+    /// Fails with the errors of [`OpenOptions::open`], and with
     /// - [`ErrorKind::NotFound`]: there is no object and no directory at this path;
     /// - [`ErrorKind::Io`]: a request fails.
     pub fn schunk(&self, path: impl AsRef<str>) -> Result<SChunk> {
         let path = path.as_ref();
         let options = OpenOptions::new();
-        let opened =
-            self.object(path).and_then(|object| options.open_storage(ReadOnly::new(object)));
+        let opened = self
+            .object(path)
+            .and_then(|object| options.open(Target::storage(ReadOnly::new(object))));
         let opened = match opened {
             // An HTTP server can respond with a list of the files of a directory.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
                 // The error of a missing object is clearer than that of a missing index.
                 match self.object(format!("{}/{INDEX}", path.trim_end_matches('/'))) {
-                    Ok(_) => options.open_folder(self.folder(path)?),
+                    Ok(_) => options.open(Target::folder(self.folder(path)?)),
                     Err(_) => Err(error),
                 }
             }
@@ -271,7 +272,7 @@ impl Remote {
     /// connections.
     ///
     /// # Errors
-    /// Fails with the errors of [`SChunk::save_in`], and with
+    /// Fails with the errors of [`SChunk::save`], and with
     /// - [`ErrorKind::AlreadyExists`]: there is an object at this path, and `replace` is `false`;
     /// - [`ErrorKind::Io`]: a request fails, or the object store does not support conditional writes.
     pub fn save(&self, path: impl AsRef<str>, schunk: &SChunk, replace: bool) -> Result<()> {
@@ -281,7 +282,7 @@ impl Remote {
             false => {
                 let file = tempfile::tempfile().map_err(|error| Error::of_io(SAVE, error))?;
                 let clone = file.try_clone().map_err(|error| Error::of_io(SAVE, error))?;
-                schunk.save_in(clone, &SaveOptions::new())?;
+                SaveOptions::new().save(&schunk, Target::storage(clone))?;
                 self.put_file(&path, file, replace)
             }
         };

@@ -1,6 +1,5 @@
 //! Batch arrays: a batch of items in each chunk.
 
-use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "arrow")]
@@ -8,7 +7,7 @@ use arrow_array::{Array, ArrayRef};
 #[cfg(feature = "arrow")]
 use arrow_schema::Field;
 use blosc2::super_chunk::{Metalayers, MetalayersMut, Revision, VariableBlocks};
-use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Target, Value};
 use serde::Serialize;
 
 #[cfg(feature = "arrow")]
@@ -112,24 +111,24 @@ impl BatchArray {
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
-    /// Opens a file or a directory for reading and changing.
+    /// Opens a file, a directory or another target for reading and changing.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open_rw(path)?)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(target)?)
     }
 
     /// Creates an empty array in a new contiguous file, with the default compression parameters of Python.
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new_in(OpenOptions::new().create_new(true).open(path)?, None)
+    pub fn create(target: impl Into<Target>) -> Result<Self> {
+        Self::new_in(OpenOptions::new().create_new(true).open(target)?, None)
     }
 
     /// Creates an empty array in memory, with the default compression parameters of Python.
@@ -137,7 +136,7 @@ impl BatchArray {
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
-        Self::new_in(OpenOptions::new().in_memory()?, None)
+        Self::new_in(OpenOptions::new().open(Target::memory())?, None)
     }
 
     /// Creates an array in an empty super-chunk, with `items_per_block` items in each block. The array uses the storage
@@ -1032,8 +1031,11 @@ mod tests {
     }
 
     fn small() -> BatchArray {
-        let mut array =
-            BatchArray::new_in(OpenOptions::new().in_memory_frame().unwrap(), Some(2)).unwrap();
+        let mut array = BatchArray::new_in(
+            OpenOptions::new().create_new(true).open(Vec::new()).unwrap(),
+            Some(2),
+        )
+        .unwrap();
         array.append(&[1, 2, 3]).unwrap();
         array.append(&[4]).unwrap();
         array.append(&[5, 6, 7, 8]).unwrap();
@@ -1046,7 +1048,7 @@ mod tests {
 
     fn reopened(array: BatchArray, write: bool) -> Result<BatchArray> {
         let bytes = array.into_schunk().into_cframe().unwrap();
-        BatchArray::from_schunk(OpenOptions::new().write(write).from_cframe(bytes).unwrap())
+        BatchArray::from_schunk(OpenOptions::new().write(write).open(bytes).unwrap())
     }
 
     /// The same batches with these stored lengths.
@@ -1172,7 +1174,7 @@ mod tests {
 
     #[test]
     fn what_is_no_array_of_batches_is_refused() {
-        let schunk = || OpenOptions::new().in_memory().unwrap();
+        let schunk = || OpenOptions::new().open(Target::memory()).unwrap();
         let with = |tag: Value| {
             let mut schunk = schunk();
             schunk.meta_mut().set_value(NAME, &tag).unwrap();
@@ -1200,7 +1202,7 @@ mod tests {
         assert!(with(Value::from([(ITEMS_PER_BLOCK, u64::MAX.into())])).is_ok());
 
         refused(BatchArray::new_in(schunk(), Some(0)), ErrorKind::InvalidArgument);
-        let wide = OpenOptions::new().typesize(2).in_memory().unwrap();
+        let wide = OpenOptions::new().typesize(2).open(Target::memory()).unwrap();
         refused(BatchArray::new_in(wide, None), ErrorKind::InvalidArgument);
         let mut full = schunk();
         full.append(&[1u8]).unwrap();
@@ -1324,7 +1326,8 @@ mod tests {
                 let bytes = Dying(Arc::new(Mutex::new((start.clone(), writes))));
                 let options = OpenOptions::new().write(true);
                 let mut array =
-                    BatchArray::from_schunk(options.open_storage(bytes.clone()).unwrap()).unwrap();
+                    BatchArray::from_schunk(options.open(Target::storage(bytes.clone())).unwrap())
+                        .unwrap();
                 let done = work(&mut array).is_ok();
                 drop(array);
                 std::fs::write(&path, &bytes.0.lock().unwrap().0).unwrap();
@@ -1371,7 +1374,7 @@ mod tests {
         #[test]
         fn changes_do_what_they_do_to_lists(steps in steps(), per_block in prop::option::of(1..5u64)) {
             let params = CParams::default().level(1);
-            let schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
+            let schunk = OpenOptions::new().cparams(&params).create_new(true).open(Vec::new()).unwrap();
             let mut array = BatchArray::new_in(schunk, per_block).unwrap();
             let mut model: Vec<Vec<Value>> = Vec::new();
             for step in steps {

@@ -64,7 +64,7 @@ impl CarrierKind {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("sum.b2nd");
 /// # let array = NDArray::builder().zeros::<f32>(&[3])?;
-/// # let mut schunk = OpenOptions::new().write(true).from_cframe(array.to_cframe()?)?;
+/// # let mut schunk = OpenOptions::new().write(true).open(array.to_cframe()?)?;
 /// # let reference = Value::from([("kind", "urlpath".into()), ("urlpath", "a.b2nd".into())]);
 /// # let operands = Value::from([("a", reference)]);
 /// # let content = [("kind", "lazyexpr".into()), ("expression", "a + 1".into()), ("operands", operands)];

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, SChunkWriter, Value};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, SChunkWriter, Target, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable::Leaves;
@@ -77,8 +77,8 @@ impl EmbedStore {
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
     /// Opens a file for reading and changing, with [locking](OpenOptions::locking): see [several
@@ -89,16 +89,16 @@ impl EmbedStore {
     /// - [`ErrorKind::Busy`]: this program already has a handle without locking that is open for changing the file;
     /// - [`ErrorKind::Unsupported`]: the file has several names (hard links);
     /// - the errors of [opening a container](crate#opening-a-container).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(OpenOptions::new().write(true).locking(true).open(path)?)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(OpenOptions::new().write(true).locking(true).open(target)?)
     }
 
     /// Creates an empty store in a new file, and opens the store like [`open_rw`](Self::open_rw).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Self::empty(Self::options("b2embed")?.create_new(true).locking(true).open(path.as_ref())?)
+    pub fn create(target: impl Into<Target>) -> Result<Self> {
+        Self::empty(Self::options("b2embed")?.create_new(true).locking(true).open(target)?)
     }
 
     /// Creates the embedded store of a `TreeStore` or `DictStore`.
@@ -111,7 +111,7 @@ impl EmbedStore {
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
-        Self::empty(Self::options("b2embed")?.in_memory()?)
+        Self::empty(Self::options("b2embed")?.open(Target::memory())?)
     }
 
     fn options(name: &str) -> Result<OpenOptions> {
@@ -130,7 +130,7 @@ impl EmbedStore {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(SChunk::from_cframe(bytes)?)
+        Self::from_schunk(SChunk::open(bytes)?)
     }
 
     /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](OpenOptions::limits) and
@@ -209,7 +209,7 @@ impl EmbedStore {
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
                 let bytes = self.schunk.read::<u8>(*offset..*offset + *length)?;
-                options_of(&self.schunk).write(true).from_cframe(bytes)
+                options_of(&self.schunk).write(true).open(bytes)
             }
             Some(Entry::Reference(reference)) => {
                 let carrier = Carrier::of_reference(reference.clone());

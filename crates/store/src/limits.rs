@@ -76,11 +76,13 @@ pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: 
 
 #[cfg(test)]
 mod tests {
+    use blosc2::Target;
+
     use super::*;
 
     #[test]
     fn data_is_refused_as_readers_refuse_it() {
-        let schunk = OpenOptions::new().in_memory().unwrap();
+        let schunk = OpenOptions::new().open(Target::memory()).unwrap();
         let check = |memory, stored| {
             check_readable(&schunk, "write", memory, stored).map_err(|error| error.kind())
         };
@@ -88,7 +90,7 @@ mod tests {
         assert_eq!(check((1 << 30) + 1, 100), Err(ErrorKind::TooLarge));
         assert_eq!(check((1 << 30) + 256, (4 << 20) + 1), Ok(()));
         assert_eq!(check((1 << 30) + 257, (4 << 20) + 1), Err(ErrorKind::TooLarge));
-        let schunk = OpenOptions::new().max_read(2 << 30).in_memory().unwrap();
+        let schunk = OpenOptions::new().max_read(2 << 30).open(Target::memory()).unwrap();
         check_readable(&schunk, "write", 2 << 30, 0).unwrap();
         check_readable(&schunk, "write", (2 << 30) + 1, 0).unwrap_err();
         // The values in a few bytes are not counted.
@@ -98,7 +100,7 @@ mod tests {
     }
     #[test]
     fn values_take_no_more_memory_than_reads_allow() {
-        let mut schunk = OpenOptions::new().in_memory().unwrap();
+        let mut schunk = OpenOptions::new().open(Target::memory()).unwrap();
         schunk.append(&vec![0xc0u8; (1 << 24) + 1]).unwrap();
         let stored = schunk.chunk_info(0).unwrap().cbytes as u64;
         assert_eq!(max_values_memory(&schunk, 0, 1 << 24).unwrap(), 1 << 30);
@@ -107,7 +109,7 @@ mod tests {
             max_values_memory(&schunk, 1, 1 << 25).unwrap_err().kind(),
             ErrorKind::OutOfBounds
         );
-        let limited = OpenOptions::new().max_read(130).in_memory().unwrap();
+        let limited = OpenOptions::new().max_read(130).open(Target::memory()).unwrap();
         let max = max_values_memory(&limited, 0, 9).unwrap();
         assert_eq!(max, 130);
         let read = |bytes: &[u8]| decode(&limited, bytes, max, || "chunk 0".into());

@@ -1,9 +1,7 @@
 //! List arrays: a list of items of one type in each row.
 
-use std::path::Path;
-
 use blosc2::super_chunk::{Metalayers, MetalayersMut};
-use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
+use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target, Value};
 use serde::Serialize;
 
 use crate::limits::MAX_BATCH;
@@ -73,16 +71,16 @@ impl ListArray {
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
-    /// Opens a file or a directory for reading and changing.
+    /// Opens a file, a directory or another target for reading and changing.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open_rw(path)?)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(target)?)
     }
 
     /// Creates an empty array in a new contiguous file. The items of the lists have the type `item`. If `nullable` is
@@ -93,13 +91,13 @@ impl ListArray {
     ///   invalid value;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(
-        path: impl AsRef<Path>,
+        target: impl Into<Target>,
         item: impl Into<ItemType>,
         nullable: bool,
     ) -> Result<Self> {
         let list = list_of(item.into(), nullable);
         check_list(&list, None)?;
-        Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
+        Self::new_in(OpenOptions::new().create_new(true).open(target)?, list)
     }
 
     /// Creates an empty array in memory. The items of the lists have the type `item`. If `nullable` is `true`, rows can
@@ -110,7 +108,7 @@ impl ListArray {
     ///   invalid value;
     /// - [`ErrorKind::Unsupported`]: this build does not have the default codec, Zstandard.
     pub fn in_memory(item: impl Into<ItemType>, nullable: bool) -> Result<Self> {
-        Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
+        Self::new_in(OpenOptions::new().open(Target::memory())?, list_of(item.into(), nullable))
     }
 
     /// Creates an array in an empty super-chunk. The array uses the storage and the compression parameters of the
@@ -122,7 +120,7 @@ impl ListArray {
     ///
     /// let list = ItemType::from(ItemKind::List(Box::new(ItemKind::Float32.into())));
     /// let list = list.with("batch_rows", 100).with("items_per_block", 10);
-    /// let mut lists = ListArray::new_in(OpenOptions::new().in_memory_frame()?, list)?;
+    /// let mut lists = ListArray::new_in(OpenOptions::new().create_new(true).open(Vec::new())?, list)?;
     /// lists.append(Some(&[1.5]))?;
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -557,7 +555,7 @@ mod tests {
     }
 
     fn schunk() -> SChunk {
-        OpenOptions::new().in_memory_frame().unwrap()
+        OpenOptions::new().create_new(true).open(Vec::new()).unwrap()
     }
 
     fn rows(array: &ListArray) -> Vec<Option<Vec<Value>>> {
@@ -788,7 +786,7 @@ mod tests {
                 let index = index.index(bytes.len());
                 bytes[index] ^= flip;
             }
-            let opened = OpenOptions::new().max_read(1 << 20).from_cframe(bytes);
+            let opened = OpenOptions::new().max_read(1 << 20).open(bytes);
             if let Ok(array) = opened.and_then(ListArray::from_schunk) {
                 // Regardless of the stored number of rows.
                 let got = (0..array.len().min(100)).map(|row| array.get(row)).filter(Result::is_ok);

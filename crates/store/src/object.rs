@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Target, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable;
@@ -117,7 +117,7 @@ impl Object {
             let store = TreeStore::open_source_with_limits(source, limits, max_read)?;
             return store.into_object();
         }
-        Self::from_schunk(options(limits, max_read).open_storage(ReadOnly::new(source))?)
+        Self::from_schunk(options(limits, max_read).open(Target::storage(ReadOnly::new(source)))?)
     }
 
     /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container. Everything in the
@@ -303,7 +303,7 @@ impl CTable {
     /// - [`ErrorKind::Unsupported`]: the version of the schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        let store = OpenOptions::new().write(true).from_cframe(bytes)?;
+        let store = OpenOptions::new().write(true).open(bytes)?;
         let store = EmbedStore::from_schunk(store)?;
         match CTable::is_in(&store, "")? {
             true => CTable::for_changes(store, ""),

@@ -1,10 +1,8 @@
 //! Object arrays: one value per chunk.
 
-use std::path::Path;
-
 use blosc2::limits::default_max_read;
 use blosc2::super_chunk::{Metalayers, MetalayersMut};
-use blosc2::{CParams, OpenOptions, Result, SChunk, Value};
+use blosc2::{CParams, OpenOptions, Result, SChunk, Target, Value};
 use serde::Serialize;
 
 use crate::limits::{check_readable, decode, max_values_memory, memory_of};
@@ -44,25 +42,25 @@ impl ObjectArray {
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
-    /// Opens a file or a directory for reading and changing.
+    /// Opens a file, a directory or another target for reading and changing.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open_rw(path)?)
+    pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(target)?)
     }
 
     /// Creates an empty array in a new contiguous file, with the [default parameters](Self::default_cparams).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+    pub fn create(target: impl Into<Target>) -> Result<Self> {
         let options = OpenOptions::new().create_new(true).cparams(Self::default_cparams());
-        Self::new_in(options.open(path)?)
+        Self::new_in(options.open(target)?)
     }
 
     /// Creates an empty array in memory, with the [default parameters](Self::default_cparams).
@@ -70,7 +68,7 @@ impl ObjectArray {
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
-        Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).in_memory()?)
+        Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).open(Target::memory())?)
     }
 
     /// Creates an array in an empty super-chunk. The array uses the storage and the compression parameters of the
@@ -84,7 +82,7 @@ impl ObjectArray {
     /// # let path = folder.path().join("objects");
     /// let params = CParams::new().codec(Codec::Lz4);
     /// let options = OpenOptions::new().create_new(true).directory(true).cparams(&params);
-    /// let mut array = ObjectArray::new_in(options.open(path)?)?;
+    /// let mut array = ObjectArray::new_in(options.open(target)?)?;
     /// array.append("a file for each value")?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -389,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_is_no_array_of_objects_is_refused() {
-        let schunk = || OpenOptions::new().in_memory().unwrap();
+        let schunk = || OpenOptions::new().open(Target::memory()).unwrap();
         let with = |tag: Value| {
             let mut schunk = schunk();
             schunk.meta_mut().set_value(NAME, &tag).unwrap();
@@ -402,7 +400,7 @@ mod tests {
         refused(with(Value::from([("serializer", "pickle".into())])), ErrorKind::Unsupported);
         refused(with(Value::from([("version", 2.into())])), ErrorKind::Unsupported);
         assert!(with(Value::Map(vec![])).is_ok());
-        let wide = OpenOptions::new().typesize(4).in_memory().unwrap();
+        let wide = OpenOptions::new().typesize(4).open(Target::memory()).unwrap();
         refused(ObjectArray::new_in(wide), ErrorKind::InvalidArgument);
 
         let mut schunk = schunk();

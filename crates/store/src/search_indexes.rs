@@ -5,7 +5,7 @@ use std::io::{self, Seek};
 use std::path::Path;
 
 use blosc2::super_chunk::SEARCH_INDEXES;
-use blosc2::{ErrorKind, OpenOptions, Result, SChunk};
+use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target};
 
 /// Removes the search indexes from a new copy of a member of a store, which is opened with these options. A member that
 /// cannot be opened has none.
@@ -44,7 +44,7 @@ fn open(name: &str, options: &OpenOptions, file: File) -> Result<Option<SChunk>>
     if !name.ends_with(".b2nd") {
         return Ok(None);
     }
-    match options.open_storage(file) {
+    match options.open(Target::storage(file)) {
         Err(error) if error.kind() == ErrorKind::TooLarge => Err(error),
         opened => Ok(opened.ok()),
     }

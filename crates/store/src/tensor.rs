@@ -2,10 +2,11 @@
 
 use std::borrow::Borrow;
 use std::io::Read;
-use std::path::Path;
 
 use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, SChunkReader, Value};
+use blosc2::{
+    CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, SChunkReader, Target, Value,
+};
 
 use crate::tag::{error, shortened};
 
@@ -48,8 +49,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_schunk(SChunk::open(path)?)
+    pub fn open(target: impl Into<Target>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(target)?)
     }
 
     /// Opens the tensor in a contiguous frame in memory. Python: `unpack_array2`, `unpack_tensor`.
@@ -57,7 +58,7 @@ impl Tensor {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(SChunk::from_cframe(bytes)?)
+        Self::from_schunk(SChunk::open(bytes)?)
     }
 
     /// Opens the tensor in a super-chunk.
@@ -182,8 +183,8 @@ impl Tensor {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
     /// - [`ErrorKind::Unsupported`]: a chunk is in the Blosc1 format.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.schunk.save(path)
+    pub fn save(&self, target: impl Into<Target>) -> Result<()> {
+        self.schunk.save(target)
     }
 
     /// Serializes the tensor to a contiguous frame in memory. Python: `pack_tensor`, `pack_array2`.

@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use blosc2::compute::{Reduced, zip};
 use blosc2::storage::MappedFile;
-use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk, Selection};
+use blosc2::{
+    CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk, Selection, Target,
+};
 
 use crate::Shared;
 use crate::data::{Plan, hash};
@@ -114,7 +116,7 @@ impl Ours {
             let array = if task.key == "map_slice" {
                 // SAFETY: no program changes the file during the comparison.
                 let map = unsafe { MappedFile::open(&path) }.unwrap();
-                NDArray::open_storage(map, &options).unwrap()
+                NDArray::open_with(Target::storage(map), &options).unwrap()
             } else {
                 NDArray::open_with(&path, &options).unwrap()
             };
@@ -129,7 +131,11 @@ impl Ours {
         match &*task.key {
             "create" => once(task, || builder().from_slice(items, plan.shape()).unwrap(), all),
             "create_file" => {
-                let builder = || builder().file(shared.file("created")).replace(true);
+                let builder = || {
+                    builder()
+                        .target(shared.file("created"))
+                        .options(OpenOptions::new().replace(true))
+                };
                 let create = || builder().from_slice(items, plan.shape()).unwrap();
                 once(task, create, |array| array.cbytes().to_string())
             }
@@ -334,13 +340,13 @@ fn array(shared: &Shared, items: &[f32], task: &Task) -> NDArray {
 
 fn builder(plan: &Plan, task: &Task) -> NDArrayBuilder {
     let builder = NDArray::builder().chunk_shape(plan.chunks()).block_shape(plan.blocks());
-    builder.cparams(cparams(task)).dparams(dparams(task))
+    builder.cparams(cparams(task)).options(OpenOptions::new().dparams(dparams(task)))
 }
 
 /// For arrays with one dimension.
 fn flat(chunk: usize, block: usize, task: &Task) -> NDArrayBuilder {
     let builder = NDArray::builder().chunk_shape([chunk as u64]).block_shape([block as u64]);
-    builder.cparams(cparams(task)).dparams(dparams(task))
+    builder.cparams(cparams(task)).options(OpenOptions::new().dparams(dparams(task)))
 }
 
 fn ranges(start: &[u64; 2], shape: [u64; 2]) -> [Range<u64>; 2] {

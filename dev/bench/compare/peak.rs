@@ -33,7 +33,7 @@ pub(crate) fn measure(shared: &Shared) -> Vec<Peak> {
     let path = shared.file("peak");
     let array =
         NDArray::builder().chunk_shape(shared.plan.chunks()).block_shape(shared.plan.blocks());
-    let array = array.cparams(CParams::new().codec(Codec::Lz4)).file(&path);
+    let array = array.cparams(CParams::new().codec(Codec::Lz4)).target(&path);
     drop(array.from_slice(&shared.items, shared.plan.shape()).unwrap());
     let bytes = shared.plan.bytes();
     let written = 16 * bytes;
@@ -92,7 +92,7 @@ fn write(path: &Path) -> u64 {
     let before = reset();
     let builder =
         NDArray::builder().chunk_shape(array.chunk_shape()).block_shape(array.block_shape());
-    let builder = builder.cparams(array.cparams()).file(path.with_extension("written"));
+    let builder = builder.cparams(array.cparams()).target(path.with_extension("written"));
     let mut appender = builder.zeros::<f32>([0, columns]).unwrap().into_appender(0).unwrap();
     (0..count).for_each(|_| appender.append(&piece).unwrap());
     let written = appender.finish().unwrap();

@@ -20,7 +20,7 @@ fn main() -> b2::Result<()> {
         let mut schunk = SChunk::in_memory::<f64>(&params)?;
         schunk.append(&items)?;
         let bytes = schunk.into_cframe()?;
-        let schunk = SChunk::from_cframe(bytes.clone())?;
+        let schunk = SChunk::open(bytes.clone())?;
         assert_eq!(schunk.read::<f64>(..)?, items, "{codec}");
         check_refuses_damage(codec, &bytes);
 
@@ -50,7 +50,7 @@ fn check_refuses_damage(codec: Codec, bytes: &[u8]) {
     for at in (100..bytes.len()).step_by(bytes.len() / 50) {
         let mut damaged = bytes.to_vec();
         damaged[at] ^= 0x10;
-        match options.from_cframe(damaged) {
+        match options.open(damaged) {
             Ok(schunk) => assert!(schunk.read::<f64>(..).is_ok(), "{codec}: byte {at}"),
             Err(_) => refused += 1,
         }

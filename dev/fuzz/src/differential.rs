@@ -2,7 +2,7 @@
 
 use crate::check::{Content, good_content};
 use crate::{LIMITS, folder, options};
-use blosc2::{Check, ErrorKind, NDArray, OpenOptions, RawItems, SChunk};
+use blosc2::{Check, ErrorKind, NDArray, OpenOptions, RawItems, SChunk, Target};
 use blosc2_format::chunk::{Chunk, Header};
 use blosc2_format::directory::Memory;
 use blosc2_format::file::{self, Kind};
@@ -11,11 +11,9 @@ use blosc2_format::file::{self, Kind};
 pub fn differential(input: &[u8]) {
     let Some(read) = good_content(input) else { return };
     let opened = match folder::unpack(input) {
-        Some(files) => OpenOptions::new().check(Check::Content).open_folder(Memory(files)),
+        Some(files) => OpenOptions::new().check(Check::Content).open(Target::folder(Memory(files))),
         None => match file::recognise(input).expect("memory can be read") {
-            Some(Kind::Frame) => {
-                OpenOptions::new().check(Check::Content).from_cframe(input.to_vec())
-            }
+            Some(Kind::Frame) => OpenOptions::new().check(Check::Content).open(input.to_vec()),
             Some(Kind::Chunk) => return differential_chunk(input),
             // C does not know the others.
             _ => return,

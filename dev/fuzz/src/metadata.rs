@@ -34,14 +34,14 @@ pub fn store_metadata(input: &[u8]) {
 
 /// Frames in memory without a fault, to which the metadata is added.
 static PLAIN: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut schunk = OpenOptions::new().in_memory_frame().expect("a new frame");
+    let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).expect("a new frame");
     schunk.append(&[7u8; 24]).expect("24 bytes in memory");
     schunk.into_cframe().expect("a frame in memory")
 });
 
 static CARRIER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let options = OpenOptions::new().meta("b2o", [0xc0]);
-    options.in_memory_frame().and_then(SChunk::into_cframe).expect("a new frame")
+    options.create_new(true).open(Vec::new()).and_then(SChunk::into_cframe).expect("a new frame")
 });
 
 static BATCHES: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -192,8 +192,10 @@ fn item_type(metadata: &[u8]) {
     drop((lists.append(Some(&[Value::from([("a", 1.into())])])), lists.flush()));
     drop((lists.get(0), lists.set(0, Some(&[3]))));
     let list = lists.list_type().clone();
-    let copy =
-        OpenOptions::new().in_memory_frame().and_then(|to| ListArray::new_in(to, list.clone()));
+    let copy = OpenOptions::new()
+        .create_new(true)
+        .open(Vec::new())
+        .and_then(|to| ListArray::new_in(to, list.clone()));
     if let Ok(copy) = copy {
         let frame = copy.into_schunk().and_then(SChunk::into_cframe).expect("a frame in memory");
         let again = ListArray::from_schunk(writable(&frame)).expect("it was written here");

@@ -187,7 +187,7 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
     let mut params = params;
     params.blocksize = None;
     let builder = NDArray::builder().cparams(&params).chunk_shape(&chunks).block_shape(&blocks);
-    let builder = if bool::arbitrary(input)? { builder.in_memory_frame() } else { builder };
+    let builder = if bool::arbitrary(input)? { builder.target(Vec::new()) } else { builder };
     let mut array = match builder
         .dtype(&dtype, vec![0; typesize].len())
         .full(RawItems(&vec![0; typesize]), &shape)
@@ -216,7 +216,7 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
         good_content(&frame).is_none_or(|content| content.array.as_ref() == Some(&model)),
         "{shown}: Rust reads other items"
     );
-    let again = NDArray::from_schunk(SChunk::from_cframe(frame).expect("it was written here"));
+    let again = NDArray::from_schunk(SChunk::open(frame).expect("it was written here"));
     let again = again.expect("it was written here");
     let region = region(input, &shape)?;
     let selection: Vec<AxisSelection> =

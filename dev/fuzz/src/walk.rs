@@ -2,7 +2,8 @@
 
 use crate::folder;
 use blosc2::{
-    AxisSelection, Check, Element, NDArray, OpenOptions, RawItems, Result, SChunk, Selection, Value,
+    AxisSelection, Check, Element, NDArray, OpenOptions, RawItems, Result, SChunk, Selection,
+    Target, Value,
 };
 use blosc2_format::directory::Memory;
 
@@ -30,8 +31,8 @@ pub(crate) fn open(input: &[u8], write: bool) -> Result<SChunk> {
     // More is read after the weakest check.
     let options = OpenOptions::new().check(Check::Header).max_read(MAX_READ).write(write);
     match folder::unpack(input) {
-        Some(files) => options.open_folder(Memory(files)),
-        None => options.from_cframe(input.to_vec()),
+        Some(files) => options.open(Target::folder(Memory(files))),
+        None => options.open(input.to_vec()),
     }
 }
 

@@ -290,9 +290,9 @@ fn a_file_that_grows_step_by_step_has_no_gaps() {
     let builder = || NDArray::builder().chunk_shape([16384]).block_shape([256]);
     let items: Vec<i64> = (0..ITEMS).collect();
     let (folder, path) = folder();
-    let mut array = builder().file(&path).zeros::<i64>(&[0]).unwrap();
+    let mut array = builder().target(&path).zeros::<i64>(&[0]).unwrap();
     let appended = folder.path().join("appended.b2nd");
-    let mut other = builder().file(&appended).zeros::<i64>(&[0]).unwrap();
+    let mut other = builder().target(&appended).zeros::<i64>(&[0]).unwrap();
     for start in (0..ITEMS).step_by(STEP as usize) {
         let range = start as u64..(start + STEP) as u64;
         let step = &items[start as usize..(start + STEP) as usize];
@@ -301,7 +301,7 @@ fn a_file_that_grows_step_by_step_has_no_gaps() {
         other.append(0, step).unwrap();
     }
     let at_once = folder.path().join("at_once.b2nd");
-    drop(builder().file(&at_once).from_slice(&items, [ITEMS as u64]).unwrap());
+    drop(builder().target(&at_once).from_slice(&items, [ITEMS as u64]).unwrap());
     let len = |path| std::fs::metadata(path).unwrap().len();
     for path in [&path, &appended] {
         assert!(NDArray::open(path).unwrap().read::<Vec<i64>>(..).unwrap() == items);

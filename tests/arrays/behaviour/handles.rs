@@ -377,7 +377,7 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
     let (_folder, path) = folder();
     let builder = || NDArray::builder().chunk_shape([50]).block_shape([25]);
     let ramp: Vec<i32> = (0..100).collect();
-    drop(builder().file(&path).from_slice(&[1i32; 100], [100]).unwrap());
+    drop(builder().target(&path).from_slice(&[1i32; 100], [100]).unwrap());
     let mut array = NDArray::open(&path).unwrap();
     array.set_cache(1 << 20);
     assert_eq!(array.read::<Vec<i32>>(..).unwrap(), [1; 100]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blosc2::{
     CParams, Check, Codec, ErrorKind, Filter, NDArray, NDArrayBuilder, OpenOptions, RawItems,
-    SChunk, Special, Threads,
+    SChunk, Special, Target, Threads,
 };
 use blosc2_format::b2nd::Meta;
 
@@ -259,7 +259,8 @@ fn metalayers_stay_with_an_array() {
             let model = numbers(cut.shape, typesize, 1);
             let what = format!("{place:?}, {cut:?}, {typesize} bytes");
             let fixed = 5.789f64.to_le_bytes();
-            let builder = place.of(cut.builder(), path).meta("fixed", &fixed);
+            let builder =
+                place.of(cut.builder(), path).options(OpenOptions::new().meta("fixed", &fixed));
             let mut array = filled(builder, &model);
             array.vlmeta_mut().set("one", &56u64.to_le_bytes()).unwrap();
             assert!(!array.vlmeta().contains("other"), "{what}");
@@ -296,9 +297,10 @@ fn metalayers_are_given_at_creation() {
         let model = numbers(cut.shape, typesize, 1);
         let what = format!("{place:?}");
         let builder = place.of(cut.builder(), path);
-        let builder = builder.meta_value("units", "kelvin").unwrap().meta("raw", "bytes");
-        let builder = builder.vlmeta_value("tags", &(1, "two")).unwrap().vlmeta("text", "old");
-        let array = filled(builder.vlmeta("text", "newer"), &model);
+        let options =
+            OpenOptions::new().meta_value("units", "kelvin").unwrap().meta("raw", "bytes");
+        let options = options.vlmeta_value("tags", &(1, "two")).unwrap().vlmeta("text", "old");
+        let array = filled(builder.options(options.vlmeta("text", "newer")), &model);
         let mut array = place.reopened(array, path);
         assert_eq!(array.meta().names(), ["b2nd", "units", "raw"], "{what}");
         assert_eq!(array.meta().get("units").unwrap().unwrap(), b"\xa6kelvin", "{what}");
@@ -320,10 +322,9 @@ fn metalayers_are_given_at_creation() {
     });
     // A value that Python would read as another one.
     let keys = BTreeMap::from([(1, 2)]);
-    let refused = NDArray::builder().meta_value("map", &keys).map(drop);
-    assert_eq!(kind(refused), ErrorKind::InvalidArgument);
     assert_eq!(kind(OpenOptions::new().meta_value("map", &keys)), ErrorKind::InvalidArgument);
-    let reserved = NDArray::builder().vlmeta("b2o", "x").from_slice(&[1u8], &[1]);
+    let reserved =
+        NDArray::builder().options(OpenOptions::new().vlmeta("b2o", "x")).from_slice(&[1u8], &[1]);
     assert_eq!(kind(reserved), ErrorKind::InvalidArgument);
 }
 
@@ -371,7 +372,7 @@ fn the_format_of_a_dtype_is_kept() {
     let (_folder, path) = folder();
     let builder = || NDArray::builder().chunk_shape([2]).dtype_format(127);
     let array =
-        builder().file(&path).dtype("rgb24", 3).from_slice(RawItems(&[7; 12]), [4]).unwrap();
+        builder().target(&path).dtype("rgb24", 3).from_slice(RawItems(&[7; 12]), [4]).unwrap();
     drop(array);
     assert!(CArray::open(&path).is_none_or(|c| c.dtype_format() == 127));
     let mut array = NDArray::open_rw(&path).unwrap();
@@ -409,7 +410,12 @@ fn the_format_of_a_dtype_is_kept() {
 
 /// A frame with the metalayer of an array.
 fn claimed(meta: &[u8], typesize: usize) -> SChunk {
-    OpenOptions::new().typesize(typesize).meta("b2nd", meta).in_memory_frame().unwrap()
+    OpenOptions::new()
+        .typesize(typesize)
+        .meta("b2nd", meta)
+        .create_new(true)
+        .open(Vec::new())
+        .unwrap()
 }
 
 fn meta(shape: &[i64], chunks: &[i32], blocks: &[i32]) -> Meta {
@@ -427,7 +433,7 @@ fn shapes_that_cannot_be_make_no_array() {
     let array = |meta: &Meta, typesize| {
         let array = NDArray::from_schunk(claimed(&meta.to_bytes().unwrap(), typesize));
         let read_back = claimed(&meta.to_bytes().unwrap(), typesize).into_cframe().unwrap();
-        assert_eq!(array.is_ok(), NDArray::from_cframe(read_back).is_ok());
+        assert_eq!(array.is_ok(), NDArray::open_rw(read_back).is_ok());
         array
     };
     assert!(array(&meta(&[0, 0], &[2, 5], &[1, 5]), 1).unwrap().is_empty());
@@ -475,7 +481,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         refused(&bad, &format!("a dtype of {len} bytes"));
     }
     // In an array of several chunks, the first axis of the block shape.
-    let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().in_memory_frame();
+    let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().target(Vec::new());
     array = array.cparams(CParams::new().codec(Codec::Lz4));
     let frame = array.from_slice(&data(Kind::Random, 200, 1), [20, 10]).unwrap();
     let frame = frame.into_schunk().into_cframe().unwrap();
@@ -484,13 +490,13 @@ fn shapes_that_cannot_be_read_make_no_array() {
     for side in [0i32, -3, 8] {
         let mut bad = frame.clone();
         bad[at + 1..at + 5].copy_from_slice(&side.to_be_bytes());
-        let found = NDArray::from_cframe(bad.clone());
+        let found = NDArray::open_rw(bad.clone());
         // As in C, an array whose blocks are larger than its chunks can be opened; reading it then fails.
         match found {
             Ok(array) => assert!(side == 8 && array.read::<RawItems>(..).is_err(), "{side}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
         }
-        let checked = OpenOptions::new().check(Check::Content).from_cframe(bad);
+        let checked = OpenOptions::new().check(Check::Content).open(bad);
         assert!(checked.is_err(), "{side}");
     }
 }
@@ -527,8 +533,8 @@ fn an_array_is_opened_or_created() {
     for directory in [false, true] {
         let path = folder.path().join(if directory { "directory" } else { "file" });
         let builder = || match directory {
-            true => NDArray::builder().directory(&path),
-            false => NDArray::builder().file(&path),
+            true => NDArray::builder().target(Target::from(&path).directory(true)),
+            false => NDArray::builder().target(&path),
         };
         let mut array = builder().open_or_create(made).unwrap();
         array.append(0, &[7u16]).unwrap();
@@ -537,26 +543,27 @@ fn an_array_is_opened_or_created() {
         assert_eq!(error.kind(), ErrorKind::Busy);
         drop(array);
         let params = CParams::new().codec(Codec::Lz4);
-        let again = builder().cparams(&params).max_read(1);
+        let again = builder().cparams(&params).options(OpenOptions::new().max_read(1));
         let array = again.open_or_create(|_| panic!("made again")).unwrap();
         assert_eq!((array.shape(), array.cparams().codec), (&[1][..], Codec::Lz4));
         assert_eq!(array.read::<Vec<u16>>(..).unwrap_err().kind(), ErrorKind::TooLarge);
         drop(array);
         // Another program creates it in between.
-        let race = builder()
-            .open_or_create(|_| Err(NDArray::builder().file(&path).zeros::<u16>([1]).unwrap_err()));
+        let race = builder().open_or_create(|_| {
+            Err(NDArray::builder().target(&path).zeros::<u16>([1]).unwrap_err())
+        });
         assert_eq!(race.unwrap().shape(), [1]);
     }
     let late = folder.path().join("late");
-    let race = NDArray::builder().file(&late).open_or_create(|builder| {
-        NDArray::builder().file(&late).zeros::<u16>([5])?;
+    let race = NDArray::builder().target(&late).open_or_create(|builder| {
+        NDArray::builder().target(&late).zeros::<u16>([5])?;
         builder.zeros::<u16>([6])
     });
     assert_eq!(race.unwrap().shape(), [5]);
     // The parameters of another array, whose items and blocks have other sizes.
     let other = NDArray::builder().zeros::<f64>([10]).unwrap().cparams();
     for _ in 0..2 {
-        let builder = NDArray::builder().file(folder.path().join("twice")).cparams(&other);
+        let builder = NDArray::builder().target(folder.path().join("twice")).cparams(&other);
         builder.open_or_create(made).unwrap();
     }
     // The reason is the name, and not what it does not lead to.
@@ -564,15 +571,15 @@ fn an_array_is_opened_or_created() {
     {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
-        let error = NDArray::builder().file(&link).open_or_create(made).unwrap_err();
+        let error = NDArray::builder().target(&link).open_or_create(made).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     }
     std::fs::write(folder.path().join("text"), "no array").unwrap();
-    let text = NDArray::builder().file(folder.path().join("text"));
+    let text = NDArray::builder().target(folder.path().join("text"));
     assert_eq!(text.open_or_create(made).unwrap_err().kind(), ErrorKind::InvalidData);
-    let replacing = NDArray::builder().file(&late).replace(true);
+    let replacing = NDArray::builder().target(&late).options(OpenOptions::new().replace(true));
     assert_eq!(replacing.open_or_create(made).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let elsewhere = NDArray::builder().file(folder.path().join("none/array"));
+    let elsewhere = NDArray::builder().target(folder.path().join("none/array"));
     assert_eq!(elsewhere.open_or_create(made).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(NDArray::builder().open_or_create(made).unwrap().shape(), [0]);
 }
@@ -584,7 +591,10 @@ fn a_directory_appears_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("directory");
         let append = || {
-            let builder = NDArray::builder().directory(&path).locking(true).chunk_shape([10]);
+            let builder = NDArray::builder()
+                .target(Target::from(&path).directory(true))
+                .options(OpenOptions::new().locking(true))
+                .chunk_shape([10]);
             let mut array = builder.open_or_create(|new| new.zeros::<u8>([0])).unwrap();
             array.append(0, &[1u8]).unwrap();
         };

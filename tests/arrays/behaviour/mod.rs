@@ -52,7 +52,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Codec, NDArray, NDArrayBuilder, RawItems, Threads};
+use blosc2::{CParams, Codec, NDArray, NDArrayBuilder, RawItems, Target, Threads};
 use tempfile::TempDir;
 
 use crate::common::{Model, assert_same, kind, name, table, upstream_files};
@@ -75,16 +75,16 @@ impl Place {
     fn of(self, builder: NDArrayBuilder, path: &Path) -> NDArrayBuilder {
         match self {
             Self::Memory => builder,
-            Self::Buffer => builder.in_memory_frame(),
-            Self::File => builder.file(path),
-            Self::Directory => builder.directory(path),
+            Self::Buffer => builder.target(Vec::new()),
+            Self::File => builder.target(path),
+            Self::Directory => builder.target(Target::from(path).directory(true)),
         }
     }
 
     /// Reopens the array as another program would.
     fn reopened(self, array: NDArray, path: &Path) -> NDArray {
         match self {
-            Self::Memory | Self::Buffer => NDArray::from_cframe(array.to_cframe().unwrap()),
+            Self::Memory | Self::Buffer => NDArray::open_rw(array.to_cframe().unwrap()),
             Self::File | Self::Directory => {
                 drop(array);
                 NDArray::open_rw(path)

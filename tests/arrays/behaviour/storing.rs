@@ -3,7 +3,7 @@
 use std::fs;
 
 use blosc2::storage::MappedFile;
-use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SaveOptions, Threads};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SaveOptions, Target, Threads};
 
 use super::c::CArray;
 use super::{
@@ -71,14 +71,14 @@ fn an_array_is_appended_to_any_file() {
                 let model = numbers(cut.shape, typesize, 1);
                 let array = cut.holding(&model, place, &path);
                 fs::write(&path, vec![0; padding]).unwrap();
-                let offset = array.schunk().append_to_file(&path).unwrap();
+                let offset = SaveOptions::new().append(&array.schunk(), &path).unwrap();
                 assert_eq!(offset, padding as u64);
                 let what = format!("{place:?}, {cut:?}, {typesize} bytes, at {padding}");
-                let found = OpenOptions::new().offset(offset).open(&path).unwrap();
+                let found = OpenOptions::new().open(Target::from(&path).offset(offset)).unwrap();
                 assert_holds(&NDArray::from_schunk(found).unwrap(), &model, &what);
                 assert_c_holds(CArray::open_at(&path, offset).as_ref(), &model, &what);
                 // An array inside a larger file is read-only.
-                let found = OpenOptions::new().write(true).offset(offset).open(&path);
+                let found = OpenOptions::new().write(true).open(Target::from(&path).offset(offset));
                 assert_eq!(kind(found), ErrorKind::InvalidArgument, "{what}");
             }
         }
@@ -97,14 +97,14 @@ fn two_arrays_are_in_one_file() {
             let (chunk, at) = (index / CHUNK, index % CHUNK);
             factor * (chunk * at) as i32
         };
-        builder.in_memory_frame().from_fn(&[COUNT * CHUNK], item).unwrap()
+        builder.target(Vec::new()).from_fn(&[COUNT * CHUNK], item).unwrap()
     };
     let (first, second) = (array(1), array(2));
     first.save(&path).unwrap();
     let len = fs::metadata(&path).unwrap().len();
-    assert_eq!(second.schunk().append_to_file(&path).unwrap(), len);
+    assert_eq!(SaveOptions::new().append(&second.schunk(), &path).unwrap(), len);
     for (array, offset) in [(first, 0), (second, len)] {
-        let found = OpenOptions::new().offset(offset).open(&path).unwrap();
+        let found = OpenOptions::new().open(Target::from(&path).offset(offset)).unwrap();
         let found = NDArray::from_schunk(found).unwrap();
         assert!(found.to_cframe().unwrap() == array.to_cframe().unwrap(), "at {offset}");
         let items = array.read::<Vec<i32>>(..).unwrap();
@@ -126,7 +126,7 @@ fn arrays_in_one_buffer_are_the_same() {
                 let what = format!("{place:?}, {cut:?}, {typesize} bytes");
                 let array = cut.holding(&model, place, &path);
                 let bytes = array.to_cframe().unwrap();
-                assert_holds(&NDArray::from_cframe(bytes.clone()).unwrap(), &model, &what);
+                assert_holds(&NDArray::open_rw(bytes.clone()).unwrap(), &model, &what);
                 // The bytes are those of a file.
                 let path = path.with_extension("file");
                 fs::write(&path, bytes).unwrap();
@@ -160,7 +160,9 @@ fn copies_go_from_every_storage_to_every_other() {
             for place in PLACES {
                 let (_folder, path) = folder();
                 let model = numbers(cut.shape, typesize, 1);
-                let builder = place.of(cut.builder(), &path).meta("random", &content);
+                let builder = place
+                    .of(cut.builder(), &path)
+                    .options(OpenOptions::new().meta("random", &content));
                 let mut array = filled(builder, &model);
                 array.vlmeta_mut().set("random", &content).unwrap();
                 for to in PLACES {
@@ -199,28 +201,41 @@ fn recompressed_copies_go_to_every_storage() {
         let (folder, path) = folder();
         let array = cut.holding(&model, place, &path);
         let at = |name: &str| folder.path().join(name);
-        let copied = |name: &str| NDArray::builder().cparams(&params).file(at(name)).copy(&array);
+        let copied = |name: &str| NDArray::builder().cparams(&params).target(at(name)).copy(&array);
         let mapped = |name: &str| {
             fs::write(at(name), []).unwrap();
             // SAFETY: here and below, nobody else knows the file, and nothing else writes to it meanwhile.
             unsafe { MappedFile::open_rw(at(name)) }.unwrap()
         };
-        array.save_with(at("saved"), &options).unwrap();
-        array.save_with(at("directory"), &options.clone().directory(true)).unwrap();
-        array.save_in(mapped("saved_in_map"), &options).unwrap();
-        drop(NDArray::builder().cparams(&params).storage(mapped("map")).copy(&array).unwrap());
+        options.save(&array, at("saved")).unwrap();
+        options.save(&array, Target::from(at("directory")).directory(true)).unwrap();
+        options.save(&array, Target::storage(mapped("saved_in_map"))).unwrap();
+        drop(
+            NDArray::builder()
+                .cparams(&params)
+                .target(Target::storage(mapped("map")))
+                .copy(&array)
+                .unwrap(),
+        );
         drop(copied("file").unwrap());
-        let builder = NDArray::builder().cparams(&params).directory(at("folder"));
+        let builder =
+            NDArray::builder().cparams(&params).target(Target::from(at("folder")).directory(true));
         drop(builder.copy(&array).unwrap());
         for name in ["saved", "directory", "saved_in_map", "map", "file", "folder"] {
             let copy = NDArray::open(at(name)).unwrap();
             assert_recompressed(&copy, &model, &format!("{place:?} to {name}"));
         }
         let (saved, made) = (Shared::default(), Shared::default());
-        array.save_in(saved.clone(), &options).unwrap();
-        drop(NDArray::builder().cparams(&params).storage(made.clone()).copy(&array).unwrap());
+        options.save(&array, Target::storage(saved.clone())).unwrap();
+        drop(
+            NDArray::builder()
+                .cparams(&params)
+                .target(Target::storage(made.clone()))
+                .copy(&array)
+                .unwrap(),
+        );
         for storage in [saved, made] {
-            let copy = OpenOptions::new().open_storage(storage).unwrap();
+            let copy = OpenOptions::new().open(Target::storage(storage)).unwrap();
             let copy = NDArray::from_schunk(copy).unwrap();
             assert_recompressed(&copy, &model, &format!("{place:?} to a custom storage"));
         }
@@ -228,9 +243,9 @@ fn recompressed_copies_go_to_every_storage() {
         let frame = array.schunk().recompress(&params).unwrap().into_cframe().unwrap();
         for copy in [
             builder().copy(&array).unwrap(),
-            builder().in_memory_frame().copy(&array).unwrap(),
+            builder().target(Vec::new()).copy(&array).unwrap(),
             NDArray::from_schunk(array.schunk().recompress(&params).unwrap()).unwrap(),
-            NDArray::from_cframe(frame).unwrap(),
+            NDArray::open_rw(frame).unwrap(),
         ] {
             assert_recompressed(&copy, &model, &format!("{place:?} to memory"));
         }

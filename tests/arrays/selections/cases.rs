@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
     AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, RawItems,
-    Special, SplitMode, Threads,
+    Special, SplitMode, Target, Threads,
 };
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Options, Report, Severity, directory, frame};
@@ -214,24 +214,24 @@ impl Place {
     fn builder(&self) -> NDArrayBuilder {
         match self {
             Self::Memory => NDArray::builder(),
-            Self::Buffer => NDArray::builder().in_memory_frame(),
-            Self::File(path) => NDArray::builder().file(path),
-            Self::Directory(path) => NDArray::builder().directory(path),
-            Self::Shared(storage) => NDArray::builder().storage(storage.clone()),
+            Self::Buffer => NDArray::builder().target(Vec::new()),
+            Self::File(path) => NDArray::builder().target(path),
+            Self::Directory(path) => NDArray::builder().target(Target::from(path).directory(true)),
+            Self::Shared(storage) => NDArray::builder().target(Target::storage(storage.clone())),
         }
     }
 
     fn reopen(&self, array: NDArray) -> NDArray {
         match self {
-            Self::Memory => NDArray::from_cframe(array.to_cframe().unwrap()),
-            Self::Buffer => NDArray::from_cframe(array.into_schunk().into_cframe().unwrap()),
+            Self::Memory => NDArray::open_rw(array.to_cframe().unwrap()),
+            Self::Buffer => NDArray::open_rw(array.into_schunk().into_cframe().unwrap()),
             Self::File(path) | Self::Directory(path) => {
                 drop(array);
                 NDArray::open_rw(path)
             }
             Self::Shared(storage) => {
                 drop(array);
-                let schunk = OpenOptions::new().write(true).open_storage(storage.clone());
+                let schunk = OpenOptions::new().write(true).open(Target::storage(storage.clone()));
                 NDArray::from_schunk(schunk.unwrap())
             }
         }
@@ -293,7 +293,8 @@ impl<'l, T: Item> Case<'l, T> {
             "{shape:?} items of {typesize} bytes, chunks {chunks:?}, blocks {blocks:?}, {place:?}, \
              {params:?}, {reading:?}"
         ));
-        let mut builder = place.builder().cparams(params).dparams(reading);
+        let mut builder =
+            place.builder().cparams(params).options(OpenOptions::new().dparams(reading));
         // An automatic chunk is not larger than the array.
         let fits = blocks.iter().zip(&shape).all(|(block, size)| block <= size);
         if rng.below(15) != 0 || !fits {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use blosc2::compute::zip;
 use blosc2::storage::{Folder, FolderMut, ReadAt, ReadOnly};
 use blosc2::{
-    AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Selection, Threads,
+    AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Selection, Target,
+    Threads,
 };
 use blosc2_format::directory::Memory;
 
@@ -22,11 +23,11 @@ fn array(storage: &Shared, threads: usize) -> (NDArray, Vec<u32>) {
     let mut rng = Rng(1);
     let items: Vec<u32> = (0..1024 * 256).map(|_| rng.next() as u32).collect();
     let array = NDArray::builder()
-        .storage(storage.clone())
+        .target(Target::storage(storage.clone()))
         .chunk_shape([1024, 256])
         .block_shape([64, 64])
         .cparams(CParams::new().codec(Codec::Lz4))
-        .dparams(blosc2::DParams::new().threads(Threads::new(threads)))
+        .options(OpenOptions::new().dparams(blosc2::DParams::new().threads(Threads::new(threads))))
         .from_slice(&items, [1024, 256]);
     (array.unwrap(), items)
 }
@@ -117,7 +118,8 @@ fn remote(codec: Codec, request_cost: u64, threads: usize) -> (NDArray, Vec<u64>
     let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
     let calls = Calls::default();
     let source = Remote { bytes, request_cost, calls: calls.clone() };
-    let mut array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    let mut array =
+        NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
     array.set_dparams(DParams::new().threads(Threads::new(threads)));
     // The first read also reads the index.
     assert_eq!(array.item::<u64>(0).unwrap(), items[0]);
@@ -168,11 +170,15 @@ fn reductions_fetch_chunks_with_checksums_once() {
     for nchunks in [1, 3] {
         let builder =
             NDArray::builder().chunk_shape(items.len() as u64 / nchunks).block_shape(8192);
-        let array = builder.checksums(true).from_slice(&items, items.len()).unwrap();
+        let array = builder
+            .options(OpenOptions::new().checksums(true))
+            .from_slice(&items, items.len())
+            .unwrap();
         let bytes = array.to_cframe().unwrap();
         let calls = Calls::default();
         let source = Remote { bytes, request_cost: 100_000, calls: calls.clone() };
-        let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+        let array = NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new())
+            .unwrap();
         taken(&calls);
         let sum = items.iter().fold(0, |sum: u64, item| sum.wrapping_add(*item));
         assert_eq!(array.lazy::<u64>().sum().unwrap(), sum);
@@ -191,7 +197,8 @@ fn reductions_of_special_chunks_send_few_requests() {
     let calls = Calls::default();
     let source =
         Remote { bytes: array.to_cframe().unwrap(), request_cost: 5000, calls: calls.clone() };
-    let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    let array =
+        NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
     assert_eq!(array.item::<u64>(0).unwrap(), 0);
     taken(&calls);
     assert_eq!(array.lazy::<u64>().sum().unwrap(), 16);
@@ -265,7 +272,8 @@ fn errors_of_a_source_with_high_latency_are_returned() {
     bytes[at + 32..at + 36].fill(0xff);
     let failed = |result: blosc2::Result<Vec<u64>>| result.map(drop).unwrap_err();
     let source = Remote { bytes, request_cost: 64 << 10, calls: Calls::default() };
-    let broken = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    let broken =
+        NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
     let error = failed(broken.read(..));
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     assert!(error.to_string().contains("chunk 90"), "{error}");
@@ -290,7 +298,8 @@ fn a_window_is_limited_with_its_gaps() {
     let calls = Calls::default();
     let bytes = array.unwrap().to_cframe().unwrap();
     let source = Remote { bytes, request_cost: 300 << 10, calls: calls.clone() };
-    let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    let array =
+        NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
     taken(&calls);
     // Every fourth block.
     let points: Vec<[u64; 1]> = (0..CHUNK).step_by(4 * 8192).map(|at| [at]).collect();
@@ -364,7 +373,8 @@ fn files_of_a_folder_with_high_latency_are_opened_together() {
     let items: Vec<u32> = (0..40_000).collect();
     let folder = RemoteFolder::default();
     let open = Arc::clone(&folder.open);
-    let builder = NDArray::builder().folder(folder).chunk_shape(1000).block_shape(100);
+    let builder =
+        NDArray::builder().target(Target::folder(folder)).chunk_shape(1000).block_shape(100);
     let array = builder.from_slice(&items, items.len()).unwrap();
     *open.lock().unwrap() = (0, 0);
     assert_eq!(array.read::<Vec<u32>>(..).unwrap(), items);
@@ -455,7 +465,7 @@ fn small_reads_allocate_nothing() {
 fn what_others_write_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
-    let builder = NDArray::builder().file(&path).chunk_shape([4, 4]).block_shape([2, 2]);
+    let builder = NDArray::builder().target(&path).chunk_shape([4, 4]).block_shape([2, 2]);
     let mut writer = builder.from_slice(&[1u16; 64], [8, 8]).unwrap();
     let mut reader = NDArray::open(&path).unwrap();
     reader.set_cache(1 << 20);
@@ -475,7 +485,7 @@ fn parts_of_chunks_with_other_blocks_are_read() {
     let path = folder.path().join("a.b2nd");
     let items: Vec<u32> = (0..LEN).map(|at| at.wrapping_mul(2_654_435_761) >> 12).collect();
     let builder = NDArray::builder().chunk_shape(65_536).block_shape(4096);
-    let builder = builder.cparams(CParams::new().codec(Codec::Lz4)).file(&path);
+    let builder = builder.cparams(CParams::new().codec(Codec::Lz4)).target(&path);
     drop(builder.from_slice(&items, LEN).unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
     // The block shape in the metalayer.

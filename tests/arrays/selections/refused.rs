@@ -1,6 +1,6 @@
 //! Refused selections leave the array and the caller's memory unchanged.
 
-use blosc2::{AxisSelection, ErrorKind, NDArray, RawItems, Result, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, RawItems, Result, Selection, Target};
 use ndarray::{Array, Array2, ArrayViewMut};
 
 const SHAPE: [u64; 2] = [5, 7];
@@ -255,7 +255,7 @@ fn changes_of_what_may_only_be_read() {
     for directory in [false, true] {
         let path = folder.path().join(format!("{directory}"));
         let builder = NDArray::builder().chunk_shape([2, 3]).block_shape([2, 2]);
-        let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
+        let builder = builder.target(Target::from(&path).directory(directory));
         drop(builder.from_slice(&ITEMS, SHAPE).unwrap());
         let mut array = NDArray::open(&path).unwrap();
         refused(array.write(.., &[-1i32; 35]), ReadOnly);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use blosc2::storage::{MappedFile, ReadAt, Seekable, Storage};
-use blosc2::{CParams, OpenOptions, SChunk, SaveOptions};
+use blosc2::{CParams, OpenOptions, SChunk, SaveOptions, Target};
 
 use super::stored::Stored;
 use crate::common::Rng;
@@ -44,27 +44,30 @@ impl Place {
         let path = folder.join("frame");
         let new = options.clone().create_new(true);
         match rng.below(8) {
-            0 => (Self::Memory, options.in_memory().unwrap()),
-            1 => (Self::Buffer, options.in_memory_frame().unwrap()),
+            0 => (Self::Memory, options.open(Target::memory()).unwrap()),
+            1 => (Self::Buffer, new.open(Vec::new()).unwrap()),
             2 => {
-                let empty = options.in_memory_frame().unwrap().into_cframe().unwrap();
-                (Self::Buffer, options.clone().write(true).from_cframe(empty).unwrap())
+                let empty = new.open(Vec::new()).unwrap().into_cframe().unwrap();
+                (Self::Buffer, options.clone().write(true).open(empty).unwrap())
             }
             3 => (Self::File(path.clone()), new.open(path).unwrap()),
-            4 => (Self::Directory(path.clone()), new.directory(true).open(path).unwrap()),
+            4 => (
+                Self::Directory(path.clone()),
+                new.open(Target::from(path).directory(true)).unwrap(),
+            ),
             5 => {
                 let storage = UserStorage::default();
-                (Self::User(storage.clone()), new.open_storage(storage).unwrap())
+                (Self::User(storage.clone()), new.open(Target::storage(storage)).unwrap())
             }
             6 => {
                 let cursor = SharedCursor::default();
-                let schunk = new.open_storage(Seekable::new(cursor.clone())).unwrap();
+                let schunk = new.open(Target::storage(Seekable::new(cursor.clone()))).unwrap();
                 (Self::Seekable(cursor), schunk)
             }
             _ => {
                 // SAFETY: as in `open`.
                 let mapped = unsafe { MappedFile::create(&path) };
-                let schunk = new.open_storage(mapped.unwrap()).unwrap();
+                let schunk = new.open(Target::storage(mapped.unwrap())).unwrap();
                 (Self::Mapped(path), schunk)
             }
         }
@@ -80,15 +83,15 @@ impl Place {
         match self {
             Self::Memory | Self::Buffer => panic!("memory is where the super-chunk is"),
             Self::File(path) | Self::Directory(path) => options.open(path),
-            Self::User(storage) => options.open_storage(storage.clone()),
-            Self::Seekable(cursor) => options.open_storage(Seekable::new(cursor.clone())),
+            Self::User(storage) => options.open(Target::storage(storage.clone())),
+            Self::Seekable(cursor) => options.open(Target::storage(Seekable::new(cursor.clone()))),
             Self::Mapped(path) => {
                 // SAFETY: the file is in a folder of this sequence alone, which does not touch it while it
                 // is mapped.
                 let mapped = unsafe {
                     if writes { MappedFile::open_rw(path) } else { MappedFile::open(path) }
                 };
-                options.open_storage(mapped.unwrap())
+                options.open(Target::storage(mapped.unwrap()))
             }
         }
         .unwrap_or_else(|error| panic!("reopen: {error}"))
@@ -98,7 +101,7 @@ impl Place {
     pub(crate) fn reopen(&self, schunk: SChunk, options: &OpenOptions, writes: bool) -> SChunk {
         match self {
             Self::Memory => schunk.try_clone().unwrap(),
-            Self::Buffer => options.from_cframe(schunk.into_cframe().unwrap()).unwrap(),
+            Self::Buffer => options.open(schunk.into_cframe().unwrap()).unwrap(),
             _ => {
                 drop(schunk);
                 self.open(options, writes)
@@ -111,7 +114,7 @@ impl Place {
         match self {
             Self::Memory if rng.below(2) == 0 => {
                 let path = folder.join("left");
-                schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
+                SaveOptions::new().save(&schunk, Target::from(&path).directory(true)).unwrap();
                 Stored::Path(path)
             }
             Self::Memory | Self::Buffer => Stored::Bytes(schunk.into_cframe().unwrap()),
@@ -239,27 +242,27 @@ impl Copied {
             Self::Save => schunk.save(path)?,
             Self::SaveReplacing => {
                 fs::write(path, "an old file").unwrap();
-                schunk.save_with(path, &SaveOptions::new().replace(true))?;
+                SaveOptions::new().replace(true).save(&schunk, path)?;
             }
             Self::SaveDirectory => {
-                schunk.save_with(path, &SaveOptions::new().directory(true))?;
+                SaveOptions::new().save(&schunk, Target::from(path).directory(true))?;
                 place = Place::Directory(path.to_owned());
             }
             Self::AppendToFile => {
                 fs::write(path, "what is in front").unwrap();
-                let at = schunk.append_to_file(path)?;
+                let at = SaveOptions::new().append(&schunk, path)?;
                 assert_eq!(at, 16);
                 // It can be read only; what goes on is its bytes.
-                let inside = OpenOptions::new().offset(at).open(path)?;
+                let inside = OpenOptions::new().open(Target::from(path).offset(at))?;
                 let bytes = inside.to_cframe()?;
                 assert!(fs::read(path).unwrap()[16..] == bytes, "as `to_bytes` gives it");
-                return Ok((Place::Buffer, writes.from_cframe(bytes)?));
+                return Ok((Place::Buffer, writes.open(bytes)?));
             }
-            Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(&**params))?,
+            Self::Copy(params) => SaveOptions::new().cparams(&**params).save(&schunk, path)?,
             Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(&**params)?)),
             Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
             Self::ToBytes => {
-                return Ok((Place::Buffer, writes.from_cframe(schunk.to_cframe()?)?));
+                return Ok((Place::Buffer, writes.open(schunk.to_cframe()?)?));
             }
         }
         let copy = writes.open(path)?;

@@ -308,7 +308,7 @@ impl<'a> Sequence<'a> {
             return None;
         };
         let (Place::File(path) | Place::Directory(path)) = place else { return None };
-        let mut other = options.clone().write(true).open(path).unwrap();
+        let mut other = options.clone().write(true).open(&*path).unwrap();
         let setting = Setting { access: Access::Write, ..self.setting };
         let before = model.clone();
         let failed = attempt(change, &mut other, model, &setting, true, || false);

@@ -93,7 +93,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// # let path = folder.path().join("squares.b2nd");
     /// let array = NDArray::builder().arange(0i32, 1000, 1)?;
     /// let squares = array.lazy::<i32>().map(|item| item * item);
-    /// let squares = squares.create(NDArray::builder().file(&path))?;
+    /// let squares = squares.create(NDArray::builder().target(&path))?;
     /// assert_eq!(squares.item::<i32>(&[30])?, 900);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

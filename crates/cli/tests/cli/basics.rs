@@ -213,7 +213,7 @@ fn slices_of_a_super_chunk() {
 fn output_that_nobody_reads_is_no_error() {
     let folder = Folder::new();
     let items = vec![7u8; 1 << 20];
-    NDArray::builder().file(folder.path("a.b2nd")).from_slice(&items, [1 << 20]).unwrap();
+    NDArray::builder().target(folder.path("a.b2nd")).from_slice(&items, [1 << 20]).unwrap();
     let mut child = Command::new(PROGRAM)
         .arg("cat")
         .arg(folder.path("a.b2nd"))
@@ -263,7 +263,7 @@ fn copies_keep_what_is_not_asked_for() {
     let params = CParams::new().codec(Codec::Lz4Hc).level(3).filters(&[Filter::Bitshuffle]);
     let items: Vec<i64> = (0..600).collect();
     let builder = NDArray::builder().chunk_shape([8, 30]).block_shape([4, 10]).cparams(params);
-    builder.file(folder.path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
+    builder.target(folder.path("a.b2nd")).from_slice(&items, [20, 30]).unwrap();
     folder.good(&["copy", "a.b2nd", "same.b2nd"]);
     folder.good(&["copy", "a.b2nd", "level.b2nd", "--level", "8", "--threads", "2"]);
     folder.good(&["copy", "a.b2nd", "cut.b2nd", "--chunks", "10,16", "--blocks", "5,8"]);

@@ -75,7 +75,11 @@ fn tables_mark_the_parameters_of_the_file() {
         .level(3)
         .filters(&[Filter::Shuffle, Filter::Bytedelta(4)]);
     let items: Vec<f32> = (0..1000).map(|k| k as f32).collect();
-    NDArray::builder().cparams(params).file(folder.path("a")).from_slice(&items, &[1000]).unwrap();
+    NDArray::builder()
+        .cparams(params)
+        .target(folder.path("a"))
+        .from_slice(&items, &[1000])
+        .unwrap();
     let args =
         ["bench", "a", "--codecs", "lz4", "--levels", "9", "--threads", "2", "--time", "1000"];
     let text = String::from_utf8(folder.good(&args)).unwrap();
@@ -102,7 +106,7 @@ fn filters_depend_on_the_typesize() {
         [("1", "|u1", 1, 3 + 1), ("255", "|V255", 255, 5), ("510", "|V510", 510, 3 + 1)]
     {
         let shape = [(bytes.len() / typesize) as u64];
-        let builder = NDArray::builder().file(folder.path(name));
+        let builder = NDArray::builder().target(folder.path(name));
         builder.dtype(dtype, typesize).from_slice(RawItems(&bytes), &shape).unwrap();
         let args = [name, "--codecs", "zstd", "--levels", "5", "--time", "1000"];
         let found = report(&folder, &args);
@@ -139,7 +143,7 @@ fn samples_are_limited() {
 fn data_that_cannot_be_compared_is_refused() {
     let folder = Folder::new();
     folder.array("a.b2nd", &[100], &[50], &[10]);
-    NDArray::builder().file(folder.path("empty")).from_slice(&[0f32; 0], &[0, 5]).unwrap();
+    NDArray::builder().target(folder.path("empty")).from_slice(&[0f32; 0], &[0, 5]).unwrap();
     let line = folder.bad(1, &["bench", "empty"]);
     assert_eq!(line, "blosc2: cannot compare parameters (empty): there are no items\n");
     let line = folder.bad(1, &["bench", "a.b2nd", "--slice", "5:5"]);
@@ -163,7 +167,7 @@ fn data_that_cannot_be_compared_is_refused() {
 fn parameters_that_need_an_array_are_left_out() {
     let folder = Folder::new();
     let params = CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]);
-    let builder = NDArray::builder().cparams(params).file(folder.path("a"));
+    let builder = NDArray::builder().cparams(params).target(folder.path("a"));
     builder.from_slice(&[7u8; 6400], &[80, 80]).unwrap();
     let output = folder.run(&["bench", "a", "--codecs", "lz4", "--levels", "1", "--json"]);
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Codec, NDArray, SChunk};
+use blosc2::{CParams, Codec, NDArray, SChunk, Target};
 use blosc2_store::{EmbedStore, TreeStore};
 use serde_json::{Value, json};
 
@@ -365,7 +365,10 @@ fn sparse_frames_in_a_folder_store_are_checked() {
     store(&folder.path("a.b2d"));
     let items: Vec<u32> = (0..1000).collect();
     let builder = NDArray::builder().chunk_shape([100]).block_shape([50]);
-    builder.directory(folder.path("a.b2d/group/sparse.b2nd")).from_slice(&items, [1000]).unwrap();
+    builder
+        .target(Target::from(folder.path("a.b2d/group/sparse.b2nd")).directory(true))
+        .from_slice(&items, [1000])
+        .unwrap();
     let (status, report) = check(&folder, &["a.b2d"]);
     assert_eq!(status, 0, "{report:#}");
     let members = report[0]["members"].as_array().unwrap();

@@ -9,7 +9,7 @@ fn checksums_are_added_checked_accepted_and_removed() {
     let folder = Folder::new();
     let items: Vec<u16> = (0..1000).collect();
     let array = NDArray::builder().cparams(CParams::new().level(0));
-    array.file(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
+    array.target(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
     let before = folder.read("a.b2nd");
     assert_eq!(folder.info("a.b2nd")["checksums"], false);
     assert_eq!(

@@ -107,7 +107,7 @@ impl Folder {
     ) -> Vec<u8> {
         let items: Vec<u32> = (0..shape.iter().product::<u64>() as u32).collect();
         let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
-        builder.file(self.path(name)).from_slice(&items, shape).unwrap();
+        builder.target(self.path(name)).from_slice(&items, shape).unwrap();
         items.iter().flat_map(|item| item.to_ne_bytes()).collect()
     }
 

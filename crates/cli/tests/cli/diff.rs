@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, Chunk, Codec, NDArray, RawItems, SChunk, SaveOptions, Special};
+use blosc2::{CParams, Chunk, Codec, NDArray, RawItems, SChunk, SaveOptions, Special, Target};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, old_files};
@@ -32,7 +32,7 @@ fn equal(folder: &Folder, args: &[&str]) {
 }
 
 fn array(folder: &Folder, name: &str, items: &[f32], shape: &[u64]) {
-    NDArray::builder().file(folder.path(name)).from_slice(items, shape).unwrap();
+    NDArray::builder().target(folder.path(name)).from_slice(items, shape).unwrap();
 }
 
 /// Creates a super-chunk of these chunks, which need not be whole items.
@@ -62,7 +62,9 @@ fn chunks_codecs_and_storage_are_no_differences() {
     let mut schunk =
         SChunk::create::<u16>(folder.path("b.b2frame"), CParams::new().codec(Codec::Lz4)).unwrap();
     schunk.append(&items).unwrap();
-    schunk.save_with(folder.path("c.b2frame"), &SaveOptions::new().directory(true)).unwrap();
+    SaveOptions::new()
+        .save(&schunk, Target::from(folder.path("c.b2frame")).directory(true))
+        .unwrap();
     drop(schunk);
     for other in ["b.b2frame", "c.b2frame"] {
         equal(&folder, &["a.b2frame", other]);
@@ -106,7 +108,7 @@ fn items_are_compared_by_their_bytes() {
     // Values with the same text.
     for (name, nan) in [("c", nans[0]), ("d", nans[1])] {
         NDArray::builder()
-            .file(folder.path(name))
+            .target(folder.path(name))
             .dtype(">f4", 4)
             .from_slice(RawItems(&nan.to_be_bytes()), 1)
             .unwrap();
@@ -118,7 +120,7 @@ fn items_are_compared_by_their_bytes() {
         let mut item = vec![b'x'; 5000];
         item[4999] = last;
         NDArray::builder()
-            .file(folder.path(name))
+            .target(folder.path(name))
             .dtype("|S5000", 5000)
             .from_slice(RawItems(&item), 1)
             .unwrap();
@@ -131,7 +133,7 @@ fn items_are_compared_by_their_bytes() {
 fn zeros_are_not_decompressed() {
     let folder = Folder::new();
     let zeros = |name: &str, shape: &[u64], chunks: &[u64]| {
-        let builder = NDArray::builder().chunk_shape(chunks).file(folder.path(name));
+        let builder = NDArray::builder().chunk_shape(chunks).target(folder.path(name));
         builder.dtype("<f8", 8).special(Special::Zeros, shape).unwrap()
     };
     // 1 TiB, in chunks of different shapes.
@@ -161,7 +163,11 @@ fn the_first_of_many_pieces_is_found() {
     let len = 10 << 20;
     let shape = [2, len];
     for (name, chunks) in [("a", [1, 1 << 20]), ("b", [2, 1 << 18])] {
-        NDArray::builder().file(folder.path(name)).chunk_shape(chunks).zeros::<u32>(shape).unwrap();
+        NDArray::builder()
+            .target(folder.path(name))
+            .chunk_shape(chunks)
+            .zeros::<u32>(shape)
+            .unwrap();
     }
     equal(&folder, &["a", "b"]);
     let mut array = NDArray::open_rw(folder.path("b")).unwrap();
@@ -181,7 +187,7 @@ fn dtypes_and_byte_orders() {
     let write = |name: &str, bytes: &[u8], dtype: &str| {
         let size = bytes.len() / 2;
         NDArray::builder()
-            .file(folder.path(name))
+            .target(folder.path(name))
             .dtype(dtype, size)
             .from_slice(RawItems(bytes), 2)
             .unwrap();

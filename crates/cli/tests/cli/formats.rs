@@ -389,7 +389,7 @@ fn content_is_checked_unless_told_otherwise() {
     // The same bytes in both byte orders, so that the first stream is never a run.
     let items: Vec<u32> = (0..3000).map(|i| (i % 251) * 0x0101_0101).collect();
     let builder =
-        NDArray::builder().chunk_shape([3000]).block_shape([3000]).file(folder.path("a.b2nd"));
+        NDArray::builder().chunk_shape([3000]).block_shape([3000]).target(folder.path("a.b2nd"));
     builder.from_slice(&items, 3000).unwrap();
     let mut bytes = folder.read("a.b2nd");
     let header_len = u32::from_be_bytes(bytes[0x0b..0x0f].try_into().unwrap()) as usize;

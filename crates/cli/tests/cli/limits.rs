@@ -191,8 +191,7 @@ const REPLACED: [&str; 14] = [
     "`NDArray::from_python_object` opens the stored items",
     ": call BatchArray::recount",
 ];
-const NOT_CALLED: [(&str, &str); 8] = [
-    ("NDArray::open_storage and NDArray::open_folder open", "a builder opens an array"),
+const NOT_CALLED: [(&str, &str); 7] = [
     ("NDArray::builder creates arrays", "options that create a super-chunk open an array"),
     ("copy it with a chunk shape (NDArrayBuilder::chunk_shape)", "an array is extended"),
     ("NDArray::set_byte_order_conversion converts them", "a view of items"),

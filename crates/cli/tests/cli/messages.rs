@@ -226,7 +226,7 @@ fn errors_of_decoding_name_the_chunk() {
     let params = CParams::new().codec(Codec::Lz4);
     let items: Vec<u32> = (0..1000).collect();
     let builder = NDArray::builder().chunk_shape([200]).block_shape([50]).cparams(params.clone());
-    builder.file(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
+    builder.target(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
     folder.schunk("a.b2frame", &params);
     for file in ["a.b2nd", "a.b2frame"] {
         let range = chunk(&folder, file, 2);
@@ -306,7 +306,7 @@ fn only_available_codecs_are_offered() {
 fn sizes_are_readable() {
     let folder = Folder::new();
     let items = vec![0u8; 1_234_567];
-    NDArray::builder().file(folder.path("a.b2nd")).from_slice(&items, [1_234_567]).unwrap();
+    NDArray::builder().target(folder.path("a.b2nd")).from_slice(&items, [1_234_567]).unwrap();
     let text = String::from_utf8(folder.good(&["info", "a.b2nd"])).unwrap();
     assert!(text.contains("\nnbytes         1234567 (1.18 MiB)\n"), "{text}");
     assert_eq!(folder.info("a.b2nd")["nbytes"], 1_234_567);

@@ -1,6 +1,6 @@
 //! `blosc2 meta`: output, changes and refused arguments.
 
-use blosc2::{ArrayValue, CParams, Dtype, SChunk, SaveOptions};
+use blosc2::{ArrayValue, CParams, Dtype, SChunk, SaveOptions, Target};
 use serde_json::{Value, json};
 
 use crate::common::Folder;
@@ -15,7 +15,9 @@ fn values_are_set_listed_and_removed() {
     let bytes = folder.schunk("a.b2frame", &CParams::new());
     let array = folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
     let schunk = SChunk::open(folder.path("a.b2frame")).unwrap();
-    schunk.save_with(folder.path("d.b2frame"), &SaveOptions::new().directory(true)).unwrap();
+    SaveOptions::new()
+        .save(&schunk, Target::from(folder.path("d.b2frame")).directory(true))
+        .unwrap();
     assert_eq!(folder.good(&["meta", "a.b2frame"]), b"");
     for (file, bytes) in [("a.b2frame", &bytes), ("d.b2frame", &bytes), ("a.b2nd", &array)] {
         for (name, value) in [

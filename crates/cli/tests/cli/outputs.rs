@@ -34,7 +34,7 @@ fn export_writes_the_format_of_the_extension() {
 #[test]
 fn lines_of_csv_files() {
     let folder = Folder::new();
-    let builder = |name: &str| NDArray::builder().file(folder.path(name));
+    let builder = |name: &str| NDArray::builder().target(folder.path(name));
     let raw = |name: &str, shape: &[u64], dtype: &str, item: usize, bytes: &[u8]| {
         builder(name).dtype(dtype, item).from_slice(RawItems(bytes), shape).unwrap();
     };

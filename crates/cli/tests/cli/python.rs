@@ -359,7 +359,7 @@ fn arrays_whose_dtype_is_a_name_are_those_of_python() {
         // A type without bytes has no items.
         if size > 0 {
             let bytes: Vec<u8> = (0..size * 6).map(|at| (at % 2) as u8 * 64).collect();
-            let builder = blosc2::NDArray::builder().file(folder.path(&number.to_string()));
+            let builder = blosc2::NDArray::builder().target(folder.path(&number.to_string()));
             builder.dtype(text, size).from_slice(blosc2::RawItems(&bytes), [3, 2]).unwrap();
             assert_eq!(folder.info(&number.to_string())["dtype"], text);
             names.push(number.to_string());

@@ -73,7 +73,7 @@ fn repair_refuses_what_is_no_frame() {
 fn copies_have_no_search_indexes() {
     let folder = Folder::new();
     let items: Vec<i64> = (0..1000).rev().collect();
-    let builder = NDArray::builder().chunk_shape([100]).file(folder.path("a.b2nd"));
+    let builder = NDArray::builder().chunk_shape([100]).target(folder.path("a.b2nd"));
     let mut array = builder.from_slice(&items, [1000]).unwrap();
     for name in SEARCH_INDEXES {
         array.vlmeta_mut().set(name, b"\x81\xa7indexes\x80").unwrap();

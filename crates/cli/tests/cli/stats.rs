@@ -1,6 +1,6 @@
 //! `info --stats`.
 
-use blosc2::{CParams, Element, NDArray, RawItems};
+use blosc2::{CParams, Element, NDArray, OpenOptions, RawItems};
 use half::f16;
 use serde_json::{Value, json};
 
@@ -13,7 +13,11 @@ fn stats(folder: &Folder, name: &str) -> Value {
 
 /// The statistics of an array of these items.
 fn of<T: Element>(folder: &Folder, items: &[T], shape: &[u64]) -> Value {
-    NDArray::builder().file(folder.path("a")).replace(true).from_slice(items, shape).unwrap();
+    NDArray::builder()
+        .target(folder.path("a"))
+        .options(OpenOptions::new().replace(true))
+        .from_slice(items, shape)
+        .unwrap();
     stats(folder, "a")
 }
 
@@ -162,7 +166,8 @@ fn statistics_follow_the_facts_as_text() {
 fn what_has_no_statistics_is_refused() {
     let folder = Folder::new();
     for (dtype, size) in [("<c8", 8), ("<M8[s]", 8), ("|S3", 3), ("[('a', '<i4')]", 4)] {
-        let builder = NDArray::builder().file(folder.path("a")).replace(true);
+        let builder =
+            NDArray::builder().target(folder.path("a")).options(OpenOptions::new().replace(true));
         builder.dtype(dtype, size).from_slice(RawItems(&vec![0; size]), &[1]).unwrap();
         let line = folder.bad(1, &["info", "a", "--stats"]);
         let reason = format!("items of dtype `{dtype}` are not real numbers");

@@ -107,7 +107,7 @@ fn files_are_written_to_stdout() {
     let array = good(&folder, &["import", "-", "-", "--chunks", "4,7", "--blocks", "2,3"], &file);
     assert_eq!(array, folder.read("a.b2nd"));
     let array = good(&folder, &["copy", "a.b2nd", "-", "--chunks", "5,5"], b"");
-    assert_eq!(NDArray::from_cframe(array).unwrap().read::<RawItems>(..).unwrap().0, bytes);
+    assert_eq!(NDArray::open_rw(array).unwrap().read::<RawItems>(..).unwrap().0, bytes);
     let chunk = blosc2::compress(&[1u8; 100], &CParams::new()).unwrap();
     assert_eq!(good(&folder, &["copy", "-", "-"], &chunk), chunk);
 }
@@ -354,7 +354,7 @@ fn the_first_items_need_only_the_first_chunks() {
     let folder = Folder::new();
     let items: Vec<u32> = (0..1 << 20).map(|at: u32| at.wrapping_mul(2_654_435_761)).collect();
     let builder = NDArray::builder().chunk_shape(&[1 << 16]).block_shape(&[1 << 12]);
-    let array = builder.file(folder.path("a.b2nd")).from_slice(&items, &[1 << 20]).unwrap();
+    let array = builder.target(folder.path("a.b2nd")).from_slice(&items, &[1 << 20]).unwrap();
     let last = array.schunk().offsets().unwrap().last().unwrap().unwrap();
     drop(array);
     let mut bytes = folder.read("a.b2nd");

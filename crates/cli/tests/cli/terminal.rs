@@ -65,7 +65,7 @@ fn long_work_shows_its_progress_on_a_terminal() {
     let folder = Folder::new();
     let params = CParams::new().level(1).codec(blosc2::Codec::Lz4);
     let builder = NDArray::builder().chunk_shape(&[1 << 22]).cparams(&params);
-    let array = builder.file(folder.path("a.b2nd")).arange(0u64, 10 << 20, 1).unwrap();
+    let array = builder.target(folder.path("a.b2nd")).arange(0u64, 10 << 20, 1).unwrap();
     array.schunk().save(folder.path("s.b2frame")).unwrap();
     drop(array);
     folder.good(&["export", "a.b2nd", "a.npy"]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blosc2::{CParams, NDArray, RawItems, SChunk};
+use blosc2::{CParams, NDArray, RawItems, SChunk, Target};
 
 use crate::common::{Folder, OTHER_ORDER, native, old_files};
 
@@ -14,7 +14,7 @@ fn array(folder: &Folder, dtype: &str, shape: &[u64], bytes: &[u8]) {
     let path = folder.path("a.b2nd");
     let _ = fs::remove_file(&path);
     NDArray::builder()
-        .file(path)
+        .target(path)
         .dtype(dtype, typesize)
         .from_slice(RawItems(bytes), shape)
         .unwrap();
@@ -263,7 +263,10 @@ fn only_the_printed_items_are_read() {
     let folder = Folder::new();
     let builder = NDArray::builder().chunk_shape(100).block_shape(100);
     let items: Vec<i64> = (0..1100).collect();
-    builder.directory(folder.path("a.b2nd")).from_slice(&items, 1100).unwrap();
+    builder
+        .target(Target::from(folder.path("a.b2nd")).directory(true))
+        .from_slice(&items, 1100)
+        .unwrap();
     let chunks: Vec<_> = fs::read_dir(folder.path("a.b2nd")).unwrap().collect();
     assert_eq!(chunks.len(), 12);
     folder.write("a.b2nd/00000005.chunk", b"damaged");
@@ -299,7 +302,7 @@ fn items_without_a_dtype() {
     }
     // The stored dtype has another size.
     NDArray::builder()
-        .file(folder.path("c.b2nd"))
+        .target(folder.path("c.b2nd"))
         .dtype("|u1", 2)
         .from_slice(RawItems(&[0, 1]), 1)
         .unwrap();
@@ -310,7 +313,7 @@ fn items_without_a_dtype() {
     assert_eq!(text(&folder, &["c.b2nd", "--dtype=u2"]), format!("[{item}]\n"));
     // The stored dtype is not supported.
     NDArray::builder()
-        .file(folder.path("d.b2nd"))
+        .target(folder.path("d.b2nd"))
         .dtype("bfloat16", 2)
         .from_slice(RawItems(&[0, 1]), 1)
         .unwrap();
@@ -363,7 +366,7 @@ fn legacy_files_and_both_engines() {
 #[test]
 fn refused_amounts_and_arguments() {
     let folder = Folder::new();
-    NDArray::builder().file(folder.path("a.b2nd")).zeros::<u8>([4000, 3000]).unwrap();
+    NDArray::builder().target(folder.path("a.b2nd")).zeros::<u8>([4000, 3000]).unwrap();
     let line = folder.bad(1, &["cat", "a.b2nd", "--text", "--all"]);
     assert!(
         line.contains(
@@ -377,7 +380,7 @@ fn refused_amounts_and_arguments() {
     let chunks = [[1; 5].as_slice(), &[7; 11]].concat();
     let blocks = [[1; 10].as_slice(), &[7; 6]].concat();
     let builder =
-        NDArray::builder().file(folder.path("b.b2nd")).chunk_shape(chunks).block_shape(blocks);
+        NDArray::builder().target(folder.path("b.b2nd")).chunk_shape(chunks).block_shape(blocks);
     builder.zeros::<u8>([7; 16]).unwrap();
     let line = folder.bad(1, &["cat", "b.b2nd", "--text"]);
     assert!(line.contains("has 2821109907456 values"), "{line}");
@@ -391,14 +394,14 @@ fn refused_amounts_and_arguments() {
         ["0"; 1000].join(", ")
     );
     builder()
-        .file(folder.path("c.b2nd"))
+        .target(folder.path("c.b2nd"))
         .dtype(&dtype, 1_000_000)
         .from_slice(RawItems(&[1; 1_000_000]), 1)
         .unwrap();
     let line = folder.bad(1, &["cat", "c.b2nd", "--text"]);
     assert!(line.contains("has 1000000000 bytes to print"), "{line}");
     let dtype = "[('a', 'u1'), ('b', 'S', (2000000000,))]";
-    builder().file(folder.path("d.b2nd")).dtype(dtype, 1).from_slice(RawItems(&[1]), 1).unwrap();
+    builder().target(folder.path("d.b2nd")).dtype(dtype, 1).from_slice(RawItems(&[1]), 1).unwrap();
     let line = folder.bad(1, &["cat", "d.b2nd", "--text"]);
     assert!(line.contains("has 2000000001 values"), "{line}");
 

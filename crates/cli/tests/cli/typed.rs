@@ -27,7 +27,7 @@ fn tensor(path: &Path, bytes: &[u8], shape: &[u64], dtype: &str, chunk: usize) {
 fn assert_same(bytes: &[u8], shape: &[u64], dtype: &str, slices: &[&str], chunk: usize) {
     let folder = Folder::new();
     let typesize = blosc2::Dtype::parse(dtype).unwrap().size();
-    let builder = NDArray::builder().file(folder.path("array"));
+    let builder = NDArray::builder().target(folder.path("array"));
     builder.dtype(dtype, typesize).from_slice(RawItems(bytes), shape).unwrap();
     tensor(&folder.path("tensor"), bytes, shape, dtype, chunk);
     folder.good(&["export", "array", "npy"]);
@@ -154,7 +154,7 @@ fn damaged_tensors_are_refused() {
     }
     let dtype = "[('empty', 'S'), ('a', 'u1')]";
     NDArray::builder()
-        .file(folder.path("f"))
+        .target(folder.path("f"))
         .dtype(dtype, 1)
         .from_slice(RawItems(&[1; 3]), [3])
         .unwrap();
@@ -239,9 +239,9 @@ fn fields_with_sub_arrays_have_more_axes() {
     };
     let rows: Vec<u8> = (0..20).zip(values.chunks(6)).flat_map(row).collect();
     let dtype = format!("[('id', 'u1'), ('values', '{}', (2, 3))]", native("<f8"));
-    let builder = NDArray::builder().file(folder.path("rows")).chunk_shape([7]);
+    let builder = NDArray::builder().target(folder.path("rows")).chunk_shape([7]);
     builder.dtype(&dtype, 49).from_slice(RawItems(&rows), [20]).unwrap();
-    NDArray::builder().file(folder.path("values")).from_slice(&values, [20, 2, 3]).unwrap();
+    NDArray::builder().target(folder.path("values")).from_slice(&values, [20, 2, 3]).unwrap();
     folder.good(&["export", "rows", "rows.npy"]);
     for slice in ["...,0", "::-3,1", "4:9,:,1:2", "5", "-1,0,2"] {
         for file in ["rows", "rows.npy"] {
@@ -261,7 +261,7 @@ fn fields_with_sub_arrays_have_more_axes() {
     }
     let dtype = format!("('{}', (2, 3))", native("<f8"));
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-    let builder = NDArray::builder().file(folder.path("items"));
+    let builder = NDArray::builder().target(folder.path("items"));
     builder.dtype(&dtype, 48).from_slice(RawItems(&bytes), [20]).unwrap();
     let json = folder.good(&["view", "items", "--slice", "...,1", "--json"]);
     let facts: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -287,11 +287,11 @@ fn small_floats_are_printed_and_drawn() {
     let values: Vec<f32> =
         codes.iter().map(|&code| f32::from_bits(u32::from(code) << 16)).collect();
     NDArray::builder()
-        .file(folder.path("b"))
+        .target(folder.path("b"))
         .dtype("|V2", 2)
         .from_slice(RawItems(&bytes), [2, 3])
         .unwrap();
-    NDArray::builder().file(folder.path("f4")).from_slice(&values, [2, 3]).unwrap();
+    NDArray::builder().target(folder.path("f4")).from_slice(&values, [2, 3]).unwrap();
     let mut schunk = SChunk::create::<u8>(folder.path("s"), CParams::new()).unwrap();
     schunk.append(&bytes).unwrap();
     drop(schunk);

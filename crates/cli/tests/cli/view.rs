@@ -71,7 +71,7 @@ fn facts(folder: &Folder, args: &[&str]) -> Value {
 }
 
 fn array<T: blosc2::Element>(folder: &Folder, name: &str, items: &[T], shape: &[u64]) {
-    NDArray::builder().file(folder.path(name)).from_slice(items, shape).unwrap();
+    NDArray::builder().target(folder.path(name)).from_slice(items, shape).unwrap();
 }
 
 /// Left end and side of the squares of a 3 x 4 array, and left end of the scale.
@@ -85,7 +85,7 @@ fn pictures_show_items_as_squares_with_a_scale() {
     array(&folder, "u1", &items.iter().map(|&item| item as u8).collect::<Vec<_>>(), &[3, 4]);
     let big: Vec<u8> = items.iter().flat_map(|&item| (item as i16).to_be_bytes()).collect();
     NDArray::builder()
-        .file(folder.path("i2"))
+        .target(folder.path("i2"))
         .dtype(">i2", 2)
         .from_slice(RawItems(&big), &[3, 4])
         .unwrap();
@@ -337,7 +337,7 @@ fn statistics_of_slices_and_fields() {
         |time: i64, value: f32| [&time.to_le_bytes()[..], &value.to_be_bytes(), b"ab"].concat();
     let items = [item(5, 1.5), item(i64::MIN, 2.5), item(9, f32::NAN)].concat();
     NDArray::builder()
-        .file(folder.path("s"))
+        .target(folder.path("s"))
         .dtype(dtype, 14)
         .from_slice(RawItems(&items), &[3])
         .unwrap();
@@ -375,7 +375,7 @@ fn dates_and_durations_are_printed_as_text() {
         let bytes = times.map(i64::to_le_bytes).concat();
         let _ = std::fs::remove_file(folder.path("a"));
         NDArray::builder()
-            .file(folder.path("a"))
+            .target(folder.path("a"))
             .dtype(dtype, 8)
             .from_slice(RawItems(&bytes), &[3])
             .unwrap();
@@ -389,7 +389,7 @@ fn dates_and_durations_are_printed_as_text() {
     }
     let bytes = i64::MIN.to_le_bytes();
     NDArray::builder()
-        .file(folder.path("nat"))
+        .target(folder.path("nat"))
         .dtype("<M8[s]", 8)
         .from_slice(RawItems(&bytes), &[1])
         .unwrap();
@@ -425,7 +425,7 @@ fn files_without_a_dtype_need_one() {
     // Dtypes that are stored and not usable are named, with the reason.
     let builder = || NDArray::builder();
     builder()
-        .file(folder.path("b"))
+        .target(folder.path("b"))
         .dtype("bfloat16", 2)
         .from_slice(RawItems(&[0; 4]), &[2])
         .unwrap();
@@ -434,7 +434,7 @@ fn files_without_a_dtype_need_one() {
     assert!(line.starts_with(start) && line.ends_with("; --dtype sets another one\n"), "{line}");
     assert!(line.len() > start.len() + 40, "{line}");
     assert_eq!(facts(&folder, &["b", "--dtype", "u2"])["count"], json!(2));
-    builder().file(folder.path("c")).dtype("<f8", 2).from_slice(RawItems(&[0; 4]), &[2]).unwrap();
+    builder().target(folder.path("c")).dtype("<f8", 2).from_slice(RawItems(&[0; 4]), &[2]).unwrap();
     let line = folder.bad(1, &["view", "c"]);
     assert!(line.contains("its dtype `<f8` has 8 bytes, and its items have 2; --dtype"), "{line}");
     let found = facts(&folder, &["s.b2frame", "--dtype", "u2", "--slice", "10:"]);

@@ -31,8 +31,7 @@ pub(crate) fn write(folder: &Path) {
     let mut embedded = EmbedStore::create(path("e.b2e")).unwrap();
     embedded.insert("/a", member.schunk()).unwrap();
     let embedded = OpenOptions::new().open(path("e.b2e")).unwrap();
-    let options = SaveOptions::new().directory(true);
-    embedded.save_with(path("directory.b2e"), &options).unwrap();
+    embedded.save(Target::from(path("directory.b2e")).directory(true)).unwrap();
 }
 
 /// All files in a folder, with their paths in the folder.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{AxisSelection, CParams, Codec, NDArray, OpenOptions};
+use blosc2::{AxisSelection, CParams, Codec, NDArray, OpenOptions, Target};
 use blosc2_object_store::Remote;
 
 use crate::data;
@@ -185,7 +185,7 @@ fn neighbours_share_requests() {
     server.put("a.b2nd", array.to_cframe().unwrap());
     let options = OpenOptions::new();
     let object = remote(&server).object("a.b2nd").unwrap();
-    let array = NDArray::open_storage(ReadOnly::new(object), &options).unwrap();
+    let array = NDArray::open_with(Target::storage(ReadOnly::new(object)), &options).unwrap();
     assert!(array.read::<Vec<u64>>(..).unwrap() == items);
     let (log, _) = server.taken();
     assert!(log.len() <= 6, "{} requests for 400 chunks", log.len());

@@ -28,7 +28,7 @@ fn a_box_of_a_large_array_takes_five_requests_at_most() {
     assert!(array.read::<Vec<f32>>(..).unwrap() == items);
 
     let s3 = S3::start();
-    s3.remote().save("x/a.b2nd", NDArray::from_cframe(frame).unwrap().schunk(), false).unwrap();
+    s3.remote().save("x/a.b2nd", NDArray::open_rw(frame).unwrap().schunk(), false).unwrap();
     let array = s3.remote().array("x/a.b2nd").unwrap();
     assert_eq!(array.read::<Vec<f32>>((5000..5001, 100..164)).unwrap(), expected);
     assert!(array.read::<Vec<f32>>(..).unwrap() == items);
@@ -53,7 +53,8 @@ fn files_on_the_server_of_python_are_read() {
 
         // A directory. The server knows no ETags, so the content of the index is compared.
         let path = server.files().join("dir.b2nd");
-        let builder = NDArray::builder().directory(&path).chunk_shape([10, 100]);
+        let builder =
+            NDArray::builder().target(Target::from(&path).directory(true)).chunk_shape([10, 100]);
         let mut writer = builder.from_fn([100, 100], |[row, _]| row as u16).unwrap();
         let mut reader = remote.array("dir.b2nd").unwrap();
         assert_eq!(reader.read::<Vec<u16>>((9..11, 5)).unwrap(), [9, 10]);
@@ -121,8 +122,9 @@ fn s3_objects_are_saved_and_read() {
         assert!(remote.schunk("large").unwrap().read::<u64>(..).unwrap() == items);
 
         // A directory.
-        let builder =
-            NDArray::builder().folder(remote.folder("dir.b2nd").unwrap()).chunk_shape([10, 100]);
+        let builder = NDArray::builder()
+            .target(Target::folder(remote.folder("dir.b2nd").unwrap()))
+            .chunk_shape([10, 100]);
         let mut array = builder.zeros::<u16>([100, 100]).unwrap();
         array.write((50.., ..), 7u16).unwrap();
         let found = remote.array("dir.b2nd").unwrap();

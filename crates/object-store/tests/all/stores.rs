@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk};
+use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk, Target};
 use blosc2_object_store::Remote;
 use blosc2_store::{Object as Container, TreeStore};
 use futures::stream::BoxStream;
@@ -72,8 +72,9 @@ fn directories_are_read_and_changed() {
     let (_folder, remotes) = remotes();
     for remote in remotes {
         let items: Vec<u16> = (0..10_000).collect();
-        let builder =
-            NDArray::builder().folder(remote.folder("x/dir.b2nd").unwrap()).chunk_shape([10, 100]);
+        let builder = NDArray::builder()
+            .target(Target::folder(remote.folder("x/dir.b2nd").unwrap()))
+            .chunk_shape([10, 100]);
         let mut array = builder.from_slice(&items, [100, 100]).unwrap();
         array.write([55, 5], 7u16).unwrap();
         let found = remote.array("x/dir.b2nd").unwrap();
@@ -96,8 +97,9 @@ fn reused_objects_are_not_taken_for_the_chunks_of_an_old_index() {
     let (_folder, [memory, local]) = remotes();
     for remote in [memory, local, Remote::new(Arc::new(NoTags(InMemory::new())))] {
         let items: Vec<u32> = (0..40_000).collect();
-        let builder =
-            NDArray::builder().folder(remote.folder("dir").unwrap()).chunk_shape([10, 100]);
+        let builder = NDArray::builder()
+            .target(Target::folder(remote.folder("dir").unwrap()))
+            .chunk_shape([10, 100]);
         let mut writer = builder.from_slice(&items, [400, 100]).unwrap();
         let mut reader = remote.array("dir").unwrap();
         assert_eq!(reader.item::<u32>([0, 0]).unwrap(), 0);
@@ -209,7 +211,7 @@ fn keys_are_used_unchanged() {
             let error = remote.array(name).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
         }
-        let builder = NDArray::builder().folder(remote.folder("~d/e f").unwrap());
+        let builder = NDArray::builder().target(Target::folder(remote.folder("~d/e f").unwrap()));
         builder.from_slice(&[1u8, 2, 3], [3]).unwrap();
         assert_eq!(remote.array("~d/e f").unwrap().read::<Vec<u8>>(..).unwrap(), [1, 2, 3]);
     }

@@ -29,10 +29,10 @@ impl BatchArray {
     /// use std::sync::Arc;
     ///
     /// use arrow_array::{ArrayRef, StringArray};
-    /// use blosc2::OpenOptions;
+    /// use blosc2::{OpenOptions, Target};
     /// use blosc2_store::BatchArray;
     ///
-    /// let mut array = BatchArray::new_arrow_in(OpenOptions::new().in_memory()?, None)?;
+    /// let mut array = BatchArray::new_arrow_in(OpenOptions::new().open(Target::memory())?, None)?;
     /// let words: ArrayRef = Arc::new(StringArray::from(vec![Some("one"), None]));
     /// array.append_arrow(&words)?;
     /// assert_eq!(&array.arrow_batch(0)?, &words);

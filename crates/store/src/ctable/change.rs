@@ -74,7 +74,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
 
 /// The super-chunk that identifies a table.
 fn meta(schema: &str) -> Result<SChunk> {
-    let mut meta = OpenOptions::new().chunksize(16 << 20).in_memory_frame()?;
+    let mut meta = OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?;
     let mut vlmeta = meta.vlmeta_mut();
     vlmeta.set_value("kind", "ctable")?;
     vlmeta.set_value("version", &1)?;
@@ -762,8 +762,8 @@ impl CTable {
         self.check_writable()?;
         let mut schunk = match self.parts.get("/_vlmeta", "b2f")? {
             // A copy, so that a failed change leaves the file as it was.
-            Some(schunk) => options_of(&schunk).write(true).from_cframe(schunk.to_cframe()?)?,
-            None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
+            Some(schunk) => options_of(&schunk).write(true).open(schunk.to_cframe()?)?,
+            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
         };
         let changed = change(&mut schunk)?;
         self.changed = true;

@@ -334,7 +334,7 @@ impl CTable {
                 let items = stored.parts().into_iter().find(|(end, ..)| end.is_empty());
                 let frame = items.map(|(.., schunk)| schunk.to_cframe());
                 let frame = frame.unwrap_or_else(|| Err(no_items(column)))?;
-                NDArray::from_schunk(options_of(self.live.marks().schunk()).from_cframe(frame)?)
+                NDArray::from_schunk(options_of(self.live.marks().schunk()).open(frame)?)
             }
             _ => array(&self.parts, &column.key),
         }
@@ -536,6 +536,8 @@ mod tests {
     use blosc2::OpenOptions;
     use blosc2::storage::{ReadAt, Storage};
 
+    use blosc2::Target;
+
     use super::*;
 
     /// A table in memory that counts the requests for reading, and the written bytes.
@@ -581,7 +583,7 @@ mod tests {
             let open = |file: &Arc<Mutex<Vec<u8>>>| {
                 let counts = Self { files: HashMap::new(), ..self.clone() };
                 let storage = Counted(Arc::clone(file), counts);
-                OpenOptions::new().write(true).open_storage(storage)
+                OpenOptions::new().write(true).open(Target::storage(storage))
             };
             self.files.get(key).map(open).transpose()
         }

@@ -229,7 +229,7 @@ fn batches(column: &Column) -> Result<SChunk> {
     let cparams = column.spec.cparams.as_deref();
     let options =
         cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
-    let mut schunk = options.in_memory_frame()?;
+    let mut schunk = options.create_new(true).open(Vec::new())?;
     let (py_type, nullable, rows) = match column.kind() {
         ItemKind::List(_) => {
             return ListArray::new_in(schunk, column.spec.without_default())?.into_schunk();

@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Value};
+use blosc2::{
+    Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Target, Value,
+};
 use serde::Serialize;
 
 use super::place::{Place, Stamp, path_of_new, put_folder};
@@ -70,7 +72,7 @@ impl TreeStore {
         let path = folder.path().join(name);
         let file = folder.file(name, Access::Change).map_err(failed(CHANGE, &path))?;
         // The store is locked, so that a writer that has not finished is not alive.
-        self.options().write(true).recover(true).open_file(file, &path)
+        self.options().write(true).recover(true).open(Target::file(file, &path))
     }
 
     /// Adds a super-chunk with all its metalayers, or replaces the entry with this key. For an array, pass its
@@ -116,7 +118,7 @@ impl TreeStore {
     ) -> Result<NDArray> {
         self.check_free(key)?;
         self.check_meta(key, None)?;
-        let name = self.put(key, "b2nd", |path| make(NDArray::builder().file(path)).map(drop))?;
+        let name = self.put(key, "b2nd", |path| make(NDArray::builder().target(path)).map(drop))?;
         let array = NDArray::from_schunk(self.lend(&name)?)?;
         self.lent.insert(name);
         Ok(array)
@@ -125,7 +127,7 @@ impl TreeStore {
     pub(super) fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let put = self.put(key, ending, |path| {
             let file = File::create_new(path).map_err(failed(CHANGE, path))?;
-            schunk.save_in(file, &blosc2::SaveOptions::new())
+            blosc2::SaveOptions::new().save(&schunk, Target::storage(file))
         });
         put.map(drop)
     }
@@ -404,9 +406,9 @@ impl TreeStore {
         self.folder_for_changes()?;
         let key = attributes_key(group);
         let mut schunk = match self.leaf(&key)? {
-            Some(schunk) => self.options().write(true).from_cframe(schunk.to_cframe()?)?,
+            Some(schunk) => self.options().write(true).open(schunk.to_cframe()?)?,
             // The chunk size that Python uses for a super-chunk without data.
-            None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
+            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
         };
         let changed = change(&mut schunk)?;
         self.put_schunk(&key, "b2f", &schunk)?;

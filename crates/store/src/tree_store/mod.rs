@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Target, Value};
 
 use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
@@ -669,7 +669,7 @@ impl TreeStore {
         match &self.place {
             Place::Archive(archive) => {
                 let member = archive.member(name).map(ReadOnly::new);
-                let opened = member.and_then(|member| options.open_storage(member));
+                let opened = member.and_then(|member| options.open(Target::storage(member)));
                 opened.map_err(|error| error.at(self.path.join(name)))
             }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
@@ -677,10 +677,10 @@ impl TreeStore {
                 let io = failed(READ, &path);
                 if folder.kind(name).map_err(&io)? == Some(EntryKind::Folder) {
                     let sparse = folder.folder(name).map_err(&io)?;
-                    return options.open_folder(sparse).map_err(|error| error.at(&path));
+                    return options.open(Target::folder(sparse)).map_err(|error| error.at(&path));
                 }
                 let file = folder.file(name, Access::Read).map_err(io)?;
-                options.open_file(file, &path)
+                options.open(Target::file(file, &path))
             }
         }
     }
@@ -714,7 +714,7 @@ impl TreeStore {
 }
 
 fn open_member(archive: &Archive, name: &str, options: &OpenOptions) -> Result<SChunk> {
-    options.open_storage(ReadOnly::new(archive.member(name)?))
+    options.open(Target::storage(ReadOnly::new(archive.member(name)?)))
 }
 
 /// Opens the embedded store of a store in a directory.
@@ -729,7 +729,7 @@ fn open_embed(
     let file = folder.file(INDEX, access).map_err(failed(OPEN, &path))?;
     // The store is locked, so that a writer that has not finished is not alive. Entries in files are durable too.
     let options = options.clone().write(writable).recover(writable).durable(durable);
-    options.open_file(file, &path).and_then(EmbedStore::from_schunk)
+    options.open(Target::file(file, &path)).and_then(EmbedStore::from_schunk)
 }
 
 /// Converts an error of the operating system for a path.

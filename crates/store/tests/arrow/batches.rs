@@ -100,8 +100,11 @@ pub(crate) fn arrays() -> Vec<(ArrayRef, Option<Vec<Value>>)> {
 }
 
 fn new(items_per_block: Option<u64>) -> BatchArray {
-    BatchArray::new_arrow_in(OpenOptions::new().in_memory_frame().unwrap(), items_per_block)
-        .unwrap()
+    BatchArray::new_arrow_in(
+        OpenOptions::new().create_new(true).open(Vec::new()).unwrap(),
+        items_per_block,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -113,8 +116,7 @@ fn arrays_of_all_types_are_read_as_they_were_written() {
             batches.append_arrow(&array).unwrap();
             batches.append_arrow(&array.slice(1, 2)).unwrap();
             let bytes = batches.into_schunk().into_cframe().unwrap();
-            let batches =
-                BatchArray::from_schunk(OpenOptions::new().from_cframe(bytes).unwrap()).unwrap();
+            let batches = BatchArray::from_schunk(OpenOptions::new().open(bytes).unwrap()).unwrap();
             assert_eq!(batches.arrow_type(), Some(array.data_type()));
             assert_eq!((batches.len(), batches.nitems().unwrap()), (2, 5));
             assert_eq!(batches.items_per_block(), Some(items_per_block.unwrap_or(3)));
@@ -177,7 +179,7 @@ fn lengths_are_counted_if_they_are_missing() {
     }
     batches.vlmeta_mut().remove("_batch_array_metadata").unwrap();
     let bytes = batches.into_schunk().into_cframe().unwrap();
-    let batches = BatchArray::from_schunk(OpenOptions::new().from_cframe(bytes).unwrap()).unwrap();
+    let batches = BatchArray::from_schunk(OpenOptions::new().open(bytes).unwrap()).unwrap();
     assert_eq!(batches.nitems().unwrap(), 8);
     assert_eq!(batches.item(7).unwrap(), 3.into());
 }
@@ -188,9 +190,7 @@ fn what_readers_refuse_is_not_written() {
     const NULLS: usize = 3 << 20;
     let nulls: ArrayRef = Arc::new(NullArray::new(NULLS));
     let open = |array: BatchArray| {
-        BatchArray::from_schunk(
-            SChunk::from_cframe(array.into_schunk().to_cframe().unwrap()).unwrap(),
-        )
+        BatchArray::from_schunk(SChunk::open(array.into_schunk().to_cframe().unwrap()).unwrap())
     };
     let mut array = new(None);
     array.append_arrow(&nulls).unwrap();

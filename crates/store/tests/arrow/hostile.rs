@@ -33,7 +33,8 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
 /// A batch of these items, without the number of items, and without compression.
 fn of(array: &ArrayRef) -> SChunk {
     let options = OpenOptions::new().cparams(&CParams::default().level(0));
-    let mut batches = BatchArray::new_arrow_in(options.in_memory().unwrap(), None).unwrap();
+    let mut batches =
+        BatchArray::new_arrow_in(options.open(Target::memory()).unwrap(), None).unwrap();
     batches.append_arrow(array).unwrap();
     let mut schunk = batches.into_schunk();
     schunk.vlmeta_mut().remove("_batch_array_metadata").unwrap();

@@ -305,7 +305,7 @@ for name, array in arrays.items():
         let mut writer = FileWriter::try_new(file, &schema).unwrap();
         writer.write(&batch).unwrap();
         writer.finish().unwrap();
-        let copy = NDArray::builder().file(folder.path().join(format!("copy_{name}.b2nd")));
+        let copy = NDArray::builder().target(folder.path().join(format!("copy_{name}.b2nd")));
         arrow::from_arrow(copy, &field, &items).unwrap();
     }
     let script = r#"
