@@ -79,7 +79,7 @@ impl Files<'_> {
 
     fn array<T: Element + PartialEq>(&self, path: &Path, items: &[T]) {
         let mut array = NDArray::open(path).unwrap();
-        array.set_byte_order_conversion(true);
+        array.set_dparams(array.info().dparams.convert_byte_order(true));
         assert_same(path, &array.read::<Vec<T>>(..).unwrap(), items);
     }
 
@@ -181,7 +181,7 @@ impl Files<'_> {
         self.array(&zeros, &[0u32; ITEMS]);
         self.array(&full, &[1.25f64; ITEMS]);
         let mut array = NDArray::open(&nans).unwrap();
-        array.set_byte_order_conversion(true);
+        array.set_dparams(array.info().dparams.convert_byte_order(true));
         let found = array.read::<Vec<f64>>(..).unwrap();
         assert!(found.iter().all(|item| item.is_nan()), "{}: {:?}", nans.display(), &found[..3]);
     }

@@ -1,6 +1,6 @@
 //! Appends rows to an array in a file. An appender compresses each chunk once.
 
-use blosc2::NDArray;
+use blosc2::{Appender, NDArray};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // An array without rows. Each row has the values of eight sensors.
     let builder = NDArray::builder().chunk_shape([4096, 8]).block_shape([512, 8]);
     let mut sensors = builder.target(&path).zeros::<i32>(&[0, 8])?;
-    let mut appender = sensors.appender(0)?;
+    let mut appender = Appender::new(&mut sensors, 0)?;
     for second in 0..10_000 {
         let row: Vec<i32> = (0..8).map(|sensor| second * 10 + sensor).collect();
         appender.append(&row)?;

@@ -78,7 +78,7 @@ fn compare_codecs() -> Result<NDArray> {
     let items: Vec<f32> = original.read(..)?;
     println!(
         "\nTemperatures, shape {shape:?}, {} MB, chunk shape {:?}, {} threads:\n",
-        original.nbytes() / 1_000_000,
+        original.info().nbytes / 1_000_000,
         original.chunk_shape(),
         threads.count(),
     );
@@ -99,7 +99,7 @@ fn compare_codecs() -> Result<NDArray> {
         let params = CParams::new().codec(codec).level(level).filters(filters).threads(threads);
         let builder = NDArray::builder()
             .cparams(params)
-            .options(OpenOptions::new().dparams(original.dparams()));
+            .options(OpenOptions::new().dparams(original.info().dparams));
         let start = Instant::now();
         let array = builder.from_slice(&items, shape)?;
         let write = start.elapsed().as_secs_f64();
@@ -108,12 +108,12 @@ fn compare_codecs() -> Result<NDArray> {
         let seconds = start.elapsed().as_secs_f64();
         assert!(read == items, "{codec} with {filters:?} returns other items");
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
-        let megabytes = original.nbytes() as f64 / 1e6;
+        let megabytes = original.info().nbytes as f64 / 1e6;
         println!(
             "  {:8} {level:5} {:28} {:6.1} {:12.0} {:12.0}",
             codec.to_string(),
             names.join(", "),
-            original.nbytes() as f64 / array.schunk().cbytes() as f64,
+            original.info().nbytes as f64 / array.schunk().cbytes() as f64,
             megabytes / write,
             megabytes / seconds,
         );

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chunk: u64 = temperatures.chunk_shape().iter().product::<u64>() * size_of::<f32>() as u64;
     println!(
         "the array has {} KiB; each thread needs memory for about one chunk of {} KiB",
-        temperatures.nbytes() >> 10,
+        temperatures.info().nbytes >> 10,
         chunk >> 10
     );
     Ok(())

@@ -1,7 +1,7 @@
 //! Reads an array on several threads in three ways: one call, a rayon iterator, and threads of the program.
 
 use blosc2::{CParams, Codec, DParams, NDArray, Threads};
-use rayon::iter::ParallelIterator;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -19,12 +19,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A parallel iterator over the chunks. The thread that uses a chunk also reads it.
     table.set_dparams(DParams::new());
-    let sums: blosc2::Result<Vec<u64>> =
-        table.par_chunks().map(|chunk| Ok(chunk.read::<Vec<u64>>()?.into_iter().sum())).collect();
+    let chunks: Vec<_> = table.chunks(..)?.collect();
+    let sums: blosc2::Result<Vec<u64>> = chunks
+        .into_par_iter()
+        .map(|chunk| Ok(chunk.read::<Vec<u64>>()?.into_iter().sum()))
+        .collect();
     assert_eq!(sums?.into_iter().sum::<u64>(), whole);
 
     // Threads of the program share a cache of decoded blocks.
-    table.set_cache(16 << 20);
+    table.set_dparams(DParams::new().cache(16 << 20));
     let row = |row: u64| table.read::<Vec<u64>>(&[row..row + 1, 0..1000]);
     std::thread::scope(|scope| -> blosc2::Result<()> {
         let readers: Vec<_> = (0..8u64).map(|first| scope.spawn(move || row(first * 7))).collect();

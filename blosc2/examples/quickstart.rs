@@ -12,6 +12,6 @@ fn main() -> blosc2::Result<()> {
     let array = NDArray::open("temperatures.b2nd")?;
     let january: Vec<f32> = array.read((.., 0..31))?;
     assert_eq!(january[..3], [0.0, 0.1, 0.2]);
-    println!("{:?} items in {} bytes", array.shape(), array.cbytes());
+    println!("{:?} items in {} bytes", array.shape(), array.schunk().cbytes());
     Ok(())
 }

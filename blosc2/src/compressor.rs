@@ -2,12 +2,10 @@
 
 use std::borrow::Borrow;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::closures::{BoxError, ChunkBlock};
-use crate::closures::{ChunkFilter, ChunkPlace};
+use crate::closures::ChunkPlace;
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::init::init;
@@ -111,7 +109,6 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// compresses for the first time; that call returns an error if the allocation fails. With rayon, `map_with` creates
 /// the clones:
 /// ```
-/// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
 /// use rayon::prelude::*;
 ///
@@ -122,7 +119,6 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 ///     .map_with(compressor, |compressor, buffer| compressor.compress(buffer))
 ///     .collect::<blosc2::Result<_>>()?;
 /// assert_eq!(chunks[7].decompress::<f32>()?, buffers[7]);
-/// # }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug)]
@@ -130,13 +126,12 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 pub struct Compressor {
     params: CParams,
     encoder: Option<Encoder>,
-    prefilter: Option<Arc<ChunkFilter>>,
 }
 
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         // The encoder is created on first use, from the parameters as they were given.
-        Self { params: self.params.clone(), encoder: None, prefilter: self.prefilter.clone() }
+        Self { params: self.params.clone(), encoder: None }
     }
 }
 
@@ -163,53 +158,7 @@ impl Compressor {
                 None
             }
         };
-        Ok(Self { params: params.clone(), encoder, prefilter: None })
-    }
-
-    /// Sets the prefilter: a closure that transforms each block before the filters and the codec. The output of the
-    /// closure is compressed instead of the input.
-    ///
-    /// - Threads: with more than one [thread](CParams::threads), the closure usually runs on the threads of the
-    ///   compressor, on several blocks at the same time. A compressor with a prefilter does not share its threads with
-    ///   other compressors, so create the compressor once and reuse it. The closure runs on the caller's thread:
-    ///   - for variable-length blocks;
-    ///   - if one of the filters is [`Filter::Delta`](crate::Filter::Delta);
-    ///   - always, with an installed C-Blosc2 library (feature `system`).
-    /// - Calls: the closure is called at least once for each block, and several times if a block is compressed several
-    ///   times. It is also called for data that is then stored uncompressed.
-    /// - Block size: [`CParams::blocksize`] sets the size of the blocks; by default, the size is automatic. The program
-    ///   has to set the block size if one of the filters is [`Filter::Delta`](crate::Filter::Delta), or if an installed
-    ///   C-Blosc2 library is used (feature `system`).
-    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
-    /// - Failure: if the closure fails or panics, the call that compresses returns an error of
-    ///   [`ErrorKind::Callback`]. The compressor remains usable.
-    ///
-    /// C: `blosc2_cparams.prefilter`. Python: `SChunk.prefilter`.
-    ///
-    /// ```
-    /// use blosc2::user_defined::{BoxError, ChunkBlock};
-    /// use blosc2::{CParams, Compressor};
-    ///
-    /// let square = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
-    ///     let input = block.input_as::<u32>()?;
-    ///     for (to, from) in block.output_as::<u32>()?.iter_mut().zip(input) {
-    ///         *to = from * from;
-    ///     }
-    ///     Ok(())
-    /// };
-    /// let params = CParams::default().blocksize(1024);
-    /// let mut compressor = Compressor::new(&params)?.with_prefilter(square);
-    /// let chunk = compressor.compress(&[7u32; 1000])?;
-    /// assert_eq!(chunk.decompress::<u32>()?, [49; 1000]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn with_prefilter<E: Into<BoxError>>(
-        mut self,
-        prefilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        self.prefilter = Some(Arc::new(ChunkFilter::prefilter(prefilter)));
-        self.encoder = None;
-        self
+        Ok(Self { params: params.clone(), encoder })
     }
 
     /// Returns the parameters that were passed to [`new`](Self::new). With a [tuner](CParams::tuner), returns the
@@ -351,13 +300,7 @@ impl Compressor {
                 encoder.set_params(resolved)?;
                 encoder
             }
-            None => {
-                let mut encoder = Encoder::new(resolved)?;
-                if let Some(prefilter) = &self.prefilter {
-                    encoder.set_prefilter(prefilter.clone());
-                }
-                encoder
-            }
+            None => Encoder::new(resolved)?,
         };
         Ok(self.encoder.insert(encoder))
     }

@@ -27,7 +27,7 @@ pub(crate) struct Decoder {
     /// The last chunk that was checked.
     accepted: Option<Accepted>,
     /// The postfilter. C runs it, except if `postfilters_here` returns true.
-    postfilter: Option<Arc<ChunkFilter>>,
+    postfilter: Option<ChunkFilter>,
     shape: Option<Arc<ArrayShape>>,
     /// For closures: the index of the chunk in its super-chunk, and the offset of the chunk in the data in bytes.
     place: (Option<usize>, Option<u64>),
@@ -62,7 +62,7 @@ impl Decoder {
             threads: params.threads,
             context: None,
             accepted: None,
-            postfilter: None,
+            postfilter: params.postfilter.clone(),
             shape,
             place: (None, None),
             parts: Parts::default(),
@@ -103,11 +103,6 @@ impl Decoder {
 
     pub(crate) fn has_postfilter(&self) -> bool {
         self.postfilter.is_some()
-    }
-
-    pub(crate) fn set_postfilter(&mut self, postfilter: Arc<ChunkFilter>) {
-        self.postfilter = Some(postfilter);
-        self.context = None;
     }
 
     /// Decompresses a whole chunk to `target`, which has to be as long as the data of the chunk.
@@ -560,7 +555,7 @@ impl Decoder {
         let Self { context: kept, postfilter, shape, place, .. } = self;
         let Some((context, last)) = kept else { unreachable!("the context was prepared") };
         let place = chunk_place(shape.as_ref(), place);
-        let call = Call::decompressing(chunk.header(), postfilter.as_deref(), place);
+        let call = Call::decompressing(chunk.header(), postfilter.as_ref(), place);
         let written = context.during(&call, |context| work(context, source, source_len));
         *last = last_chunk_of(chunk.header());
         let finished = call.check(DOING).and_then(|()| came_out(written, expected));

@@ -3,12 +3,9 @@
 use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
-use std::sync::Arc;
 
 use crate::blocks::{Blocks, Cut};
 use crate::chunk::{ChunkBytes, layout};
-use crate::closures::ChunkFilter;
-use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
@@ -79,7 +76,6 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// same postfilter, but separate memory. Cloning cannot fail. A clone allocates its memory when it decompresses for the
 /// first time; that call returns an error if the allocation fails. With rayon, `map_with` creates the clones:
 /// ```
-/// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
 /// use rayon::prelude::*;
 ///
@@ -91,7 +87,6 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 ///     .map_with(decompressor, |decompressor, chunk| decompressor.decompress(chunk))
 ///     .collect::<blosc2::Result<_>>()?;
 /// assert_eq!(buffers[7], [1.5; 10_000]);
-/// # }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -110,50 +105,6 @@ impl Decompressor {
     pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
         let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
-    }
-
-    /// Sets the postfilter: a closure that transforms each block after it is decompressed. The caller receives the
-    /// output of the closure.
-    ///
-    /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs the closure
-    ///   only on the blocks that the read needs.
-    /// - Threads: with more than one [thread](DParams::threads), the closure usually runs on the threads of the
-    ///   decompressor, on several blocks at the same time. A decompressor with a postfilter does not share its threads
-    ///   with other decompressors, so create the decompressor once and reuse it. The closure runs on the caller's
-    ///   thread:
-    ///   - for special chunks and for chunks stored uncompressed;
-    ///   - for variable-length blocks;
-    ///   - for single blocks and ranges of items, with the exceptions that [`items`](Self::items) lists;
-    ///   - always, with an installed C-Blosc2 library (feature `system`).
-    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
-    /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
-    ///   [`ErrorKind::Callback`]. The decompressor remains usable.
-    ///
-    /// C: `blosc2_dparams.postfilter`. Python: `SChunk.postfilter`.
-    ///
-    /// ```
-    /// use blosc2::user_defined::{BoxError, ChunkBlock};
-    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
-    ///
-    /// let celsius = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
-    ///     let kelvin = block.input_as::<f32>()?;
-    ///     for (to, from) in block.output_as::<f32>()?.iter_mut().zip(kelvin) {
-    ///         *to = from - 273.0;
-    ///     }
-    ///     Ok(())
-    /// };
-    /// let bytes = blosc2::compress(&[300f32; 1000], &CParams::default())?;
-    /// let mut decompressor = Decompressor::new(DParams::default())?.with_postfilter(celsius);
-    /// let chunk = ChunkRef::new(&bytes)?;
-    /// assert_eq!(decompressor.items::<f32>(&chunk, 5..7)?, [27.0; 2]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn with_postfilter<E: Into<BoxError>>(
-        mut self,
-        postfilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        self.decoder.set_postfilter(Arc::new(ChunkFilter::postfilter(postfilter)));
-        self
     }
 
     /// Returns the parameters. C: `blosc2_ctx_get_dparams`.

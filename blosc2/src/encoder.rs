@@ -8,7 +8,7 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
-use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
+use crate::closures::{self, Blocks, Call, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target, reserve};
@@ -32,7 +32,6 @@ pub(crate) struct Encoder {
     params: Resolved,
     /// The context, and the length of the source that it compressed last.
     context: Option<(Context, usize)>,
-    prefilter: Option<Arc<ChunkFilter>>,
     tuning: Option<Tuning>,
     shape: Option<Arc<ArrayShape>>,
 }
@@ -56,7 +55,7 @@ impl Encoder {
     pub(crate) fn with_shape(params: Resolved, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
         let tuning = params.tuning.clone();
-        Ok(Self { params, context: None, prefilter: None, tuning, shape })
+        Ok(Self { params, context: None, tuning, shape })
     }
 
     /// Returns the parameters that the tuner chose last, if there is a tuner.
@@ -82,11 +81,6 @@ impl Encoder {
         Ok(())
     }
 
-    pub(crate) fn set_prefilter(&mut self, prefilter: Arc<ChunkFilter>) {
-        self.prefilter = Some(prefilter);
-        self.context = None;
-    }
-
     /// Returns the typesize that closures receive: the typesize in the header of the chunk.
     fn told_typesize(&self) -> usize {
         if self.typesize() > 255 { 1 } else { self.typesize() }
@@ -96,13 +90,13 @@ impl Encoder {
     /// of delta.
     fn prefilters_in_c(&self) -> bool {
         let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
-        self.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
+        self.params.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
     }
 
     /// Runs the prefilter in Rust, and returns its output for `source`.
     fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
-        if let Some(prefilter) = &self.prefilter {
+        if let Some(prefilter) = &self.params.prefilter {
             prefilter.run(source, data.as_mut_slice(), blocks, COMPRESS)?;
         }
         Ok(data)
@@ -228,7 +222,7 @@ impl Encoder {
             }
             return Ok((header, target.truncated(chunk.len()).write(&chunk)));
         }
-        let here = self.prefilter.is_some() && !self.prefilters_in_c();
+        let here = self.params.prefilter.is_some() && !self.prefilters_in_c();
         if here && self.params.format.blocksize.is_none() {
             // C would report the block size only after the compression.
             let detail = "a prefilter needs a block size, with delta or with an installed library";
@@ -257,7 +251,7 @@ impl Encoder {
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
-        let call = Call::compressing(source.len(), self.prefilter.as_deref(), place);
+        let call = Call::compressing(source.len(), self.params.prefilter.as_ref(), place);
         let written = context.during(&call, |context| {
             // SAFETY: `given` is as long as `source`, and the target has at least `room` bytes. With the patches of
             // blosc2-sys, C only reads the source. Without the patches, `given` is a copy if C writes to the source
@@ -321,7 +315,7 @@ impl Encoder {
         let room = i32::try_from(bound).map_err(|_| does_not_fit())?;
         let nblocks = i32::try_from(blocks.len()).map_err(|_| does_not_fit())?;
 
-        let copy = match self.prefilter.is_some() {
+        let copy = match self.params.prefilter.is_some() {
             true => Some(self.prefiltered_blocks(blocks, place)?),
             false => blocks
                 .iter()
@@ -420,7 +414,9 @@ impl Encoder {
 
     /// Whether user-defined closures run during compression.
     pub(crate) fn runs_closures(&self) -> bool {
-        self.tuning.is_some() || self.prefilter.is_some() || self.closures(false) != Closures::None
+        self.tuning.is_some()
+            || self.params.prefilter.is_some()
+            || self.closures(false) != Closures::None
     }
 
     /// Returns the closures that run in C. The prefilter can run in Rust instead.

@@ -107,7 +107,7 @@ pub struct Exceeded {
 /// ```
 /// use blosc2::{Advice, ErrorKind, NDArray, OpenOptions};
 ///
-/// let bytes = NDArray::builder().zeros::<u8>([1000])?.to_cframe()?;
+/// let bytes = NDArray::builder().zeros::<u8>([1000])?.schunk().to_cframe()?;
 /// let array = NDArray::from_schunk(OpenOptions::new().max_read(10).open(bytes)?)?;
 /// let error = array.read::<Vec<u8>>(..).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -159,7 +159,7 @@ impl fmt::Display for Advice {
             Self::Repair => {
                 "`blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks"
             }
-            Self::OpenStoredItems => "`NDArray::from_python_object` opens the stored items",
+            Self::OpenStoredItems => "`array::from_python_object` opens the stored items",
             Self::RecoverFailed => "open it with `OpenOptions::recover`, or repair the file",
             Self::Lock => {
                 "another program may be changing it: open it with `OpenOptions::locking`"

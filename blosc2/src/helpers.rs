@@ -309,7 +309,6 @@ mod tests {
     }
 
     /// A closure may wait in rayon, which runs other jobs on its thread meanwhile.
-    #[cfg(feature = "rayon")]
     #[test]
     fn work_may_use_rayon() {
         use rayon::prelude::*;

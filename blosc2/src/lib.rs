@@ -59,7 +59,6 @@
 //! | `derive` | no | `#[derive(Element)]` for structs |
 //! | `msgpack` | no | reads and writes the MessagePack values that Python stores in metalayers and chunks: as the type `Value`, or as types that implement the traits of serde |
 //! | `ndarray` | no | reads and writes arrays and views of the crate `ndarray`; accepts its `s![...]` as a selection |
-//! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |
 //! | `half`, `num-complex` | no | `f16` and complex numbers as items |
 //! | `dynamic-plugins` | no | codecs from plugins (shared libraries), which the program loads with `Codec::load_plugin` |
 //! | `zlib-ng` | no | the zlib codec, implemented by zlib-ng; needs cmake |
@@ -122,7 +121,7 @@ pub mod array {
 
     pub use crate::ndarray::{
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
-        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, Rows,
+        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, Rows, from_python_object,
     };
 }
 

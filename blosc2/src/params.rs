@@ -7,7 +7,9 @@ use std::{fmt, ptr};
 use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
-use crate::closures::{Title, TunerInput, TunerOutcome, UserTuner, is_user_code, run_here};
+use crate::closures::{
+    ChunkFilter, Title, TunerInput, TunerOutcome, UserTuner, is_user_code, run_here,
+};
 use crate::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
@@ -130,6 +132,7 @@ impl CParams {
             filters,
             blosc1: self.blosc1,
             tuning,
+            prefilter: self.prefilter.clone(),
             #[cfg(feature = "dynamic-plugins")]
             plugin_params: self.plugin_params.clone(),
         })
@@ -226,6 +229,7 @@ pub(crate) struct Resolved {
     pub(crate) filters: Vec<Filter>,
     pub(crate) blosc1: bool,
     pub(crate) tuning: Option<Tuning>,
+    pub(crate) prefilter: Option<ChunkFilter>,
     /// For the codec of `format`.
     #[cfg(feature = "dynamic-plugins")]
     plugin_params: Option<PluginParams>,

@@ -487,7 +487,6 @@ fn number(chunk: &[u8], at: usize) -> i32 {
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "a chunk is read in a list of ranges")]
 mod tests {
-    use std::sync::Arc;
 
     use crate::closures::{ChunkFilter, ChunkPlace};
     use crate::decoder::Decoder;
@@ -718,11 +717,10 @@ mod tests {
             }
             Ok::<(), crate::closures::BoxError>(())
         });
-        let filter = Arc::new(filter);
         for level in [0, 5] {
             let chunk = compress(&data(5, &[1]), &lz4().level(level).typesize(4).blocksize(4096));
-            let mut decoder = decoder();
-            decoder.set_postfilter(filter.clone());
+            let params = DParams { postfilter: Some(filter.clone()), ..DParams::default() };
+            let mut decoder = Decoder::new(&params).unwrap();
             for start in [0, 4095, 300_001, LEN - 9] {
                 let range = start..start + 9;
                 check((&chunk, &inverted), &[range], &mut decoder, (10_000, usize::MAX));

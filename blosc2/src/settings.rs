@@ -4,6 +4,7 @@ use std::thread;
 
 use blosc2_format::chunk::SplitMode;
 
+use crate::closures::{BoxError, ChunkBlock, ChunkFilter};
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
@@ -124,6 +125,7 @@ pub struct CParams {
     pub blosc1: bool,
     /// The tuner, which chooses the parameters of each chunk. `None` means no tuner.
     pub tuner: Option<Tuner>,
+    pub(crate) prefilter: Option<ChunkFilter>,
     /// The parameters of the codec's plugin (feature `dynamic-plugins`); see [`Codec::plugin_params`].
     #[cfg(feature = "dynamic-plugins")]
     pub plugin_params: Option<PluginParams>,
@@ -143,6 +145,7 @@ impl Default for CParams {
             threads: Threads::ONE,
             blosc1: false,
             tuner: None,
+            prefilter: None,
             #[cfg(feature = "dynamic-plugins")]
             plugin_params: None,
         }
@@ -253,6 +256,62 @@ impl CParams {
         self
     }
 
+    /// Sets the prefilter: a closure that transforms each block before the filters and the codec. The output of the
+    /// closure is compressed instead of the input.
+    ///
+    /// - Threads: with more than one [thread](Self::threads), the closure usually runs on the threads of the
+    ///   compressor, on several blocks at the same time. A compressor with a prefilter does not share its threads with
+    ///   other compressors, so create the compressor once and reuse it. The closure runs on the caller's thread:
+    ///   - for variable-length blocks;
+    ///   - if one of the filters is [`Filter::Delta`](crate::Filter::Delta);
+    ///   - always, with an installed C-Blosc2 library (feature `system`).
+    /// - Calls: the closure is called at least once for each block, and several times if a block is compressed several
+    ///   times. It is also called for data that is then stored uncompressed.
+    /// - Block size: [`blocksize`](Self::blocksize) sets the size of the blocks; by default, the size is automatic. The program
+    ///   has to set the block size if one of the filters is [`Filter::Delta`](crate::Filter::Delta), or if an installed
+    ///   C-Blosc2 library is used (feature `system`).
+    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
+    /// - Failure: if the closure fails or panics, the call that compresses returns an error of
+    ///   [`ErrorKind::Callback`](crate::ErrorKind::Callback). The compressor remains usable.
+    ///
+    /// In a super-chunk or an array, the argument of the closure contains the index of the chunk, and the byte offset of
+    /// the block in the data of the super-chunk. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure
+    /// computes the indices of the items of an array. While a prefilter is set, each change must cover complete
+    /// chunks; another change fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The prefilter is no
+    /// parameter of the stored data: summaries and copies do not have it.
+    ///
+    /// C: `blosc2_cparams.prefilter`. Python: `SChunk.prefilter`.
+    ///
+    /// ```
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, Compressor};
+    ///
+    /// let square = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+    ///     let input = block.input_as::<u32>()?;
+    ///     for (to, from) in block.output_as::<u32>()?.iter_mut().zip(input) {
+    ///         *to = from * from;
+    ///     }
+    ///     Ok(())
+    /// };
+    /// let params = CParams::default().blocksize(1024).prefilter(square);
+    /// let mut compressor = Compressor::new(&params)?;
+    /// let chunk = compressor.compress(&[7u32; 1000])?;
+    /// assert_eq!(chunk.decompress::<u32>()?, [49; 1000]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn prefilter<E: Into<BoxError>>(
+        mut self,
+        prefilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.prefilter = Some(ChunkFilter::prefilter(prefilter));
+        self
+    }
+
+    /// Returns the parameters without the prefilter.
+    pub(crate) fn without_closure(&self) -> Self {
+        Self { prefilter: None, ..self.clone() }
+    }
+
     /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. If the parameters are for another
     /// codec, compression fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
     #[cfg(feature = "dynamic-plugins")]
@@ -305,6 +364,11 @@ impl Tuner {
 pub struct DParams {
     /// The number of threads that work on one chunk, or on the chunks of an array; 1 by default.
     pub threads: Threads,
+    /// The maximum size in bytes of the cache of decoded blocks of an array; 0, the default, means no cache.
+    pub cache: usize,
+    /// Whether the items of an array that are stored in non-native byte order are converted; `false` by default.
+    pub convert_byte_order: bool,
+    pub(crate) postfilter: Option<ChunkFilter>,
 }
 
 impl DParams {
@@ -320,6 +384,91 @@ impl DParams {
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
         self
+    }
+
+    /// Sets the maximum size in bytes of the cache of decoded blocks of an array. When the cache is full, the least
+    /// recently used blocks are dropped. The default is 0: no cache. Chunks and super-chunks ignore this parameter.
+    ///
+    /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
+    /// The size includes an overhead of 128 bytes for each block.
+    ///
+    /// These events empty the cache:
+    /// - a call of [`set_dparams`](crate::NDArray::set_dparams);
+    /// - a change by a handle of this program;
+    /// - with [locking](crate::OpenOptions::locking), a change by another process that locks the file;
+    /// - a call of [`refresh`](crate::NDArray::refresh).
+    ///
+    /// After a change by a process that does not lock the file, reads can return outdated items until
+    /// [`refresh`](crate::NDArray::refresh) is called.
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.cache = bytes;
+        self
+    }
+
+    /// Sets whether reads and writes of an array convert items that are stored in non-native byte order. Off by default.
+    /// Chunks and super-chunks ignore this parameter.
+    ///
+    /// Without conversion, items in non-native byte order can be read and written only as
+    /// [`RawItems`](crate::RawItems). [`NDArrayBuilder::cast`](crate::NDArrayBuilder::cast) creates a copy in native byte
+    /// order.
+    pub fn convert_byte_order(mut self, convert: bool) -> Self {
+        self.convert_byte_order = convert;
+        self
+    }
+
+    /// Sets the postfilter: a closure that transforms each block after it is decompressed. The caller receives the
+    /// output of the closure.
+    ///
+    /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs the closure
+    ///   only on the blocks that the read needs.
+    /// - Threads: with more than one [thread](Self::threads), the closure usually runs on the threads of the
+    ///   decompressor, on several blocks at the same time. A decompressor with a postfilter does not share its threads
+    ///   with other decompressors, so create the decompressor once and reuse it. The closure runs on the caller's
+    ///   thread:
+    ///   - for special chunks and for chunks stored uncompressed;
+    ///   - for variable-length blocks;
+    ///   - for single blocks and ranges of items, with the exceptions that [`Decompressor::items`](crate::Decompressor::items) lists;
+    ///   - always, with an installed C-Blosc2 library (feature `system`).
+    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
+    /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
+    ///   [`ErrorKind::Callback`](crate::ErrorKind::Callback). The decompressor remains usable.
+    ///
+    /// In a super-chunk or an array, the argument of the closure contains the index of the chunk, and the byte offset of
+    /// the block in the data of the super-chunk. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure
+    /// computes the indices of the items of an array. With variable-length chunks, the first read reads the
+    /// headers of all chunks. While a postfilter is set, each change must cover complete chunks; another change fails
+    /// with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). Summaries and copies do not have the postfilter.
+    ///
+    /// C: `blosc2_dparams.postfilter`. Python: `SChunk.postfilter`.
+    ///
+    /// ```
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+    ///
+    /// let celsius = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+    ///     let kelvin = block.input_as::<f32>()?;
+    ///     for (to, from) in block.output_as::<f32>()?.iter_mut().zip(kelvin) {
+    ///         *to = from - 273.0;
+    ///     }
+    ///     Ok(())
+    /// };
+    /// let bytes = blosc2::compress(&[300f32; 1000], &CParams::default())?;
+    /// let mut decompressor = Decompressor::new(DParams::new().postfilter(celsius))?;
+    /// let chunk = ChunkRef::new(&bytes)?;
+    /// assert_eq!(decompressor.items::<f32>(&chunk, 5..7)?, [27.0; 2]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn postfilter<E: Into<BoxError>>(
+        mut self,
+        postfilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.postfilter = Some(ChunkFilter::postfilter(postfilter));
+        self
+    }
+
+    /// Returns the parameters without the postfilter.
+    pub(crate) fn without_closure(&self) -> Self {
+        Self { postfilter: None, ..self.clone() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blosc2::user_defined::{BoxError, ChunkBlock};
-use blosc2::{CParams, ErrorKind, NDArray, OpenOptions, Threads};
+use blosc2::{Appender, CParams, ErrorKind, NDArray, OpenOptions, Threads};
 
 /// What NumPy's `arange` and `linspace` return, to the bit.
 #[test]
@@ -89,7 +89,7 @@ fn chunks_are_filled_once_each() {
                     Ok(())
                 })
                 .unwrap();
-            array.set_byte_order_conversion(true);
+            array.set_dparams(array.info().dparams.convert_byte_order(true));
             let len: u64 = shape.iter().product();
             let expected: Vec<u64> = (0..len).collect();
             assert_eq!(array.read::<Vec<u64>>(..).unwrap(), expected, "{shape:?} {chunks:?}");
@@ -99,7 +99,8 @@ fn chunks_are_filled_once_each() {
                     ranges.iter().map(|range| range.start).collect::<Vec<_>>()
                 });
             }
-            let all: Vec<_> = array.iter_chunks().map(|chunk| chunk.ranges().to_vec()).collect();
+            let all: Vec<_> =
+                array.chunks(..).unwrap().map(|chunk| chunk.ranges().to_vec()).collect();
             assert_eq!(filled, all, "{shape:?} {chunks:?}");
         }
     }
@@ -161,7 +162,7 @@ fn failing(flag: &Arc<AtomicBool>) -> NDArray {
         block.output().copy_from_slice(input);
         if flag.load(Ordering::Relaxed) { Err("on purpose".into()) } else { Ok(()) }
     };
-    array.set_prefilter(prefilter).unwrap();
+    array.set_cparams(array.info().cparams.prefilter(prefilter)).unwrap();
     array
 }
 
@@ -173,7 +174,7 @@ fn rows(range: std::ops::Range<u32>) -> Vec<u32> {
 fn an_append_that_fails_can_be_repeated() {
     let fails = Arc::new(AtomicBool::new(false));
     for sizes in [&[8u32, 17, 3, 40][..], &[10, 10, 5], &[25, 1, 30], &[3, 7, 20, 1]] {
-        let mut appender = failing(&fails).into_appender(0).unwrap();
+        let mut appender = Appender::new(failing(&fails), 0).unwrap();
         let mut end = 0;
         for &size in sizes {
             let items = rows(end..end + size);
@@ -199,7 +200,7 @@ fn an_append_that_fails_can_be_repeated() {
 #[test]
 fn an_array_comes_back_from_an_appender_whose_writes_fail() {
     let fails = Arc::new(AtomicBool::new(false));
-    let mut appender = failing(&fails).into_appender(0).unwrap();
+    let mut appender = Appender::new(failing(&fails), 0).unwrap();
     appender.append(&rows(0..15)).unwrap();
     fails.store(true, Ordering::Relaxed);
     assert_eq!(appender.flush().unwrap_err().kind(), ErrorKind::Callback);
@@ -211,7 +212,7 @@ fn an_array_comes_back_from_an_appender_whose_writes_fail() {
 #[test]
 fn appenders_along_other_axes_keep_the_order() {
     let array = NDArray::builder().chunk_shape([2, 4]).zeros::<u32>(&[3, 1]).unwrap();
-    let mut appender = array.into_appender(1).unwrap();
+    let mut appender = Appender::new(array, 1).unwrap();
     let mut model: Vec<Vec<u32>> = vec![vec![0]; 3];
     let mut next = 1;
     for columns in [1, 2, 5, 1, 9, 3, 4] {

@@ -199,7 +199,7 @@ fn items_stay_valid_where_reading_fails() {
         block.output().fill(7);
         if block.index() > 50 { Err("that is enough".into()) } else { Ok(()) }
     };
-    let mut decompressor = Decompressor::new(&DParams::default()).unwrap().with_postfilter(fails);
+    let mut decompressor = Decompressor::new(DParams::default().postfilter(fails)).unwrap();
     let mut items = vec![false; 100_000];
     let error = decompressor.decompress_into(&ChunkRef::new(&chunk).unwrap(), &mut items);
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Callback);
@@ -226,7 +226,7 @@ fn views_of_blocks_are_of_valid_items() {
         Ok(())
     };
     let mut compressor =
-        blosc2::Compressor::new(&CParams::new().blocksize(320)).unwrap().with_prefilter(check);
+        blosc2::Compressor::new(CParams::new().blocksize(320).prefilter(check)).unwrap();
     let mut expected = [true; 320];
     expected[3] = false;
     let chunk = compressor.compress(&[2u8; 320]).unwrap();

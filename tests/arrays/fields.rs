@@ -147,7 +147,7 @@ fn writing_a_field_leaves_the_others() {
         let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
         let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check_writing(&mut array, &format!("{chunks:?}, {blocks:?}"));
-        array.set_cache(1 << 20);
+        array.set_dparams(array.info().dparams.cache(1 << 20));
         check_writing(&mut array, "cached");
         array.set_cparams(CParams::new().threads(Threads::new(3))).unwrap();
         check_writing(&mut array, "on threads");
@@ -163,7 +163,7 @@ fn fields_in_another_byte_order_are_written_in_it() {
         NDArray::builder().dtype(&dtype, 10).from_slice(RawItems(&item.repeat(6)), [6]).unwrap();
     let refused = array.write(Selection::from(1..3).field("b"), &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
-    array.set_byte_order_conversion(true);
+    array.set_dparams(array.info().dparams.convert_byte_order(true));
     array.write(Selection::from(1..3).field("b"), &[1.5f64, 2.5]).unwrap();
     array.write(Selection::from(-1).field("a"), 9u16).unwrap();
     assert_eq!(
@@ -190,14 +190,16 @@ fn fields_that_cannot_be_written() {
     let missing = Selection::all().field("missing");
     assert_eq!(kind(array.write(missing, 1.0f64)), ErrorKind::InvalidArgument);
     // The output of a postfilter cannot be compressed again.
-    array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
-        let input = block.input();
-        block.output().copy_from_slice(input);
-        Ok(())
-    });
+    array.set_dparams(array.info().dparams.postfilter(
+        |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let input = block.input();
+            block.output().copy_from_slice(input);
+            Ok(())
+        },
+    ));
     let whole = array.write(Selection::all().field("value"), &[1.0f64; 6]);
     assert_eq!(kind(whole), ErrorKind::Unsupported);
-    array.clear_postfilter();
+    array.set_dparams(array.info().dparams);
     assert_eq!(array.read::<Vec<Row>>(..).unwrap(), rows);
 }
 
@@ -211,17 +213,19 @@ fn fields_are_those_of_whole_items() {
         let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
         let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check(&array, &format!("{chunks:?}, {blocks:?}"));
-        array.set_cache(1 << 20);
+        array.set_dparams(array.info().dparams.cache(1 << 20));
         check(&array, "cached");
         check(&array, "from the cache");
-        array.set_cache(0);
+        array.set_dparams(array.info().dparams.cache(0));
         array.set_dparams(DParams::new().threads(Threads::new(3)));
         check(&array, "on threads");
-        array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
-            let input = block.input();
-            block.output().copy_from_slice(input);
-            Ok(())
-        });
+        array.set_dparams(array.info().dparams.postfilter(
+            |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+                let input = block.input();
+                block.output().copy_from_slice(input);
+                Ok(())
+            },
+        ));
         check(&array, "through a postfilter");
     }
     for array in [
@@ -257,8 +261,8 @@ fn fields_in_another_byte_order_are_converted() {
     assert_eq!(array.field("a").unwrap().read::<Vec<u8>>(..3).unwrap(), [7, 7, 7]);
     let error = array.field("b").unwrap().read::<Vec<i32>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch);
-    assert!(error.to_string().contains("set_byte_order_conversion"), "{error}");
-    array.set_byte_order_conversion(true);
+    assert!(error.to_string().contains("DParams::convert_byte_order"), "{error}");
+    array.set_dparams(array.info().dparams.convert_byte_order(true));
     assert_eq!(
         array.field("b").unwrap().read::<Vec<i32>>(..).unwrap(),
         (0..50).collect::<Vec<_>>()

@@ -151,7 +151,7 @@ fn check(case: &Case) {
     array.save(&saved).unwrap();
     let mut reopened = NDArray::open(&saved).unwrap_or_else(fail);
     check_reads(&reopened, &model, &mut rng, &format!("{what} saved"));
-    assert_eq!(reopened.cparams().filters.len(), given.filters.len(), "{what}");
+    assert_eq!(reopened.info().cparams.filters.len(), given.filters.len(), "{what}");
     if given.threads == Threads::ONE {
         let (one, other) = (std::fs::read(&built).unwrap(), std::fs::read(&saved).unwrap());
         assert_same(&one, &other, &format!("{what}: built in a file and saved to one"));
@@ -421,5 +421,5 @@ fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
     assert_eq!(copy.read::<Vec<i32>>(..).unwrap(), items);
     assert_eq!(copy.read::<Vec<i32>>(&[150..151, 7..9]).unwrap(), items[150 * 300 + 7..][..2]);
     // C and Python read boxes by the block shape: it has to be that of the chunks.
-    assert_eq!(copy.cparams().blocksize, Some(10 * 20 * 4));
+    assert_eq!(copy.info().cparams.blocksize, Some(10 * 20 * 4));
 }

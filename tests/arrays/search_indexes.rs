@@ -7,8 +7,8 @@ use std::path::Path;
 
 use blosc2::super_chunk::VariableBlocks;
 use blosc2::{
-    CParams, Chunk, Element, NDArray, OpenOptions, RawItems, Result, SChunk, SChunkWriter,
-    SaveOptions, Selection, Special, Target, Value,
+    Appender, CParams, Chunk, Element, NDArray, OpenOptions, RawItems, Result, SChunk,
+    SChunkWriter, SaveOptions, Selection, Special, Target, Value,
 };
 use blosc2_format::directory::Disk;
 use serde_json::{Value as Json, json};
@@ -104,7 +104,7 @@ const CHANGES: &[(&str, Change)] = &[
         "NDArray::transaction",
         Change::Array(|a| a.transaction(|a| a.write([0], ROW).and_then(|()| a.resize([20])))),
     ),
-    ("NDArray::appender", Change::Array(|a| a.appender(0)?.append(&[ROW; 12]))),
+    ("Appender::append", Change::Array(|a| Appender::new(a, 0)?.append(&[ROW; 12]))),
     ("NDArray::write", Change::Array(|a| a.write(0..1, RawItems(BYTES)))),
     ("NDArray::write", Change::Array(|a| a.write(Selection::from(0..1).field("b"), &[7u32]))),
     ("NDArray::append", Change::Array(|a| a.append(0, RawItems(BYTES)))),
@@ -120,12 +120,12 @@ const CHANGES: &[(&str, Change)] = &[
     ("NDArray::write", Change::Array(|a| a.write(Selection::points(&[[3]]), RawItems(BYTES)))),
     ("NDArray::write", Change::Array(|a| a.write(Selection::all().field("a"), 9u32))),
     ("NDArray::write", Change::Array(|a| a.write(Selection::from(0..1).field("b"), &[7u32]))),
-    ("Appender::append", Change::Array(|a| a.appender(0)?.append(&[ROW; 25]))),
-    ("Appender::append", Change::Array(|a| a.appender(0)?.append(RawItems(BYTES)))),
+    ("Appender::append", Change::Array(|a| Appender::new(a, 0)?.append(&[ROW; 25]))),
+    ("Appender::append", Change::Array(|a| Appender::new(a, 0)?.append(RawItems(BYTES)))),
     (
         "Appender::flush",
         Change::Array(|a| {
-            let mut appender = a.appender(0)?;
+            let mut appender = Appender::new(a, 0)?;
             appender.append(&[ROW])?;
             appender.flush()
         }),
@@ -133,7 +133,7 @@ const CHANGES: &[(&str, Change)] = &[
     (
         "Appender::sync",
         Change::Array(|a| {
-            let mut appender = a.appender(0)?;
+            let mut appender = Appender::new(a, 0)?;
             appender.append(&[ROW])?;
             appender.sync()
         }),
@@ -141,12 +141,12 @@ const CHANGES: &[(&str, Change)] = &[
     (
         "Appender::finish",
         Change::Array(|a| {
-            let mut appender = a.appender(0)?;
+            let mut appender = Appender::new(a, 0)?;
             appender.append(&[ROW])?;
             appender.finish().map(drop)
         }),
     ),
-    ("Appender::drop", Change::Array(|a| a.appender(0)?.append(&[ROW]))),
+    ("Appender::drop", Change::Array(|a| Appender::new(a, 0)?.append(&[ROW]))),
     // The metalayer of the array: the items get another meaning.
     (
         "MetalayersMut::set",
@@ -212,29 +212,19 @@ const CHANGES: &[(&str, Change)] = &[
 const UNCHANGED: &[&str] = &[
     "MetalayersMut::remove",
     "MetalayersMut::set_value",
-    "NDArray::clear_postfilter",
-    "NDArray::clear_prefilter",
     "NDArray::compact",
     "NDArray::meta_mut",
     "NDArray::refresh",
-    "NDArray::set_byte_order_conversion",
-    "NDArray::set_cache",
     "NDArray::set_cparams",
     "NDArray::set_dparams",
-    "NDArray::set_postfilter",
-    "NDArray::set_prefilter",
     "NDArray::sync",
     "NDArray::vlmeta_mut",
-    "SChunk::clear_postfilter",
-    "SChunk::clear_prefilter",
     "SChunk::compact",
     "SChunk::meta_mut",
     "SChunk::refresh",
     "SChunk::set_checksums",
     "SChunk::set_cparams",
     "SChunk::set_dparams",
-    "SChunk::set_postfilter",
-    "SChunk::set_prefilter",
     "SChunk::sync",
     "SChunk::vlmeta_mut",
 ];
@@ -268,7 +258,6 @@ const CONVERSIONS: &[&str] = &[
     "Appender::into_inner",
     "MetalayersMut::with_cparams",
     "MetalayersMut::with_reserved",
-    "NDArray::into_appender",
     "NDArray::into_schunk",
     "NDArray::into_source",
     "SChunk::into_cframe",
@@ -360,7 +349,7 @@ fn new_array(place: Place, path: &Path) -> NDArray {
     let array = builder.from_slice(&rows, [40]).unwrap();
     match place {
         Place::Frame => {
-            let frame = OpenOptions::new().write(true).open(array.to_cframe().unwrap());
+            let frame = OpenOptions::new().write(true).open(array.schunk().to_cframe().unwrap());
             NDArray::from_schunk(frame.unwrap()).unwrap()
         }
         _ => array,
@@ -483,7 +472,7 @@ const COPIES: &[(&str, Copying)] = &[
         SaveOptions::new().save(&a, Target::folder(Disk(path.to_owned())))?;
         SChunk::open(path)
     }),
-    ("NDArray::to_cframe", |a, _| SChunk::open(a.to_cframe()?)),
+    ("NDArray::to_cframe", |a, _| SChunk::open(a.schunk().to_cframe()?)),
     ("SChunk::save", |a, path| a.schunk().save(path).and_then(|()| SChunk::open(path))),
     ("SChunk::save_with", |a, path| {
         SaveOptions::new().save(&a.schunk(), path)?;
@@ -506,7 +495,7 @@ const COPIES: &[(&str, Copying)] = &[
     ("SChunk::to_cframe", |a, _| SChunk::open(a.schunk().to_cframe()?)),
     ("SChunk::into_cframe", |a, _| {
         // The buffer of this handle has the indexes.
-        let mut schunk = OpenOptions::new().write(true).open(a.to_cframe()?)?;
+        let mut schunk = OpenOptions::new().write(true).open(a.schunk().to_cframe()?)?;
         add_indexes(&mut schunk);
         SChunk::open(schunk.into_cframe()?)
     }),

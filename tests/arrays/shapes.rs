@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Rng, codecs, repeats, run_python};
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Selection, Target,
-    Threads,
+    Appender, CParams, Codec, DParams, ErrorKind, Filter, Limits, NDArray, OpenOptions, Selection,
+    Target, Threads,
 };
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
@@ -166,7 +166,7 @@ impl Sequence {
             }
         };
         let mut array = array.unwrap();
-        array.set_cache([0, 1000, 1 << 20][rng.below(3) as usize]);
+        array.set_dparams(array.info().dparams.cache([0, 1000, 1 << 20][rng.below(3) as usize]));
         let log = format!("{shape:?} in chunks of {chunks:?}, blocks of {blocks:?}, {place:?}");
         Self { array, model, place, cparams, dparams, log }
     }
@@ -247,7 +247,7 @@ impl Sequence {
                     .map(|_| Model::random(&longer(count(rng), &self.model), rng))
                     .collect();
                 self.note(format_args!("append {} pieces along {axis}", pieces.len()));
-                let mut appender = self.array.appender(axis).unwrap();
+                let mut appender = Appender::new(&mut self.array, axis).unwrap();
                 let mut there = self.model.shape[axis];
                 for piece in &pieces {
                     appender.append(&piece.items).unwrap();
@@ -342,7 +342,7 @@ impl Sequence {
         self.note(format_args!("reopen"));
         let old = match &self.place {
             Place::Memory | Place::Buffer => {
-                let bytes = self.array.to_cframe().unwrap();
+                let bytes = self.array.schunk().to_cframe().unwrap();
                 std::mem::replace(&mut self.array, NDArray::open_rw(bytes).unwrap())
             }
             Place::File(path) | Place::Directory(path) => {
@@ -372,7 +372,7 @@ impl Sequence {
         let options = Options { content: true, ..Options::default() };
         let report = match &self.place {
             Place::Memory | Place::Buffer => {
-                frame::check(&self.array.to_cframe().unwrap()[..], &options)
+                frame::check(&self.array.schunk().to_cframe().unwrap()[..], &options)
             }
             Place::File(path) => frame::check(&fs::read(path).unwrap()[..], &options),
             Place::Directory(path) => directory::check(&directory::Disk(path.clone()), &options),
@@ -433,7 +433,7 @@ fn items_for_a_shape_that_others_have_changed_are_refused() {
     other.resize([3, 4]).unwrap();
     let error = one.append(0, &[2u8; 12]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    let mut appender = one.appender(0).unwrap();
+    let mut appender = Appender::new(&mut one, 0).unwrap();
     appender.append(&[3u8; 4]).unwrap();
     other.resize([3, 40]).unwrap();
     for _ in 0..2 {

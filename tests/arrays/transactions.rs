@@ -28,7 +28,7 @@ fn each(test: impl Fn(NDArray, &str)) {
                 let options = OpenOptions::new().write(true).locking(true);
                 array = NDArray::open_with(&path, &options).unwrap();
             }
-            array.set_cache(cache);
+            array.set_dparams(array.info().dparams.cache(cache));
             test(array, &format!("{kind}, cache {cache}"));
         }
     }

@@ -721,7 +721,8 @@ fn clones_work_side_by_side_with_the_same_parameters_and_closures() {
         }
     };
     let params = CParams::new().codec(Codec::Lz4).level(9).blocksize(4000);
-    let mut compressor = compressor(&params).with_prefilter(counted(&calls));
+    let params = params.prefilter(counted(&calls));
+    let mut compressor = compressor(&params);
     let source: Vec<Vec<u32>> = (0..6).map(|part| (part..part + 5000).collect()).collect();
     // Cloned after use too.
     let first = compressor.compress(&source[0]).unwrap();
@@ -733,7 +734,7 @@ fn clones_work_side_by_side_with_the_same_parameters_and_closures() {
     assert_eq!(compressor.clone().params(), &params);
     assert_eq!(chunks[0].as_bytes(), first.as_bytes());
     assert_eq!(calls.swap(0, Relaxed), 7 * 5);
-    let decompressor = decompressor(1).with_postfilter(counted(&calls));
+    let decompressor = Decompressor::new(DParams::new().postfilter(counted(&calls))).unwrap();
     let parts: Vec<Vec<u32>> = chunks
         .par_iter()
         .map_with(decompressor.clone(), |decompressor, chunk| decompressor.decompress(chunk))
@@ -742,7 +743,8 @@ fn clones_work_side_by_side_with_the_same_parameters_and_closures() {
     assert_eq!(parts, source);
     assert_eq!(calls.load(Relaxed), 6 * 5);
     // Settings of a clone do not affect the original.
-    let mut other = compressor.clone().with_prefilter(|_: &mut ChunkBlock<'_>| Err("refused"));
+    let mut other =
+        self::compressor(&params.clone().prefilter(|_: &mut ChunkBlock<'_>| Err("refused")));
     assert_eq!(other.compress(&source[0]).unwrap_err().kind(), ErrorKind::Callback);
     assert_eq!(compressor.compress(&source[0]).unwrap().as_bytes(), first.as_bytes());
 }

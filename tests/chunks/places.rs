@@ -65,7 +65,7 @@ fn prefilters_know_where_a_chunk_goes() {
             let params = lz4().filters(filters).threads(Threads::new(threads));
             let mut schunk = SChunk::in_memory::<u64>(&params).unwrap();
             let (places, note) = noting();
-            schunk.set_prefilter(note).unwrap();
+            schunk.set_cparams(schunk.info().cparams.prefilter(note)).unwrap();
             let items: Vec<u64> = (0..20).map(|item| item * 1001).collect();
             for chunk in 0..3 {
                 schunk.append(&items).unwrap();
@@ -91,12 +91,12 @@ fn prefilters_know_where_a_chunk_goes() {
 #[test]
 fn what_prefilters_make_of_their_places_is_stored() {
     let mut schunk = SChunk::in_memory::<u64>(&lz4()).unwrap();
-    schunk.set_prefilter(number).unwrap();
+    schunk.set_cparams(schunk.info().cparams.prefilter(number)).unwrap();
     for len in [20, 20, 20, 7] {
         schunk.append(&vec![0u64; len]).unwrap();
     }
     assert_eq!(schunk.read::<u64>(..).unwrap(), (0..67).collect::<Vec<_>>());
-    schunk.clear_prefilter();
+    schunk.set_cparams(schunk.info().cparams).unwrap();
     schunk.write(30, &[9u64; 5]).unwrap();
     assert_eq!(schunk.read::<u64>(28..37).unwrap(), [28, 29, 9, 9, 9, 9, 9, 35, 36]);
 }
@@ -105,7 +105,7 @@ fn what_prefilters_make_of_their_places_is_stored() {
 fn prefilters_of_blocks_of_variable_length_know_their_places() {
     let mut schunk = OpenOptions::new().cparams(lz4()).open(Target::memory()).unwrap();
     let (places, note) = noting();
-    schunk.set_prefilter(note).unwrap();
+    schunk.set_cparams(schunk.info().cparams.prefilter(note)).unwrap();
     let words: [&[u8]; 3] = [b"one", b"twenty", b"three"];
     let expected = |chunk: usize, start: u64| {
         let place =
@@ -118,10 +118,10 @@ fn prefilters_of_blocks_of_variable_length_know_their_places() {
     assert_eq!(taken(&places), expected(1, 14));
     schunk.replace(0, VariableBlocks(&words)).unwrap();
     assert_eq!(taken(&places), expected(0, 0));
-    schunk.clear_prefilter();
+    schunk.set_cparams(schunk.info().cparams).unwrap();
 
     let (places, note) = noting();
-    schunk.set_postfilter(note);
+    schunk.set_dparams(schunk.info().dparams.postfilter(note));
     assert_eq!(schunk.block(1, 2).unwrap(), b"three");
     assert_eq!(taken(&places), expected(1, 14)[2..]);
 }
@@ -154,7 +154,7 @@ fn postfilters_know_where_a_chunk_is() {
     for mut schunk in kinds_of_super_chunks() {
         for threads in [1, 4] {
             schunk.set_dparams(DParams::new().threads(Threads::new(threads)));
-            schunk.set_postfilter(number);
+            schunk.set_dparams(schunk.info().dparams.postfilter(number));
             let len = schunk.len();
             let expected: Vec<u64> = (0..len).collect();
             assert_eq!(schunk.read::<u64>(..).unwrap(), expected);
@@ -168,7 +168,7 @@ fn postfilters_know_where_a_chunk_is() {
             assert_eq!(chunks.collect::<Vec<_>>().concat(), expected);
 
             let (places, note) = noting();
-            schunk.set_postfilter(note);
+            schunk.set_dparams(schunk.info().dparams.postfilter(note));
             schunk.decompress_chunk::<u64>(2).unwrap();
             let start = if schunk.info().has_variable_chunks { 51 * 8 } else { 80 * 8 };
             let nbytes = 40 * 8;
@@ -187,17 +187,17 @@ fn postfilters_know_where_a_chunk_is() {
 #[test]
 fn a_chunk_by_itself_has_no_place() {
     let (places, note) = noting();
-    let mut compressor = Compressor::new(&lz4()).unwrap().with_prefilter(note);
+    let mut compressor = Compressor::new(lz4().prefilter(note)).unwrap();
     let items: Vec<u64> = (0..20).collect();
     let chunk = compressor.compress(&items).unwrap();
     let expected = [0, 1, 2].map(|index| (None, index, index * BLOCK, None, Some(BLOCK)));
     assert_eq!(taken(&places), expected);
     let (places, note) = noting();
-    let mut decompressor = Decompressor::new(&DParams::new()).unwrap().with_postfilter(note);
+    let mut decompressor = Decompressor::new(DParams::new().postfilter(note)).unwrap();
     assert_eq!(decompressor.decompress::<u64>(&chunk).unwrap(), items);
     assert_eq!(taken(&places), expected);
 
-    let mut compressor = Compressor::new(&lz4()).unwrap().with_prefilter(number);
+    let mut compressor = Compressor::new(lz4().prefilter(number)).unwrap();
     assert_eq!(compressor.compress(&items).unwrap_err().kind(), ErrorKind::Callback);
 }
 
@@ -427,14 +427,14 @@ fn closures_around_arrays_know_the_indices_of_items() {
         let dparams = dparams.threads(Threads::new(threads));
         let builder = builder.clone().cparams(params).options(OpenOptions::new().dparams(dparams));
         let mut array = builder.clone().zeros::<u32>(&[18, 30]).unwrap();
-        array.set_prefilter(coordinates).unwrap();
+        array.set_cparams(array.info().cparams.prefilter(coordinates)).unwrap();
         array.write(&[0..18, 0..30], &[1u32; 540]).unwrap();
         array.append(0, &[1u32; 12 * 30]).unwrap();
-        array.clear_prefilter();
+        array.set_cparams(array.info().cparams).unwrap();
         assert!(array.read::<Vec<u32>>(..).unwrap() == expected(30, 30));
 
         let mut array = builder.zeros::<u32>(&[20, 30]).unwrap();
-        array.set_postfilter(coordinates);
+        array.set_dparams(array.info().dparams.postfilter(coordinates));
         assert!(array.read::<Vec<u32>>(..).unwrap() == expected(20, 30));
         assert_eq!(array.item::<u32>(&[13, 29]).unwrap(), 13_029);
         assert_eq!(
@@ -456,7 +456,7 @@ fn closures_know_the_shape_as_it_is_now() {
     drop(builder.target(&path).zeros::<u32>(&[8, 8]).unwrap());
     let options = OpenOptions::new().write(true).locking(true);
     let mut reader = NDArray::open_with(&path, &options).unwrap();
-    reader.set_postfilter(coordinates);
+    reader.set_dparams(reader.info().dparams.postfilter(coordinates));
     assert!(reader.read::<Vec<u32>>(..).unwrap() == expected(8, 8));
     let mut writer = NDArray::open_with(&path, &options).unwrap();
     // The item is in the chunk 2 of 4, then in the chunk 3 of 6, then in the chunk 1 of 2.

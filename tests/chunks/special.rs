@@ -347,7 +347,7 @@ fn parts_of_a_huge_chunk_cost_what_they_are() {
         block.output().fill(7);
         Ok(())
     };
-    let mut filtered = decompressor(1).with_postfilter(fill);
+    let mut filtered = Decompressor::new(DParams::new().postfilter(fill)).unwrap();
     for start in [0, 1 << 30, MAX_CHUNK_LEN - 3] {
         let range = start..start + 3;
         assert_eq!(chunk.items::<u8>(range.clone()).unwrap(), [0; 3]);

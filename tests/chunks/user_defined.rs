@@ -286,7 +286,7 @@ fn prefilters_make_what_is_compressed() {
     for (bytes, params) in kinds_of_chunks() {
         for threads in THREADS {
             let params = params.clone().threads(Threads::new(threads));
-            let mut compressor = Compressor::new(&params).unwrap().with_prefilter(mask);
+            let mut compressor = Compressor::new(params.clone().prefilter(mask)).unwrap();
             for _ in 0..2 {
                 let chunk = compressor.compress(&bytes).unwrap();
                 let found: Vec<u8> = chunk.decompress().unwrap();
@@ -312,7 +312,7 @@ fn prefilters_make_what_is_compressed() {
 #[test]
 fn a_prefilter_with_delta_needs_a_block_size() {
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta]);
-    let mut compressor = Compressor::new(&params).unwrap().with_prefilter(mask);
+    let mut compressor = Compressor::new(params.clone().prefilter(mask)).unwrap();
     let error = compressor.compress(&numbers(1000)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
@@ -349,7 +349,7 @@ fn postfilters_know_chunks_without_data_and_blocks_of_any_length() {
         let mut compressor = Compressor::new(&params).unwrap();
         let chunk = compressor.compress_blocks(&blocks).unwrap();
         check_postfilter(&chunk, &parts.concat(), threads);
-        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(mask);
+        let mut compressor = Compressor::new(params.clone().prefilter(mask)).unwrap();
         let chunk = compressor.compress_blocks(&blocks).unwrap();
         assert!(chunk.decompress::<u8>().unwrap() == masked(&parts.concat()));
     }
@@ -358,7 +358,7 @@ fn postfilters_know_chunks_without_data_and_blocks_of_any_length() {
 fn check_postfilter(chunk: &Chunk, bytes: &[u8], threads: usize) {
     let expected = masked(bytes);
     let params = DParams::new().threads(Threads::new(threads));
-    let mut decompressor = Decompressor::new(&params).unwrap().with_postfilter(mask);
+    let mut decompressor = Decompressor::new(params.clone().postfilter(mask)).unwrap();
     assert!(decompressor.decompress::<u8>(chunk).unwrap() == expected, "{chunk:?}");
     for start in [0, 1, 4, 4095, 4096, 8192, 30_001] {
         for len in [0, 1, 4, 4096, 9000] {
@@ -403,7 +403,7 @@ fn closures_see_items_and_their_place() {
         Ok(())
     };
     let params = lz4().threads(Threads::new(8));
-    let mut compressor = Compressor::new(&params).unwrap().with_prefilter(note);
+    let mut compressor = Compressor::new(params.clone().prefilter(note)).unwrap();
     let items = numbers(10_000);
     assert!(compressor.compress(&items).unwrap().decompress::<u32>().unwrap() == items);
     let seen: Vec<usize> = SEEN.iter().map(|len| len.load(Ordering::Relaxed)).collect();
@@ -411,7 +411,7 @@ fn closures_see_items_and_their_place() {
 
     // Seven bytes are not whole items of four bytes.
     let fails = |block: &mut ChunkBlock<'_>| block.input_as::<u32>().map(drop);
-    let mut compressor = Compressor::new(&lz4().typesize(1)).unwrap().with_prefilter(fails);
+    let mut compressor = Compressor::new(lz4().typesize(1).prefilter(fails)).unwrap();
     let error = compressor.compress(&[1u8; 7]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Callback);
     let source = error.get_ref().unwrap().downcast_ref::<blosc2::Error>().unwrap();
@@ -537,11 +537,10 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             }
         };
         for params in [params.clone(), params.filters(&[Filter::Delta])] {
-            let mut compressor = Compressor::new(&params).unwrap().with_prefilter(moody(0));
+            let mut compressor = Compressor::new(params.clone().prefilter(moody(0))).unwrap();
             check_moods(0, 3, || compressor.compress(&items).map(drop));
             let chunk = Chunk::new(blosc2::compress(&items, &params).unwrap()).unwrap();
-            let decompressor = Decompressor::new(&dparams).unwrap();
-            let mut decompressor = decompressor.with_postfilter(moody(1));
+            let mut decompressor = Decompressor::new(dparams.clone().postfilter(moody(1))).unwrap();
             check_moods(1, 3, || decompressor.decompress::<u32>(&chunk).map(drop));
             check_moods(1, 3, || decompressor.items::<u32>(&chunk, 5..9).map(drop));
         }
@@ -569,9 +568,9 @@ fn use_blosc() -> Result<(), BoxError> {
     assert!(blosc2::decompress::<u32>(&chunk)? == items);
     assert!(shared().decompress_chunk::<u32>(0)? == items);
     let dparams = DParams::new().threads(Threads::new(4));
-    let mut decompressor = Decompressor::new(&dparams)?.with_postfilter(mask);
+    let mut decompressor = Decompressor::new(dparams.clone().postfilter(mask))?;
     decompressor.decompress::<u32>(&Chunk::new(chunk)?)?;
-    let mut compressor = Compressor::new(&params)?.with_prefilter(mask);
+    let mut compressor = Compressor::new(params.clone().prefilter(mask))?;
     compressor.compress(&items)?;
     Ok(())
 }
@@ -606,11 +605,11 @@ fn nested_calls_work() {
         let params = lz4().threads(Threads::new(threads));
         round_trip(&items, &params.clone().filters(&[filter]), threads);
         round_trip(&items, &params.clone().codec(codec).codec_meta(7), threads);
-        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(around);
+        let mut compressor = Compressor::new(params.clone().prefilter(around)).unwrap();
         let chunk = compressor.compress(&items).unwrap();
         assert!(chunk.decompress::<u8>().unwrap() == expected);
         let dparams = DParams::new().threads(Threads::new(threads));
-        let mut decompressor = Decompressor::new(&dparams).unwrap().with_postfilter(around);
+        let mut decompressor = Decompressor::new(dparams.clone().postfilter(around)).unwrap();
         assert!(decompressor.decompress::<u32>(&chunk).unwrap() == items);
         assert!(decompressor.items::<u32>(&chunk, 3000..3005).unwrap() == items[3000..3005]);
     }
@@ -827,27 +826,26 @@ fn closures_inside_closures_run_on_the_same_thread() {
             assert_eq!(std::thread::current().id(), here);
             copy(block)
         };
-        let mut decompressor = with_threads(4).with_postfilter(inner);
+        let mut decompressor = Decompressor::new(DParams::new().threads(4).postfilter(inner))?;
         assert_eq!(decompressor.decompress::<u8>(&ChunkRef::new(&bytes)?)?.len(), 200_000);
         copy(block)
     };
     let bytes = blosc2::compress(&numbers(50_000), &lz4()).unwrap();
     let chunk = ChunkRef::new(&bytes).unwrap();
-    let found = with_threads(4).with_postfilter(outer).decompress::<u32>(&chunk).unwrap();
+    let found = Decompressor::new(DParams::new().threads(4).postfilter(outer))
+        .unwrap()
+        .decompress::<u32>(&chunk)
+        .unwrap();
     assert!(found == numbers(50_000));
 
     fn endless(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
-        let mut compressor = Compressor::new(&lz4())?.with_prefilter(endless);
+        let mut compressor = Compressor::new(lz4().prefilter(endless))?;
         compressor.compress(block.input())?;
         Ok(())
     }
-    let mut compressor = Compressor::new(&lz4()).unwrap().with_prefilter(endless);
+    let mut compressor = Compressor::new(lz4().prefilter(endless)).unwrap();
     let error = compressor.compress(&[1u8, 2, 3]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Callback);
-}
-
-fn with_threads(count: usize) -> Decompressor {
-    Decompressor::new(&DParams::new().threads(Threads::new(count))).unwrap()
 }
 
 /// Some threads register codecs and filters while others use registered ones.

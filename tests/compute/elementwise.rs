@@ -207,7 +207,7 @@ fn items_of_both_byte_orders_and_of_all_types_are_computed() {
             builder.dtype(dtype, size_of::<T>()).from_slice(RawItems(&stored), &shape).unwrap();
         let error = array.lazy::<T>().read().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{dtype}: {error}");
-        array.set_byte_order_conversion(true);
+        array.set_dparams(array.info().dparams.convert_byte_order(true));
         assert_eq!(array.lazy::<T>().read().unwrap(), items, "{dtype}");
         let native = cut(&shape, rng).from_slice(&items, &shape).unwrap();
         let is_same = zip((&array, &native)).map(|(one, other): (T, T)| one == other);

@@ -256,12 +256,12 @@ fn check_line(line: &Line, data: &[u8]) -> Option<String> {
         other => unreachable!("{other}"),
     };
     let mut array = NDArray::open_rw(data[line.frame.0..][..line.frame.1].to_vec()).unwrap();
-    array.set_byte_order_conversion(true);
+    array.set_dparams(array.info().dparams.convert_byte_order(true));
     assert_eq!(array.shape(), line.shape);
     let builder =
         NDArray::builder().chunk_shape(&line.other_chunks).block_shape(&line.other_blocks);
     let mut copy = builder.copy(&array).unwrap();
-    copy.set_byte_order_conversion(true);
+    copy.set_dparams(copy.info().dparams.convert_byte_order(true));
     line.cases.iter().find_map(|case| {
         let run = || check(&array, &copy, case, data);
         let panic = catch_unwind(AssertUnwindSafe(run)).err()?;

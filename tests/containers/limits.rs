@@ -212,7 +212,8 @@ fn copies_of_stores_open_arrays_with_the_limits_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let array = NDArray::builder().chunk_shape([1]).block_shape([1]).zeros::<u8>([100]).unwrap();
-    let mut schunk = OpenOptions::new().write(true).open(array.to_cframe().unwrap()).unwrap();
+    let mut schunk =
+        OpenOptions::new().write(true).open(array.schunk().to_cframe().unwrap()).unwrap();
     schunk.vlmeta_mut().set_value("blosc2_indexes", &Value::Map(vec![])).unwrap();
     let mut store = TreeStore::create(path("a.b2d")).unwrap();
     store.insert("/a", &schunk).unwrap();
@@ -316,7 +317,7 @@ fn stores_have_as_many_groups_as_their_readers_allow() {
 /// Replaces the map of the embedded store of a store: each key has the same frame.
 fn set_keys(path: &Path, keys: &[String]) {
     let mut schunk = OpenOptions::new().write(true).open(path.join("embed.b2e")).unwrap();
-    let frame = NDArray::from_slice(&[1u8], &[1]).unwrap().to_cframe().unwrap();
+    let frame = NDArray::from_slice(&[1u8], &[1]).unwrap().schunk().to_cframe().unwrap();
     schunk.append(&frame).unwrap();
     let place = Value::from([("offset", 0.into()), ("length", (frame.len() as u64).into())]);
     let map = keys.iter().map(|key| (Value::from(key.as_str()), place.clone()));

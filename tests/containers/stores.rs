@@ -290,7 +290,7 @@ fn zipped(members: &[(&str, &[u8], CompressionMethod)]) -> Vec<u8> {
 #[test]
 fn zip_files_of_others() {
     let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
-    let node = array(&[1, 2]).to_cframe().unwrap();
+    let node = array(&[1, 2]).schunk().to_cframe().unwrap();
     let (stored, deflated) = (CompressionMethod::Stored, CompressionMethod::Deflated);
     let open = |bytes: Vec<u8>| TreeStore::open_source(bytes);
 
@@ -327,7 +327,7 @@ fn zip_files_of_others() {
 #[test]
 fn damaged_zip_files_are_refused() {
     let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
-    let node = array(&[1, 2]).to_cframe().unwrap();
+    let node = array(&[1, 2]).schunk().to_cframe().unwrap();
     let stored = CompressionMethod::Stored;
     let good = zipped(&[("a.b2nd", &node, stored), ("embed.b2e", &index, stored)]);
     for len in 0..good.len() {

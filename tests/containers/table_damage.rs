@@ -50,7 +50,7 @@ impl Table {
 
 fn replace(path: &Path, array: &NDArray) {
     fs::remove_file(path).unwrap();
-    fs::write(path, array.to_cframe().unwrap()).unwrap();
+    fs::write(path, array.schunk().to_cframe().unwrap()).unwrap();
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn items_that_differ_from_the_schema_are_not_changed() {
 fn codes_of_another_size_than_that_of_their_dtype_are_refused() {
     let table = Table::new(ItemKind::Dictionary { ordered: false });
     let codes = NDArray::from_slice(&[0i64, 1, 2, 3, 4], 5).unwrap();
-    let mut frame = codes.to_cframe().unwrap();
+    let mut frame = codes.schunk().to_cframe().unwrap();
     // The dtype in the metalayer of the array.
     let dtype = frame.windows(3).position(|text| text[1..] == *b"i8").unwrap();
     frame[dtype + 2] = b'4';
@@ -120,7 +120,7 @@ fn codes_of_another_size_than_that_of_their_dtype_are_refused() {
 fn masks_of_nulls_that_lack_rows_are_refused() {
     let table = Table::new(ItemType::from(ItemKind::Utf8).nullable());
     let mask = NDArray::from_slice(&[true; 3], [3]).unwrap();
-    fs::write(table.file("_cols/text.notnull.b2nd"), mask.to_cframe().unwrap()).unwrap();
+    fs::write(table.file("_cols/text.notnull.b2nd"), mask.schunk().to_cframe().unwrap()).unwrap();
     let texts = || Data::texts([Some("x"), None]);
     table.refuses(ErrorKind::InvalidData, |table| table.update("text", [0, 3], texts()));
     table.refuses(ErrorKind::InvalidData, |table| table.compact());

@@ -249,7 +249,7 @@ fn dictionaries_and_texts_of_both_byte_orders_are_read_and_changed() {
                 .dtype(&dtype, vec![0; size].len())
                 .full(RawItems(&vec![0; size]), rows as u64)
                 .unwrap();
-            array.set_byte_order_conversion(true);
+            array.set_dparams(array.info().dparams.convert_byte_order(true));
             array
         };
         zeros("word.b2nd", 4, codes.len()).write(.., &codes).unwrap();

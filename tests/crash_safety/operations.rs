@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use blosc2::repair::{repair, repair_to};
 use blosc2::{
-    CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SChunkWriter,
+    Appender, CParams, Chunk, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SChunkWriter,
     SaveOptions, Selection, Special, Target,
 };
 use blosc2_store::{BatchArray, EmbedStore, ItemKind, ListArray, ObjectArray, TreeStore};
@@ -558,7 +558,7 @@ fn arrays(all: &mut All) {
     all.array("delete", |array| array.delete(0, 2..7));
     all.array("set a variable-length metalayer", |array| array.vlmeta_mut().set("note", [3; 100]));
     all.array("appender", |array| {
-        let mut appender = array.appender(0)?;
+        let mut appender = Appender::new(array, 0)?;
         appender.append(&items(54, false)[..50])?;
         appender.append(&items(55, false)[..25])?;
         appender.finish().map(drop)

@@ -69,7 +69,7 @@ fn unusual_files_have_no_suspect_fields() {
     let builder = || {
         NDArray::builder().chunk_shape([10]).options(OpenOptions::new().meta("units", b"kelvin"))
     };
-    let array = builder().from_iter(0..35u16, [35]).unwrap().to_cframe().unwrap();
+    let array = builder().from_iter(0..35u16, [35]).unwrap().schunk().to_cframe().unwrap();
     let mut name = array.clone();
     let at = name.windows(5).position(|bytes| bytes == b"units").unwrap();
     name[at] = 0xff;

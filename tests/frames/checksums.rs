@@ -467,7 +467,7 @@ fn arrays_of_zeros_have_checksums_of_their_index() {
         .chunk_shape([100])
         .zeros::<f64>([100_000])
         .unwrap();
-    let bytes = array.to_cframe().unwrap();
+    let bytes = array.schunk().to_cframe().unwrap();
     let report = frame::check(&bytes[..], &Options::default()).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     let mut filled = OpenOptions::new().checksums(true).typesize(8).open(Target::memory()).unwrap();

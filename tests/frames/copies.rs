@@ -428,7 +428,7 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
     assert_eq!(schunk.frame_len().unwrap(), schunk.to_cframe().unwrap().len() as u64);
     let array = NDArray::from_slice(&numbers(1), [CHUNK as u64]).unwrap();
     let len = array.schunk().frame_len().unwrap();
-    assert_eq!(len, array.to_cframe().unwrap().len() as u64);
+    assert_eq!(len, array.schunk().to_cframe().unwrap().len() as u64);
 }
 
 #[test]

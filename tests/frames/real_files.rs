@@ -35,7 +35,7 @@ fn upstream_arrays_have_the_shapes_of_their_readme() {
         assert_eq!(array.block_shape(), blocks, "{file}");
         assert_eq!((array.dtype_str(), array.typesize()), (Some("|u1"), 4), "{file}");
         // The codec differs from the README.
-        let params = array.cparams();
+        let params = array.info().cparams;
         assert_eq!((params.codec, params.level), (Codec::BloscLz, 5), "{file}");
         assert_eq!(array.len(), shape.iter().product::<u64>(), "{file}");
     }

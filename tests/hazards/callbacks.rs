@@ -29,8 +29,7 @@ mod safe {
             block.output().copy_from_slice(input);
             Ok(())
         };
-        let mut decompressor =
-            Decompressor::new(&DParams::default()).unwrap().with_postfilter(note);
+        let mut decompressor = Decompressor::new(DParams::default().postfilter(note)).unwrap();
         assert!(decompressor.decompress::<u8>(&chunk).unwrap() == parts.concat());
         assert_eq!(*seen.lock().unwrap(), [(0, 0, 100), (1, 100, 500), (2, 600, 300)]);
     }

@@ -164,7 +164,7 @@ mod safe {
         let source: Vec<i32> = (0..20_000).map(|i| i / 3).collect();
         let before = source.clone();
         let params = CParams::new().filters(&[Filter::Shuffle, Filter::Bitshuffle]).blocksize(8192);
-        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(copy);
+        let mut compressor = Compressor::new(params.clone().prefilter(copy)).unwrap();
         let chunk = compressor.compress(&source).unwrap();
         assert!(source == before);
         assert!(chunk.decompress::<i32>().unwrap() == before);
@@ -180,7 +180,7 @@ mod safe {
             block.output().fill(9);
             Ok(())
         };
-        let mut compressor = Compressor::new(&lz4(1).filters(&[])).unwrap().with_prefilter(nines);
+        let mut compressor = Compressor::new(lz4(1).filters(&[]).prefilter(nines)).unwrap();
         let chunk = compressor.compress(&source).unwrap();
         assert!(chunk.decompress::<u8>().unwrap() == [9; 20_000]);
     }
@@ -192,7 +192,7 @@ mod safe {
             block.output()[..len].fill(9);
             Ok(())
         };
-        let mut compressor = Compressor::new(&lz4(4).filters(&[])).unwrap().with_prefilter(some);
+        let mut compressor = Compressor::new(lz4(4).filters(&[]).prefilter(some)).unwrap();
         let found: Vec<u8> = compressor.compress(&[5u8; 4003]).unwrap().decompress().unwrap();
         assert!(found[..4000] == [9; 4000] && found[4000..] == [0; 3]);
     }
@@ -211,7 +211,7 @@ mod safe {
             copy(block)
         };
         let params = DParams::new().threads(Threads::new(4));
-        let mut decompressor = Decompressor::new(&params).unwrap().with_postfilter(nested);
+        let mut decompressor = Decompressor::new(params.clone().postfilter(nested)).unwrap();
         let chunk = blosc2::ChunkRef::new(chunk.as_slice()).unwrap();
         assert!(decompressor.decompress::<i32>(&chunk).unwrap() == words);
     }
@@ -734,7 +734,8 @@ mod safe {
         };
         let expected: Vec<i32> = items.iter().map(|item| item + 1).collect();
         for threads in [1, 4] {
-            let mut decompressor = decompressor(threads).with_postfilter(add_one);
+            let mut decompressor =
+                Decompressor::new(DParams::new().threads(threads).postfilter(add_one)).unwrap();
             assert!(decompressor.decompress::<i32>(&chunk).unwrap() == expected);
             let found = decompressor.items::<i32>(&chunk, 10_000..15_000).unwrap();
             assert!(found == expected[10_000..15_000]);
@@ -750,7 +751,7 @@ mod safe {
             Ok(())
         };
         let params = lz4(4).filters(&[Filter::Delta, Filter::Shuffle]);
-        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(double);
+        let mut compressor = Compressor::new(params.clone().prefilter(double)).unwrap();
         let items = numbers();
         let chunk = compressor.compress(&items).unwrap();
         let expected: Vec<i32> = items.iter().map(|item| item * 2).collect();
@@ -764,7 +765,7 @@ mod safe {
             block.output_as::<u8>()?.copy_from_slice(input);
             Ok(())
         };
-        let mut decompressor = decompressor(1).with_postfilter(copy);
+        let mut decompressor = Decompressor::new(DParams::new().postfilter(copy)).unwrap();
         let chunk = Chunk::new(blosc2::compress(&noise(8192), &lz4(1)).unwrap()).unwrap();
         decompressor.decompress::<u8>(&chunk).unwrap();
         let uninit = Chunk::uninit::<u8>(8192, &lz4(1)).unwrap();

@@ -196,7 +196,7 @@ fn directory(folder: &Path) -> (PathBuf, Vec<i32>) {
     let array = NDArray::open(&path).unwrap();
     let target = folder.join("directory.b2nd");
     fs::create_dir(&target).unwrap();
-    let params = array.cparams().typesize(4);
+    let params = array.info().cparams.typesize(4);
     let count = array.schunk().nchunks();
     for index in 0..count {
         let items = array.schunk().decompress_chunk::<i32>(index).unwrap();

@@ -112,7 +112,7 @@ fn with_length(frame: &[u8], len: u64) -> Vec<u8> {
 
 #[test]
 fn stated_sizes_of_frames() {
-    let frame = NDArray::from_slice(&[7u8; 5000], &[5000]).unwrap().to_cframe().unwrap();
+    let frame = NDArray::from_slice(&[7u8; 5000], &[5000]).unwrap().schunk().to_cframe().unwrap();
     for size in EDGES.into_iter().chain([frame.len() as u64 - 1, frame.len() as u64]) {
         for len in EDGES.into_iter().chain([size, frame.len() as u64]) {
             let start = with_length(&frame, len);

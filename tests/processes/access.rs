@@ -397,16 +397,18 @@ fn a_closure_that_changes_what_is_read_gets_an_error() {
         let (writer, tried) = (Arc::new(writer), Arc::new(AtomicUsize::new(0)));
         let mut reader = NDArray::open(&path).unwrap();
         let (inner, count) = (Arc::clone(&writer), Arc::clone(&tried));
-        reader.set_postfilter(move |block| -> Result<(), BoxError> {
-            masked(block);
-            if count.fetch_add(1, Ordering::Relaxed) == 0 {
-                assert_eq!(
-                    refused(|| inner.lock().unwrap().write(&[0..1], &[7u32])),
-                    ErrorKind::Busy
-                );
-            }
-            Ok(())
-        });
+        reader.set_dparams(reader.info().dparams.postfilter(
+            move |block| -> Result<(), BoxError> {
+                masked(block);
+                if count.fetch_add(1, Ordering::Relaxed) == 0 {
+                    assert_eq!(
+                        refused(|| inner.lock().unwrap().write(&[0..1], &[7u32])),
+                        ErrorKind::Busy
+                    );
+                }
+                Ok(())
+            },
+        ));
         assert_eq!(reader.read::<Vec<u32>>(..).unwrap()[999], 999);
         assert!(tried.load(Ordering::Relaxed) > 0);
         // Outside of closures it can be done.
@@ -423,7 +425,7 @@ fn closures_may_read_what_is_read_as_often_as_they_like() {
         let handle: Arc<OnceLock<Weak<SChunk>>> = Arc::default();
         let (inner, is_first) = (Arc::clone(&handle), AtomicBool::new(true));
         let mut outer = OpenOptions::new().locking(true).open(&path).unwrap();
-        outer.set_postfilter(move |block| -> Result<(), BoxError> {
+        outer.set_dparams(outer.info().dparams.postfilter(move |block| -> Result<(), BoxError> {
             masked(block);
             if is_first.swap(false, Ordering::Relaxed) {
                 let handle = inner.get().and_then(Weak::upgrade).ok_or("it is gone")?;
@@ -432,7 +434,7 @@ fn closures_may_read_what_is_read_as_often_as_they_like() {
                 }
             }
             Ok(())
-        });
+        }));
         let outer = Arc::new(outer);
         handle.set(Arc::downgrade(&outer)).unwrap();
         assert_eq!(outer.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
@@ -449,13 +451,15 @@ fn a_closure_that_reads_what_is_changed_gets_an_error() {
         let kinds = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&kinds);
         writer
-            .set_prefilter(move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
-                masked(block);
-                if seen.lock().unwrap().is_empty() {
-                    seen.lock().unwrap().push(refused(|| reader.read::<Vec<u32>>(..)));
-                }
-                Ok(())
-            })
+            .set_cparams(writer.info().cparams.prefilter(
+                move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+                    masked(block);
+                    if seen.lock().unwrap().is_empty() {
+                        seen.lock().unwrap().push(refused(|| reader.read::<Vec<u32>>(..)));
+                    }
+                    Ok(())
+                },
+            ))
             .unwrap();
         writer.write(&[0..100], &[5u32; 100]).unwrap();
         assert_eq!(*kinds.lock().unwrap(), [ErrorKind::Busy]);

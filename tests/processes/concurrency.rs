@@ -62,7 +62,7 @@ fn boxes_of_one_array_are_read_on_many_threads() {
         read_boxes(&memory, &model, 60);
         read_boxes(&file, &model, 60);
         // Blocks that one thread has decoded are there for the others.
-        file.set_cache(40 << 10);
+        file.set_dparams(file.info().dparams.cache(40 << 10));
         read_boxes(&file, &model, 30);
     }
 }

@@ -168,7 +168,7 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
         let path = folder.join(role());
         let array = open(&path).unwrap();
         let first = array.len();
-        let mut log: Appender = array.into_appender(0).unwrap();
+        let mut log: Appender = Appender::new(array, 0).unwrap();
         for row in first.. {
             log.append(&[row]).unwrap();
             if (row + 1) % FLUSHED == 0 {

@@ -159,7 +159,7 @@ fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     let mut array = NDArray::open_rw(&path).unwrap();
     let error = array.read::<Vec<T>>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{kind}");
-    array.set_byte_order_conversion(true);
+    array.set_dparams(array.info().dparams.convert_byte_order(true));
     assert_eq!(array.read::<Vec<T>>(..).unwrap(), expected, "{kind}");
     assert_eq!(array.read::<Vec<T>>(&[1..2, 2..4]).unwrap(), expected[7..9], "{kind}");
     assert_eq!(array.item::<T>(&[2, 4]).unwrap(), expected[14], "{kind}");

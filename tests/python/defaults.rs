@@ -210,7 +210,7 @@ fn defaults_are_those_of_python() {
     assert_eq!(params.len(), DTYPES.len());
     for (dtype, typesize) in DTYPES {
         let array = NDArray::builder().dtype(dtype, typesize).special(Special::Zeros, [9]).unwrap();
-        assert_eq!(for_python(&array.cparams(), typesize), params[dtype], "{dtype}");
+        assert_eq!(for_python(&array.info().cparams, typesize), params[dtype], "{dtype}");
     }
 
     let builder = NDArray::builder;
@@ -222,7 +222,7 @@ fn defaults_are_those_of_python() {
         builder().cparams(CParams::new()).copy(&text).unwrap(),
     ];
     let all = [&text].into_iter().chain(&arrays);
-    let all: Vec<Value> = all.map(|array| for_python(&array.cparams(), 8)).collect();
+    let all: Vec<Value> = all.map(|array| for_python(&array.info().cparams, 8)).collect();
     assert_eq!(Value::from(all), found["text"]);
 
     // Python writes large arrays chunk by chunk.
@@ -246,7 +246,7 @@ fn defaults_are_those_of_python() {
 #[test]
 fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     let filters = |builder: NDArrayBuilder, dtype: &str| {
-        builder.dtype(dtype, 12).special(Special::Zeros, [2]).unwrap().cparams().filters
+        builder.dtype(dtype, 12).special(Special::Zeros, [2]).unwrap().info().cparams.filters
     };
     for dtype in ["<U3", ">U3"] {
         assert_eq!(filters(NDArray::builder(), dtype), [Filter::ShuffleBytes(4)]);
@@ -259,10 +259,10 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     // What is written later is compressed like that too.
     let mut array = NDArray::builder().dtype("<U1", 4).special(Special::Zeros, [2]).unwrap();
     array.write(.., RawItems(b"a\0\0\0b\0\0\0")).unwrap();
-    assert_eq!(array.cparams().filters, [Filter::ShuffleBytes(4)]);
+    assert_eq!(array.info().cparams.filters, [Filter::ShuffleBytes(4)]);
     let full =
         NDArray::builder().dtype("<U1", b"a\0\0\0".len()).full(RawItems(b"a\0\0\0"), [3]).unwrap();
-    assert_eq!(full.cparams().filters, [Filter::ShuffleBytes(4)]);
+    assert_eq!(full.info().cparams.filters, [Filter::ShuffleBytes(4)]);
 }
 
 /// As in C, the function decides and not the item.

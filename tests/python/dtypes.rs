@@ -523,7 +523,7 @@ impl Exchange {
             for order in ["native", "swapped"] {
                 let path = self.folder.path().join(format!("{number} {order}"));
                 let mut array = NDArray::open(path).unwrap();
-                array.set_byte_order_conversion(true);
+                array.set_dparams(array.info().dparams.convert_byte_order(true));
                 check(&array);
             }
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blosc2::{NDArray, OpenOptions, RawItems, Selection};
+use blosc2::{Appender, NDArray, OpenOptions, RawItems, Selection};
 use blosc2_store::{Object, TreeStore};
 use serde_json::{Value as Json, json};
 
@@ -195,7 +195,7 @@ fn change(array: &mut NDArray, dtype: &str, rng: &mut Rng) -> blosc2::Result<()>
             array.append(0, RawItems(&items(dtype, 1, rng)))
         }),
         10 => {
-            let mut appender = array.appender(0)?;
+            let mut appender = Appender::new(array, 0)?;
             for _ in 0..3 {
                 appender.append(RawItems(&items(dtype, 40, rng)))?;
             }

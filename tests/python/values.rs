@@ -433,7 +433,7 @@ s.vlmeta["lazy"] = a + 1
 
     let array = NDArray::from_slice(&[1u16, 2, 3, 4], [2, 2]).unwrap();
     let mut vlmeta = ours.vlmeta_mut();
-    vlmeta.set_value("new", &Value::Frame(array.to_cframe().unwrap())).unwrap();
+    vlmeta.set_value("new", &Value::Frame(array.schunk().to_cframe().unwrap())).unwrap();
     let parts = [("kind", "ref".into()), ("version", 1.into()), ("ref", place("a.b2nd"))];
     vlmeta.set_value("new ref", &Value::Reference(Box::new(Value::from(parts)))).unwrap();
     drop(ours);

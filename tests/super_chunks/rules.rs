@@ -301,12 +301,12 @@ fn writing_items_stores_nothing_of_a_postfilter() {
     let mut schunk = OpenOptions::new().create_new(true).open(Vec::new()).unwrap();
     schunk.append(&items[..100]).unwrap();
     schunk.append(&items[100..]).unwrap();
-    schunk.set_postfilter(|block| {
+    schunk.set_dparams(schunk.info().dparams.postfilter(|block| {
         let input = block.input();
         let output = block.output();
         output.iter_mut().zip(input).for_each(|(new, old)| *new = old.wrapping_add(1));
         Ok::<(), blosc2::Error>(())
-    });
+    }));
     assert_eq!(schunk.read::<u8>(..2).unwrap(), [1, 2]);
     assert_eq!(kind(schunk.write(98, &[77u8; 4])), Some(ErrorKind::Unsupported));
     let stored = SChunk::open(schunk.into_cframe().unwrap()).unwrap();

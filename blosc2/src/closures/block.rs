@@ -198,8 +198,8 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 /// `blosc2_prefilter_params`, `blosc2_postfilter_params`.
 ///
 /// ```
-/// use blosc2::NDArray;
 /// use blosc2::user_defined::{BoxError, ChunkBlock};
+/// use blosc2::{DParams, NDArray};
 ///
 /// /// Sets each item to the sum of its indices.
 /// fn sums(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
@@ -218,7 +218,7 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 /// }
 ///
 /// let mut array = NDArray::builder().chunk_shape(&[6, 6]).block_shape(&[3, 4]).zeros::<u64>(&[10, 10])?;
-/// array.set_postfilter(sums);
+/// array.set_dparams(DParams::new().postfilter(sums));
 /// assert_eq!(array.item::<u64>(&[9, 7])?, 16);
 /// # Ok::<(), blosc2::Error>(())
 /// ```

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
 use std::sync::Arc;
@@ -34,12 +35,32 @@ pub(crate) fn threads(wanted: i16) -> i16 {
     if DEPTH.get() > 0 { 1 } else { wanted }
 }
 
-type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
+type Closure = dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync;
 
-/// A closure that runs on each block of a chunk: before the filters run, or after the filters are undone.
+/// A closure that runs on each block of a chunk: before the filters run, or after the filters are undone. Clones share
+/// the closure, and are equal.
+#[derive(Clone)]
 pub(crate) struct ChunkFilter {
     pub(super) title: Title,
-    pub(super) closure: Closure,
+    pub(super) closure: Arc<Closure>,
+}
+
+// A closure runs where its panics are caught; see `guarded`.
+impl UnwindSafe for ChunkFilter {}
+impl RefUnwindSafe for ChunkFilter {}
+
+impl PartialEq for ChunkFilter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.closure, &other.closure)
+    }
+}
+
+impl Eq for ChunkFilter {}
+
+impl Hash for ChunkFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.closure).cast::<()>().hash(state);
+    }
 }
 
 impl fmt::Debug for ChunkFilter {
@@ -65,7 +86,7 @@ impl ChunkFilter {
         title: Title,
         closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        Self { title, closure: Box::new(move |block| closure(block).map_err(Into::into)) }
+        Self { title, closure: Arc::new(move |block| closure(block).map_err(Into::into)) }
     }
 }
 

@@ -34,10 +34,10 @@ const DOING: &str = "append to an array";
 /// If the process dies, collected items are lost. For the state of the file after a crash, see [crash
 /// recovery](crate::OpenOptions#crash-recovery).
 ///
-/// An appender of [`NDArray::appender`] borrows the array. An appender of [`NDArray::into_appender`] owns the array,
-/// and can therefore be a field of a struct.
+/// An appender of a `&mut NDArray` borrows the array. An appender of an `NDArray` owns the array, and can therefore be
+/// a field of a struct.
 ///
-/// The methods, and [`NDArray::appender`], fail with the [errors of changes](NDArray#errors-of-changes).
+/// The methods fail with the [errors of changes](NDArray#errors-of-changes).
 ///
 /// ```
 /// use blosc2::{Appender, NDArray};
@@ -47,7 +47,7 @@ const DOING: &str = "append to an array";
 /// }
 ///
 /// let array = NDArray::builder().chunk_shape(&[1000, 3]).zeros::<f64>(&[0, 3])?;
-/// let mut log = Log { rows: array.into_appender(0)? };
+/// let mut log = Log { rows: Appender::new(array, 0)? };
 /// for time in 0..2500 {
 ///     log.rows.append(&[f64::from(time), 20.5, 1013.25])?; // one row
 /// }
@@ -69,21 +69,10 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
     shape: Vec<u64>,
 }
 
-impl NDArray {
-    /// Creates an [`Appender`] for an axis. The appender borrows the array.
-    pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
-        Appender::new(self, axis)
-    }
-
-    /// Creates an [`Appender`] for an axis. The appender owns the array; [`Appender::finish`] returns the array.
-    /// After an error, the array is dropped.
-    pub fn into_appender(self, axis: usize) -> Result<Appender> {
-        Appender::new(self, axis)
-    }
-}
-
 impl<A: BorrowMut<NDArray>> Appender<A> {
-    fn new(array: A, axis: usize) -> Result<Self> {
+    /// Creates an appender for an axis. `array` is a `&mut NDArray`, or an `NDArray`, which [`finish`](Self::finish)
+    /// returns. After an error, an owned array is dropped.
+    pub fn new(array: A, axis: usize) -> Result<Self> {
         let found: &NDArray = array.borrow();
         found.check_axis(axis, DOING)?;
         found.schunk.check_change(DOING, crate::schunk::Access::Write)?;

@@ -184,7 +184,7 @@ impl NDArrayBuilder {
     ///
     /// let builder = NDArray::builder().dtype_format(1).dtype("rgb24", 3);
     /// let array = builder.from_slice(RawItems(&[0; 6]), 2)?;
-    /// assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 1));
+    /// assert_eq!((array.dtype_str(), array.info().dtype_format), (Some("rgb24"), 1));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -687,7 +687,7 @@ impl NDArrayBuilder {
 
     /// Uses the compression parameters of an array, if the builder sets none.
     pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
-        self.options.cparams.get_or_insert_with(|| source.schunk.cparams());
+        self.options.cparams.get_or_insert_with(|| source.schunk.info().cparams);
         self.options = self.options.for_array();
         self
     }

@@ -11,27 +11,6 @@ use crate::Result;
 use crate::schunk::ChunkInfo;
 
 impl NDArray {
-    /// Returns an iterator over all chunks, in C order of their coordinates in the grid of chunks. Python:
-    /// `iterchunks_info`.
-    ///
-    /// With the feature `rayon`, `par_chunks` returns a parallel iterator.
-    #[doc(alias = "iterchunks_info")]
-    pub fn iter_chunks(
-        &self,
-    ) -> impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator + '_ {
-        (0..self.nchunks()).map(|index| self.array_chunk(index))
-    }
-
-    /// Returns a parallel iterator over all chunks, which runs on the threads of rayon. Needs the feature `rayon`.
-    #[cfg(feature = "rayon")]
-    pub fn par_chunks(
-        &self,
-    ) -> impl rayon::iter::IndexedParallelIterator<Item = ArrayChunk<'_>> + '_ {
-        use rayon::iter::{IntoParallelIterator, ParallelIterator};
-
-        (0..self.nchunks()).into_par_iter().map(|index| self.array_chunk(index))
-    }
-
     fn nchunks(&self) -> usize {
         // The index, of at most 2 GiB, limits the number of chunks.
         self.geometry.nchunks() as usize
@@ -42,24 +21,30 @@ impl NDArray {
         (index < self.nchunks()).then(|| self.array_chunk(index))
     }
 
-    /// Returns the indices of the chunks that contain selected items, in ascending order. C:
-    /// `blosc2_get_slice_nchunks`. Python: `get_slice_nchunks`.
+    /// Returns an iterator over the chunks that contain selected items, in C order of their coordinates in the grid of
+    /// chunks. `..` selects all chunks. C: `blosc2_get_slice_nchunks`. Python: `get_slice_nchunks`, `iterchunks_info`.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::builder().chunk_shape(&[4, 4]).zeros::<u8>(&[8, 8])?;
-    /// assert_eq!(array.selected_chunks((5, ..))?, [2, 3]);
-    /// assert_eq!(array.selected_chunks((.., [7, 0]))?, [0, 1, 2, 3]);
+    /// let indices = |chunk: blosc2::array::ArrayChunk<'_>| chunk.index();
+    /// assert_eq!(array.chunks((5, ..))?.map(indices).collect::<Vec<_>>(), [2, 3]);
+    /// assert_eq!(array.chunks(..)?.len(), 4);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Fails with the [errors of selections](NDArray#errors-of-selections).
-    #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
-    pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
+    #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks", "iterchunks_info"))]
+    pub fn chunks(
+        &self,
+        selection: impl Into<Selection>,
+    ) -> Result<impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator> {
         let region = self.view().select(&selection.into(), READ)?.region;
-        Ok(Plan::of_region(&self.geometry, &region).chunk_numbers().collect())
+        let indices: Vec<usize> =
+            Plan::of_region(&self.geometry, &region).chunk_numbers().collect();
+        Ok(indices.into_iter().map(|index| self.array_chunk(index)))
     }
 
     fn array_chunk(&self, index: usize) -> ArrayChunk<'_> {
@@ -67,7 +52,7 @@ impl NDArray {
     }
 }
 
-/// A chunk of an array. [`NDArray::iter_chunks`] and [`NDArray::chunk`] return chunks. The methods that read items fail
+/// A chunk of an array. [`NDArray::chunks`] and [`NDArray::chunk`] return chunks. The methods that read items fail
 /// with the [errors of reads](NDArray#errors-of-reads).
 ///
 /// ```
@@ -77,7 +62,7 @@ impl NDArray {
 ///     .chunk_shape(&[4, 4])
 ///     .block_shape(&[2, 4])
 ///     .from_slice(&(0..40i32).collect::<Vec<_>>(), &[8, 5])?;
-/// let last = array.iter_chunks().next_back().unwrap();
+/// let last = array.chunks(..)?.next_back().unwrap();
 /// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
 /// assert_eq!(last.coords(), [1, 1]);
 /// assert_eq!(last.read::<Vec<i32>>()?, [24, 29, 34, 39]);

@@ -16,7 +16,7 @@ use crate::closures;
 use crate::decoder::{Decoder, nan};
 use crate::memory::{Target, resize};
 use crate::schunk::{Fetched, Reading, Wanted};
-use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
+use crate::{ChunkRef, DParams, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const READ: &str = "read from an array";
 
@@ -54,14 +54,20 @@ const PLANNED: u64 = 64;
 /// The state and settings of reads of an array.
 #[derive(Debug)]
 pub(super) struct Readers {
-    pub(super) threads: Threads,
     pub(super) cache: Option<Cache>,
     scratches: Mutex<Vec<Scratch>>,
 }
 
 impl Readers {
-    pub(super) fn new(threads: Threads) -> Self {
-        Self { threads, cache: None, scratches: Mutex::default() }
+    pub(super) fn new(params: &DParams) -> Self {
+        let mut readers = Self { cache: None, scratches: Mutex::default() };
+        readers.set_params(params);
+        readers
+    }
+
+    /// Sets the parameters, and drops the blocks of the cache.
+    pub(super) fn set_params(&mut self, params: &DParams) {
+        self.cache = (params.cache > 0).then(|| Cache::new(params.cache));
     }
 
     /// Drops all blocks of the cache.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::NDArray;
-use crate::CParams;
+use super::{NDArray, NUMPY_FORMAT};
 use crate::schunk::write_storage;
+use crate::{CParams, DParams};
 
 /// A summary of an array: its shapes, dtype, sizes and compression parameters. [`NDArray::info`] returns a summary.
 /// `Display` formats the summary as a table. Python: `array.info`.
@@ -33,25 +33,44 @@ pub struct ArrayInfo {
     pub ext_chunks: Vec<u64>,
     /// The stored text of the dtype; `None` if the file stores no dtype.
     pub dtype: Option<String>,
+    /// The number of the notation of this text. 0 is NumPy's notation, the only notation that Python reads.
+    /// [`NDArrayBuilder::dtype_format`](crate::NDArrayBuilder::dtype_format) sets the number of a new array.
+    pub dtype_format: u8,
     /// The size of an item in bytes.
     pub typesize: usize,
     /// The uncompressed size of all items in bytes, without padding.
     pub nbytes: u64,
-    /// The compressed size of all chunks in bytes; see [`NDArray::cbytes`].
+    /// The compressed size of all chunks in bytes. Special chunks of zeros, NaN or uninitialized items have size 0. In a
+    /// contiguous frame, the size includes gaps: unused bytes that earlier changes created between the chunks.
     pub cbytes: u64,
     /// The compression ratio: the uncompressed size of the chunks, including padding, divided by `cbytes`; 0 if
     /// `cbytes` is 0.
     pub cratio: f64,
     /// The number of chunks.
     pub nchunks: usize,
-    /// The compression parameters of new chunks.
+    /// The compression parameters of new chunks, without a prefilter; see
+    /// [`SChunkInfo::cparams`](crate::super_chunk::SChunkInfo::cparams). The block shape determines the block size.
     pub cparams: CParams,
+    /// The decompression parameters, without a postfilter.
+    pub dparams: DParams,
 }
 
 impl NDArray {
+    /// Returns the uncompressed size of all items in bytes, without padding.
+    pub(super) fn nbytes(&self) -> u64 {
+        // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
+        self.len() * self.typesize() as u64
+    }
+
+    /// Returns the number of the notation in which the text of the dtype is stored.
+    pub(super) fn dtype_format(&self) -> u8 {
+        self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
+    }
+
     /// Returns a summary of the array; for an example, see [`ArrayInfo`].
+    #[doc(alias("nbytes", "cbytes", "cratio", "cparams", "dparams", "b2nd_print_meta"))]
     pub fn info(&self) -> ArrayInfo {
-        let (schunk, geometry) = (&self.schunk, &self.geometry);
+        let (schunk, geometry) = (self.schunk.info(), &self.geometry);
         let padded = |grid: &[u64], inner: &[u64]| {
             grid.iter().zip(inner).map(|(n, side)| n * side).collect()
         };
@@ -62,12 +81,14 @@ impl NDArray {
             ext_shape: padded(geometry.chunk_grid(), self.chunk_shape()),
             ext_chunks: padded(geometry.block_grid(), self.block_shape()),
             dtype: self.dtype_str().map(str::to_owned),
+            dtype_format: self.dtype_format(),
             typesize: self.typesize(),
             nbytes: self.nbytes(),
-            cbytes: schunk.cbytes(),
-            cratio: schunk.info().cratio,
-            nchunks: schunk.nchunks(),
-            cparams: self.cparams(),
+            cbytes: schunk.cbytes,
+            cratio: schunk.cratio,
+            nchunks: schunk.nchunks,
+            cparams: schunk.cparams,
+            dparams: schunk.dparams,
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, Target, Threads,
+    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, Target,
 };
 
 pub use appender::Appender;
@@ -55,7 +55,6 @@ pub use selection::{AxisIndex, AxisSelection, Selection};
 pub use transfer::{FromItems, ItemBuffer, ItemSource, RawItems};
 pub use view::NDArrayView;
 
-use cache::Cache;
 use gather::Readers;
 use scatter::ChunkWriters;
 
@@ -151,8 +150,6 @@ pub struct NDArray {
     schunk: SChunk,
     geometry: Geometry,
     dtype: Option<Notation>,
-    /// Whether items in non-native byte order are converted.
-    convert: bool,
     readers: Readers,
     writers: ChunkWriters,
     /// The version of the frame from which the geometry was read.
@@ -232,43 +229,12 @@ impl NDArray {
             let detail = format!("its metalayer `{name}` marks {what}; {advice}");
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
-        let array = Self::from_python_object(schunk)?;
+        let array = from_python_object(schunk)?;
         if let Some(dtype) = array.dtype().filter(|dtype| dtype.has_pointers()) {
             let detail = format!("its items `{dtype}` are pointers to Python objects, not data");
             return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         Ok(array)
-    }
-
-    /// Converts a super-chunk to an array, even if [`from_schunk`](Self::from_schunk) rejects the super-chunk. Use this
-    /// method for a super-chunk that is marked as a [Python object](crate::super_chunk::SChunkInfo::python_object), such as a lazy expression,
-    /// or whose items are pointers to Python objects.
-    ///
-    /// The stored items of a Python object are not its data: they can be zeros. Stored pointers are valid only in the
-    /// process that wrote them.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd` (which stores the shapes and the dtype),
-    ///   or the metalayer does not match the chunks.
-    pub fn from_python_object(mut schunk: SChunk) -> Result<Self> {
-        let (geometry, dtype, version) = {
-            let reading = schunk.reading()?;
-            let (geometry, dtype) = parse(&reading, &schunk).map_err(|error| schunk.at(error))?;
-            (geometry, dtype, reading.version())
-        };
-        let threads = schunk.dparams().threads;
-        // The array spreads its work over threads; the super-chunk uses one.
-        let dparams = schunk.dparams().clone().threads(Threads::ONE);
-        schunk.set_dparams(dparams);
-        Ok(Self {
-            schunk,
-            geometry,
-            dtype,
-            convert: false,
-            readers: Readers::new(threads),
-            writers: ChunkWriters::default(),
-            version,
-        })
     }
 
     /// Creates an in-memory array from items in C order, with automatic chunk and block shapes. Python: `asarray`.
@@ -310,7 +276,7 @@ impl NDArray {
     /// The result is `None` in these cases:
     /// - the file stores no dtype, as in files of Caterva, the predecessor of b2nd;
     /// - this crate cannot parse the dtype;
-    /// - the stored text of the dtype is not in NumPy's notation; see [`dtype_format`](Self::dtype_format).
+    /// - the stored text of the dtype is not in NumPy's notation; see [`ArrayInfo::dtype_format`](crate::array::ArrayInfo::dtype_format).
     ///
     /// [`dtype_str`](Self::dtype_str) returns the stored text of the dtype.
     ///
@@ -322,16 +288,10 @@ impl NDArray {
 
     /// Returns the stored text of the dtype, such as `<f4`; `None` if the file stores no dtype.
     ///
-    /// A text can be in several notations, which have numbers. [`dtype_format`](Self::dtype_format) returns the number; 0
-    /// is the notation of NumPy.
+    /// A text can be in several notations, which have numbers.
+    /// [`ArrayInfo::dtype_format`](crate::array::ArrayInfo::dtype_format) is the number; 0 is the notation of NumPy.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
-    }
-
-    /// Returns the number of the notation in which the text of the dtype is stored. 0 is NumPy's notation, the only
-    /// notation that Python reads. [`NDArrayBuilder::dtype_format`] sets the number of a new array.
-    pub fn dtype_format(&self) -> u8 {
-        self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
 
     /// Returns the size of an item in bytes. NumPy: `itemsize`.
@@ -346,28 +306,6 @@ impl NDArray {
         self.geometry.len()
     }
 
-    /// Returns the uncompressed size of all items in bytes, without padding. Python: `nbytes`.
-    pub fn nbytes(&self) -> u64 {
-        // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
-        self.len() * self.typesize() as u64
-    }
-
-    /// Returns the compressed size of all chunks in bytes. Python: `cbytes`.
-    ///
-    /// Special chunks of zeros, NaN or uninitialized items have size 0. In a contiguous frame, the size includes gaps:
-    /// unused bytes that earlier changes created between the chunks.
-    pub fn cbytes(&self) -> u64 {
-        self.schunk.cbytes()
-    }
-
-    /// Returns the compression ratio: the uncompressed size of all chunks, including padding, divided by
-    /// [`cbytes`](Self::cbytes). Python: `cratio`.
-    ///
-    /// The ratio is 0 if `cbytes` is 0, as in an array created by [`NDArrayBuilder::zeros`].
-    pub fn cratio(&self) -> f64 {
-        self.schunk.info().cratio
-    }
-
     /// Returns whether the array has no items.
     pub fn is_empty(&self) -> bool {
         self.geometry.is_empty()
@@ -380,8 +318,7 @@ impl NDArray {
 
     /// Converts the array to its super-chunk.
     pub fn into_schunk(mut self) -> SChunk {
-        let dparams = self.schunk.dparams().clone().threads(self.readers.threads);
-        self.schunk.set_dparams(dparams);
+        self.schunk.set_of_array(false);
         self.schunk
     }
 
@@ -406,102 +343,21 @@ impl NDArray {
         self.schunk.vlmeta_mut()
     }
 
-    /// Returns the decompression parameters, including the number of threads.
-    pub fn dparams(&self) -> DParams {
-        self.schunk.dparams().clone().threads(self.readers.threads)
-    }
-
-    /// Sets the decompression parameters of later reads. [`DParams::threads`] is the maximum number of threads of one
+    /// Sets the decompression parameters of later reads, including the [cache](DParams::cache) of decoded blocks, the
+    /// [conversion](DParams::convert_byte_order) of the byte order and the [postfilter](DParams::postfilter).
+    /// [`DParams::threads`] is the maximum number of threads of one
     /// read: the read distributes its chunks, or the blocks of one chunk, among these threads.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
-        let params = params.borrow();
-        self.readers.threads = params.threads;
-        self.schunk.set_dparams(params.clone().threads(Threads::ONE));
+        self.schunk.set_dparams(params);
+        self.readers.set_params(self.schunk.dparams());
     }
 
-    /// Returns the compression parameters of new chunks; see
-    /// [`SChunkInfo::cparams`](crate::super_chunk::SChunkInfo::cparams). The block shape determines the block size.
-    pub fn cparams(&self) -> CParams {
-        self.schunk.cparams()
-    }
-
-    /// Sets the compression parameters of new chunks. [`CParams::threads`] is the maximum number of threads of one
+    /// Sets the compression parameters of new chunks, including the [prefilter](CParams::prefilter).
+    /// [`CParams::threads`] is the maximum number of threads of one
     /// write: the write distributes its chunks among these threads.
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         self.writers.clear();
         self.schunk.set_cparams(params)
-    }
-
-    /// Sets a closure that transforms the data of new chunks before compression; see [`SChunk::set_prefilter`].
-    ///
-    /// The closure is called for each block of a chunk, including padding. The example of
-    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
-    ///
-    /// While a prefilter is set, each change must cover complete chunks. A change of a part of a chunk fails with
-    /// [`ErrorKind::Unsupported`].
-    pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
-        &mut self,
-        prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Result<()> {
-        self.writers.clear();
-        self.schunk.set_prefilter(prefilter)
-    }
-
-    /// Removes the prefilter, if one is set.
-    pub fn clear_prefilter(&mut self) {
-        self.writers.clear();
-        self.schunk.clear_prefilter();
-    }
-
-    /// Removes the postfilter, if one is set.
-    pub fn clear_postfilter(&mut self) {
-        self.readers.clear_cache();
-        self.schunk.clear_postfilter();
-    }
-
-    /// Sets a closure that transforms the data of chunks after decompression; see [`SChunk::set_postfilter`].
-    ///
-    /// While a postfilter is set, each change must cover complete chunks. A change of a part of a chunk fails with
-    /// [`ErrorKind::Unsupported`].
-    ///
-    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
-    pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
-        &mut self,
-        postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
-        + Send
-        + Sync
-        + 'static,
-    ) {
-        self.readers.clear_cache();
-        self.schunk.set_postfilter(postfilter);
-    }
-
-    /// Sets the maximum size in bytes of the cache of decoded blocks. When the cache is full, the least recently used
-    /// blocks are dropped. The default is 0: no cache.
-    ///
-    /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
-    /// The size includes an overhead of 128 bytes for each block.
-    ///
-    /// These events empty the cache:
-    /// - a change by a handle of this program;
-    /// - with [locking](OpenOptions::locking), a change by another process that locks the file;
-    /// - a call of [`refresh`](Self::refresh).
-    ///
-    /// After a change by a process that does not lock the file, reads can return outdated items until
-    /// [`refresh`](Self::refresh) is called.
-    pub fn set_cache(&mut self, bytes: usize) {
-        self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
-    }
-
-    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default.
-    ///
-    /// Without conversion, items in non-native byte order can be read and written only as [`RawItems`](crate::RawItems).
-    /// [`NDArrayBuilder::cast`] creates a copy in native byte order.
-    pub fn set_byte_order_conversion(&mut self, convert: bool) {
-        self.convert = convert;
     }
 
     /// Locks the file, calls `work`, and unlocks the file. No other process or handle accesses the file between the
@@ -585,13 +441,6 @@ impl NDArray {
         self.schunk.save(target)
     }
 
-    /// Serializes the array to the bytes of a contiguous [frame](crate#terms). C: `b2nd_to_cframe`. Python:
-    /// `to_cframe`.
-    #[doc(alias("to_bytes", "b2nd_to_cframe"))]
-    pub fn to_cframe(&self) -> Result<Vec<u8>> {
-        self.schunk.to_cframe()
-    }
-
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed the array. C:
     /// `b2nd_refresh`.
     ///
@@ -671,6 +520,27 @@ impl NDArray {
         self.readers.clear_cache();
         result.map_err(|error| self.schunk.at(error))
     }
+}
+
+/// Converts a super-chunk to an array, even if [`NDArray::from_schunk`] rejects the super-chunk. Use this
+/// function for a super-chunk that is marked as a [Python object](crate::super_chunk::SChunkInfo::python_object), such as a lazy expression,
+/// or whose items are pointers to Python objects.
+///
+/// The stored items of a Python object are not its data: they can be zeros. Stored pointers are valid only in the
+/// process that wrote them.
+///
+/// # Errors
+/// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd` (which stores the shapes and the dtype),
+///   or the metalayer does not match the chunks.
+pub fn from_python_object(mut schunk: SChunk) -> Result<NDArray> {
+    let (geometry, dtype, version) = {
+        let reading = schunk.reading()?;
+        let (geometry, dtype) = parse(&reading, &schunk).map_err(|error| schunk.at(error))?;
+        (geometry, dtype, reading.version())
+    };
+    schunk.set_of_array(true);
+    let readers = Readers::new(schunk.dparams());
+    Ok(NDArray { schunk, geometry, dtype, readers, writers: ChunkWriters::default(), version })
 }
 
 impl AsRef<SChunk> for NDArray {

@@ -48,7 +48,7 @@ impl NDArray {
         let gathered = self.geometry_now(&reading).and_then(|now| {
             let plan = Plan::new(now.as_ref().unwrap_or(geometry), items, READ)?;
             let from = (schunk, &reading, &Fetched::default());
-            readers.gather(from, sink(plan), readers.threads)
+            readers.gather(from, sink(plan), schunk.dparams().threads)
         });
         gathered.map_err(|error| schunk.at(error))
     }
@@ -98,12 +98,12 @@ impl NDArray {
         }
         let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, doing, detail);
         match dtype.filter(|dtype| !dtype.is_native() && is_asked(&dtype.to_native())) {
-            Some(dtype) if self.convert => {
+            Some(dtype) if self.schunk.dparams().convert_byte_order => {
                 dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
             }
             Some(dtype) => Err(error(format!(
                 "the items are {dtype}, whose byte order is not that of {asked}; \
-                 NDArray::set_byte_order_conversion converts them"
+                 DParams::convert_byte_order converts them"
             ))),
             None => {
                 let (text, expected) = (text.unwrap_or("of unknown dtype"), item.size);

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use super::array_meta;
 use super::frame::Frame;
 use crate::array_shape::ArrayShape;
-use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::params::{Purpose, Resolved};
@@ -24,8 +23,8 @@ pub(super) struct Coder {
     #[allow(clippy::vec_box)]
     workers: Mutex<Vec<Box<Worker>>>,
     dparams: DParams,
-    prefilter: Option<Arc<ChunkFilter>>,
-    postfilter: Option<Arc<ChunkFilter>>,
+    /// Whether an array spreads its work over the threads, so that a chunk has one.
+    is_of_array: bool,
     shape: Mutex<Option<Arc<ArrayShape>>>,
 }
 
@@ -40,13 +39,14 @@ pub(super) struct Worker {
 impl Coder {
     pub(super) fn new(dparams: DParams) -> Self {
         let (workers, shape) = (Mutex::default(), Mutex::new(None));
-        let (encoder, encoding, prefilter, postfilter) = (None, None, None, None);
-        Self { encoder, encoding, workers, dparams, prefilter, postfilter, shape }
+        let is_of_array = false;
+        Self { encoder: None, encoding: None, workers, dparams, is_of_array, shape }
     }
 
-    /// Returns the coder of a copy, which has the same parameters.
+    /// Returns the coder of a copy, which has the same parameters without the closures.
     pub(super) fn copied(&self) -> Self {
-        Self { encoding: self.encoding.clone(), ..Self::new(self.dparams.clone()) }
+        let encoding = self.encoding.as_ref().map(CParams::without_closure);
+        Self { encoding, ..Self::new(self.dparams.without_closure()) }
     }
 
     /// Creates the encoder of a new frame from checked parameters.
@@ -62,6 +62,12 @@ impl Coder {
 
     pub(super) fn set_dparams(&mut self, params: DParams) {
         self.dparams = params;
+        self.workers.get_mut().clear();
+    }
+
+    /// Sets whether an array spreads its work over the threads, so that each chunk is decompressed by one.
+    pub(super) fn set_of_array(&mut self, is_of_array: bool) {
+        self.is_of_array = is_of_array;
         self.workers.get_mut().clear();
     }
 
@@ -95,35 +101,12 @@ impl Coder {
         }
     }
 
-    /// Sets or removes the prefilter. After an error it is unchanged.
-    pub(super) fn set_prefilter(
-        &mut self,
-        frame: &Frame,
-        prefilter: Option<ChunkFilter>,
-    ) -> Result<()> {
-        let before = std::mem::replace(&mut self.prefilter, prefilter.map(Arc::new));
-        self.encoder = None;
-        if self.prefilter.is_some()
-            && let Err(error) = self.encoder(frame)
-        {
-            self.prefilter = before;
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    /// Sets or removes the postfilter.
-    pub(super) fn set_postfilter(&mut self, postfilter: Option<ChunkFilter>) {
-        self.postfilter = postfilter.map(Arc::new);
-        self.workers.get_mut().clear();
-    }
-
     pub(super) fn has_prefilter(&self) -> bool {
-        self.prefilter.is_some()
+        self.encoding.as_ref().is_some_and(|params| params.prefilter.is_some())
     }
 
     pub(super) fn has_postfilter(&self) -> bool {
-        self.postfilter.is_some()
+        self.dparams.postfilter.is_some()
     }
 
     /// Returns the encoder of new chunks.
@@ -175,11 +158,7 @@ impl Coder {
             params.format.blocksize = Some(blocksize as u32).filter(|&len| len > 0);
             params.threads = threads;
         }
-        let mut encoder = Encoder::with_shape(params, Some(self.shape(frame)?))?;
-        if let Some(prefilter) = &self.prefilter {
-            encoder.set_prefilter(Arc::clone(prefilter));
-        }
-        Ok(encoder)
+        Encoder::with_shape(params, Some(self.shape(frame)?))
     }
 
     /// Returns a worker that no thread uses.
@@ -187,10 +166,9 @@ impl Coder {
         if let Some(worker) = self.workers.lock().pop() {
             return Ok(worker);
         }
-        let mut decoder = Decoder::with_shape(&self.dparams, Some(self.shape(frame)?))?;
-        if let Some(postfilter) = &self.postfilter {
-            decoder.set_postfilter(postfilter.clone());
-        }
+        let threads = if self.is_of_array { Threads::ONE } else { self.dparams.threads };
+        let params = self.dparams.clone().threads(threads);
+        let decoder = Decoder::with_shape(&params, Some(self.shape(frame)?))?;
         Ok(Box::new(Worker { decoder, buffer: Vec::new() }))
     }
 

@@ -37,8 +37,8 @@ impl SChunk {
             is_array: self.is_array(),
             python_object: self.python_object(),
             is_writable: self.frame.is_writable(),
-            cparams: self.cparams(),
-            dparams: self.dparams().clone(),
+            cparams: self.cparams().without_closure(),
+            dparams: self.dparams().without_closure(),
             limits: state.limits,
         }
     }
@@ -98,7 +98,8 @@ pub struct SChunkInfo {
     pub python_object: Option<&'static str>,
     /// Whether the super-chunk is open for writing; `false` if it was opened for reading or for appending.
     pub is_writable: bool,
-    /// The compression parameters of new chunks. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
+    /// The compression parameters of new chunks, without a prefilter. C: `blosc2_schunk_get_cparams`. Python:
+    /// `SChunk.cparams`.
     ///
     /// These are the parameters of [`SChunk::set_cparams`] or
     /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
@@ -107,7 +108,7 @@ pub struct SChunkInfo {
     /// A tuner starts from these parameters and chooses the parameters of each new chunk. Existing chunks may have been
     /// compressed with other parameters; [`SChunk::chunk_info`] returns them.
     pub cparams: CParams,
-    /// The decompression parameters. C: `blosc2_schunk_get_dparams`. Python: `SChunk.dparams`.
+    /// The decompression parameters, without a postfilter. C: `blosc2_schunk_get_dparams`. Python: `SChunk.dparams`.
     pub dparams: DParams,
     /// The limits of the handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
     pub limits: Limits,

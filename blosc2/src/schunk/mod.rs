@@ -34,7 +34,6 @@ use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::frame::{ChunkSize, Metalayer, Outline};
 use parking_lot::RwLockReadGuard;
 
-use crate::closures::{BoxError, ChunkBlock, ChunkFilter};
 use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
 use crate::gate::{Calling, Gate, Version};
@@ -500,17 +499,51 @@ impl SChunk {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
+    /// Sets whether an array spreads its work over the threads, so that each chunk is decompressed by one.
+    pub(crate) fn set_of_array(&mut self, is_of_array: bool) {
+        self.coder.set_of_array(is_of_array);
+    }
+
     pub(crate) fn dparams(&self) -> &DParams {
         self.coder.dparams()
     }
 
-    /// Sets the decompression parameters for all subsequent reads. Python: `SChunk.dparams = ...`.
+    /// Sets the decompression parameters for all subsequent reads, including the
+    /// [postfilter](DParams::postfilter). Python: `SChunk.dparams = ...`, and the decorator `SChunk.postfilter`.
+    ///
+    /// To change one parameter, start from the current parameters: `schunk.info().dparams.threads(4)`. These have no
+    /// postfilter.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         self.coder.set_dparams(params.borrow().clone());
     }
 
-    /// Sets the compression parameters of new chunks. The header of the frame does not change. Python: `SChunk.cparams
-    /// = ...`.
+    /// Sets the compression parameters of new chunks, including the [prefilter](CParams::prefilter). The header of the
+    /// frame does not change. Python: `SChunk.cparams = ...`, and the decorators `SChunk.prefilter` and `SChunk.filler`.
+    ///
+    /// To change one parameter, start from the current parameters: `schunk.info().cparams.level(9)`. These have no
+    /// prefilter.
+    ///
+    /// ```
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// /// Fills the super-chunk with the square roots of the indices of its items.
+    /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
+    ///     let start = block.schunk_offset().ok_or("not of a super-chunk")? / 8;
+    ///     for (item, number) in block.output_as::<f64>()?.iter_mut().zip(start..) {
+    ///         *item = (number as f64).sqrt();
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut schunk = SChunk::in_memory::<f64>(CParams::new().blocksize(4000).prefilter(roots))?;
+    /// for _ in 0..3 {
+    ///     schunk.append(&[0.0f64; 1000])?;
+    /// }
+    /// schunk.set_cparams(schunk.info().cparams)?; // removes the prefilter
+    /// assert_eq!(schunk.read::<f64>(2500..2501)?, [50.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid, changes the typesize, or changes the block size of an
@@ -528,72 +561,6 @@ impl SChunk {
 
     pub(crate) fn cparams(&self) -> CParams {
         self.coder.cparams(&self.frame)
-    }
-
-    /// Sets a prefilter: a closure that changes the data of new chunks before compression; see
-    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The argument of the closure contains the
-    /// index of the chunk, and the byte offset of the block in the data of the super-chunk. Python: the decorators
-    /// `SChunk.prefilter` and `SChunk.filler`.
-    ///
-    /// ```
-    /// use blosc2::user_defined::{BoxError, ChunkBlock};
-    /// use blosc2::{CParams, SChunk};
-    ///
-    /// /// Fills the super-chunk with the square roots of the indices of its items.
-    /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
-    ///     let start = block.schunk_offset().ok_or("not of a super-chunk")? / 8;
-    ///     for (item, number) in block.output_as::<f64>()?.iter_mut().zip(start..) {
-    ///         *item = (number as f64).sqrt();
-    ///     }
-    ///     Ok(())
-    /// }
-    ///
-    /// let mut schunk = SChunk::in_memory::<f64>(CParams::new().blocksize(4000))?;
-    /// schunk.set_prefilter(roots)?;
-    /// for _ in 0..3 {
-    ///     schunk.append(&[0.0f64; 1000])?;
-    /// }
-    /// assert_eq!(schunk.read::<f64>(2500..2501)?, [50.0]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the compression parameters in the header of the frame are invalid;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
-    pub fn set_prefilter<E: Into<BoxError>>(
-        &mut self,
-        prefilter: impl for<'b> Fn(&mut ChunkBlock<'b>) -> std::result::Result<(), E>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Result<()> {
-        self.coder.set_prefilter(&self.frame, Some(ChunkFilter::prefilter(prefilter)))
-    }
-
-    /// Removes the prefilter, if there is one.
-    pub fn clear_prefilter(&mut self) {
-        let cleared = self.coder.set_prefilter(&self.frame, None);
-        debug_assert!(cleared.is_ok(), "removing the prefilter creates no encoder");
-    }
-
-    /// Sets a postfilter: a closure that changes the data of chunks after decompression; see
-    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The argument of the closure contains
-    /// the index of the chunk, and the byte offset of the block in the data of the super-chunk. With variable-length
-    /// chunks, the first read after this call reads the headers of all chunks. Python: the decorator
-    /// `SChunk.postfilter`.
-    pub fn set_postfilter<E: Into<BoxError>>(
-        &mut self,
-        postfilter: impl for<'b> Fn(&mut ChunkBlock<'b>) -> std::result::Result<(), E>
-        + Send
-        + Sync
-        + 'static,
-    ) {
-        self.coder.set_postfilter(Some(ChunkFilter::postfilter(postfilter)));
-    }
-
-    /// Removes the postfilter, if there is one.
-    pub fn clear_postfilter(&mut self) {
-        self.coder.set_postfilter(None);
     }
 
     /// Returns whether a prefilter or a postfilter is set. The data of a chunk then differs from the compressed data.

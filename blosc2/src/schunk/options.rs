@@ -588,7 +588,7 @@ impl OpenOptions {
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
     ///
-    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.to_cframe()?;
+    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.schunk().to_cframe()?;
     /// let borrowed = &frame[..];
     /// let last: Vec<f64> = OpenOptions::new().with_borrowed(borrowed, |schunk| {
     ///     NDArray::from_schunk(schunk)?.read(2..)

@@ -428,7 +428,7 @@ impl Content {
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
         if schunk.info().is_array {
-            return Ok(Self::Array(NDArray::from_python_object(schunk)?));
+            return Ok(Self::Array(blosc2::array::from_python_object(schunk)?));
         }
         Ok(Self::SChunk(schunk))
     }

@@ -120,7 +120,7 @@ pub(crate) fn of(content: Content, path: &str) -> Result<Statistics> {
         ),
     };
     let kind = array.dtype().map(|dtype| (dtype.kind(), dtype.size()));
-    array.set_byte_order_conversion(true);
+    array.set_dparams(array.info().dparams.convert_byte_order(true));
     let array = &array;
     let _spinner =
         progress::spinner(array.len().saturating_mul(array.typesize() as u64), "computing");

@@ -135,7 +135,7 @@ fn decode_array<B: AsMut<[u8]>>(
     if !params.chunk_shape.is_empty() {
         let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
         let expected = (&shape[..], u64::from(params.chunksize));
-        let found = (array.shape(), array.nbytes());
+        let found = (array.shape(), array.info().nbytes);
         if expected != found {
             let (shape, bytes) = expected;
             let (found_shape, found_bytes) = found;
@@ -151,7 +151,7 @@ fn decode_array<B: AsMut<[u8]>>(
             return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
         }
     }
-    let mut target = allocate(array.nbytes())?;
+    let mut target = allocate(array.info().nbytes)?;
     array.read_into(.., RawItems(target.as_mut()))?;
     Ok(target)
 }

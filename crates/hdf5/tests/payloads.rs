@@ -123,7 +123,7 @@ fn chunks_with_a_shape_are_arrays() -> Result<()> {
     let items = data(Kind::Ramp, 12_000, 1);
     let array = NDArray::open_rw(encode(&items, &params)?)?;
     assert_eq!((array.shape(), array.chunk_shape()), (&[60, 50][..], &[60, 50][..]));
-    assert_eq!((array.dtype_str(), array.cparams().codec), (Some("|V4"), Codec::Lz4));
+    assert_eq!((array.dtype_str(), array.info().cparams.codec), (Some("|V4"), Codec::Lz4));
     let array = NDArray::open_rw(encode(&items, &params.clone().blocksize(1000))?)?;
     assert_eq!(array.block_shape(), [8, 16]);
     // Other lengths, as those of chunks with a checksum, have no shape.

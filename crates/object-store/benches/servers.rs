@@ -30,7 +30,7 @@ fn main() {
         let builder = NDArray::builder().chunk_shape([128, SIDE]).block_shape([8, SIDE]);
         let builder = builder.cparams(CParams::new().codec(codec).threads(Threads::new(2)));
         let array = builder.from_fn([SIDE, SIDE], item).unwrap();
-        let frame = array.to_cframe().unwrap();
+        let frame = array.schunk().to_cframe().unwrap();
         println!("{name}: 256 MiB in {} MiB, 64 chunks", frame.len() >> 20);
         compare(&frame);
         count(frame);

@@ -46,7 +46,7 @@
 //!   one more request then checks that the index is unchanged.
 //! - From an HTTP server that ignores ranges, the object is downloaded once when it is opened, up to a
 //!   [limit](Remote::from_url).
-//! - [`Remote::cache`] sets the size of the cache of compressed bytes from small reads. [`NDArray::set_cache`] sets the
+//! - [`Remote::cache`] sets the size of the cache of compressed bytes from small reads. [`DParams::cache`] sets the
 //!   size of the cache of decompressed blocks.
 //!
 //! # Failures

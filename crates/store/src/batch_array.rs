@@ -1250,7 +1250,7 @@ mod tests {
         let mut array = small();
         let before = batches(&array);
         let mut failing = small().into_schunk();
-        failing.set_prefilter(|_| Err("no")).unwrap();
+        failing.set_cparams(failing.info().cparams.prefilter(|_| Err("no"))).unwrap();
         let mut failing = BatchArray::from_schunk(failing).unwrap();
         for number in 0..15 {
             array.vlmeta_mut().set(&number.to_string(), b"").unwrap();

@@ -64,7 +64,7 @@ impl CarrierKind {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("sum.b2nd");
 /// # let array = NDArray::builder().zeros::<f32>(&[3])?;
-/// # let mut schunk = OpenOptions::new().write(true).open(array.to_cframe()?)?;
+/// # let mut schunk = OpenOptions::new().write(true).open(array.schunk().to_cframe()?)?;
 /// # let reference = Value::from([("kind", "urlpath".into()), ("urlpath", "a.b2nd".into())]);
 /// # let operands = Value::from([("a", reference)]);
 /// # let content = [("kind", "lazyexpr".into()), ("expression", "a + 1".into()), ("operands", operands)];
@@ -160,7 +160,7 @@ impl Carrier {
     }
 
     /// Converts the carrier into its super-chunk, for example for
-    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object). Returns `None` if
+    /// [`from_python_object`](blosc2::array::from_python_object). Returns `None` if
     /// the carrier is an entry of a store that is only a reference: such an entry has no super-chunk.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk

@@ -762,7 +762,7 @@ mod tests {
         let mut schunk = ListArray::new_in(schunk(), list(ItemKind::Int32).with("batch_rows", 2))
             .and_then(ListArray::into_schunk)
             .unwrap();
-        schunk.set_prefilter(|_| Err("no")).unwrap();
+        schunk.set_cparams(schunk.info().cparams.prefilter(|_| Err("no"))).unwrap();
         let mut array = ListArray::from_schunk(schunk).unwrap();
         array.append(Some(&[1])).unwrap();
         assert_eq!(array.append(Some(&[2])).unwrap_err().kind(), ErrorKind::Callback);

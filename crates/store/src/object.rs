@@ -91,7 +91,7 @@ impl Object {
     /// use blosc2::NDArray;
     /// use blosc2_store::Object;
     ///
-    /// let bytes = NDArray::from_slice(&[1.5f32, 2.5], &[2])?.to_cframe()?;
+    /// let bytes = NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk().to_cframe()?;
     /// let Object::NDArray(array) = Object::open_source(bytes)? else { unreachable!() };
     /// assert_eq!(array.shape(), [2]);
     /// # Ok::<(), blosc2::Error>(())

@@ -60,7 +60,7 @@ impl ObjectArray {
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(target: impl Into<Target>) -> Result<Self> {
         let options = OpenOptions::new().create_new(true).cparams(Self::default_cparams());
-        Self::new_in(options.open(target)?)
+        Self::new_in(options.open(Target::from(&path).directory(true))?)
     }
 
     /// Creates an empty array in memory, with the [default parameters](Self::default_cparams).
@@ -75,14 +75,14 @@ impl ObjectArray {
     /// super-chunk.
     ///
     /// ```
-    /// use blosc2::{CParams, Codec, OpenOptions};
+    /// use blosc2::{CParams, Codec, OpenOptions, Target};
     /// use blosc2_store::ObjectArray;
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("objects");
     /// let params = CParams::new().codec(Codec::Lz4);
-    /// let options = OpenOptions::new().create_new(true).directory(true).cparams(&params);
-    /// let mut array = ObjectArray::new_in(options.open(target)?)?;
+    /// let options = OpenOptions::new().create_new(true).cparams(&params);
+    /// let mut array = ObjectArray::new_in(options.open(Target::from(&path).directory(true))?)?;
     /// array.append("a file for each value")?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use blosc2::compute::{Reduced, zip};
 use blosc2::storage::MappedFile;
 use blosc2::{
-    CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk, Selection, Target,
+    Appender, CParams, Codec, DParams, NDArray, NDArrayBuilder, OpenOptions, SChunk, Selection,
+    Target,
 };
 
 use crate::Shared;
@@ -55,7 +56,7 @@ impl Ours {
             a.save(&path).unwrap();
             let file = NDArray::open(&path).unwrap();
             let mut cached = NDArray::open(&path).unwrap();
-            cached.set_cache(shared.plan.bytes() as usize);
+            cached.set_dparams(cached.info().dparams.cache(shared.plan.bytes() as usize));
             Arrays { a, operands: None, path, file, cached }
         });
         for array in [&mut arrays.a, &mut arrays.file, &mut arrays.cached] {
@@ -137,7 +138,7 @@ impl Ours {
                         .options(OpenOptions::new().replace(true))
                 };
                 let create = || builder().from_slice(items, plan.shape()).unwrap();
-                once(task, create, |array| array.cbytes().to_string())
+                once(task, create, |array| array.schunk().cbytes().to_string())
             }
             "write_chunk" => {
                 let written = &items[..(plan.chunk_rows * plan.side) as usize];
@@ -161,7 +162,7 @@ impl Ours {
         match &*task.key {
             "appender" => {
                 let append = || {
-                    let mut appender = empty().into_appender(0).unwrap();
+                    let mut appender = Appender::new(empty(), 0).unwrap();
                     pieces().for_each(|piece| appender.append(piece).unwrap());
                     appender.finish().unwrap()
                 };

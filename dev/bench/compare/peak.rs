@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-use blosc2::{CParams, Codec, NDArray};
+use blosc2::{Appender, CParams, Codec, NDArray};
 
 use crate::Shared;
 
@@ -92,8 +92,8 @@ fn write(path: &Path) -> u64 {
     let before = reset();
     let builder =
         NDArray::builder().chunk_shape(array.chunk_shape()).block_shape(array.block_shape());
-    let builder = builder.cparams(array.cparams()).target(path.with_extension("written"));
-    let mut appender = builder.zeros::<f32>([0, columns]).unwrap().into_appender(0).unwrap();
+    let builder = builder.cparams(array.info().cparams).target(path.with_extension("written"));
+    let mut appender = Appender::new(builder.zeros::<f32>([0, columns]).unwrap(), 0).unwrap();
     (0..count).for_each(|_| appender.append(&piece).unwrap());
     let written = appender.finish().unwrap();
     let peak = status("VmHWM") - before;

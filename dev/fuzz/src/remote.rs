@@ -47,7 +47,7 @@ pub fn remote(input: &[u8]) {
     let remote =
         Remote::new(Arc::new(faulty)).gap(64).request_size(1000).concurrency(2).cache(1 << 16);
     if let Ok(array) = remote.array("a") {
-        if array.nbytes() <= 1 << 20 {
+        if array.info().nbytes <= 1 << 20 {
             walk_array(&array);
         }
     } else if let Ok(schunk) = remote.schunk("a")

@@ -211,7 +211,7 @@ fn array(input: &mut Unstructured<'_>) -> Result<()> {
     }
     let shown = format!("{shape:?}, {chunks:?}, {blocks:?}, {typesize}, {params:?}");
     assert!(array.read::<RawItems>(..).expect("it was written").0 == model, "{shown}");
-    let frame = array.to_cframe().expect("a frame in memory");
+    let frame = array.schunk().to_cframe().expect("a frame in memory");
     assert!(
         good_content(&frame).is_none_or(|content| content.array.as_ref() == Some(&model)),
         "{shown}: Rust reads other items"

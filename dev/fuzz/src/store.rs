@@ -149,7 +149,7 @@ pub(crate) fn columns(table: &CTable) {
             table.read::<i64>(name, ..most),
         ));
         if let Ok(array) = table.array(name)
-            && array.nbytes() <= LARGEST
+            && array.info().nbytes <= LARGEST
         {
             walk_array(&array);
         }

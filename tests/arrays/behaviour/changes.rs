@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems};
+use blosc2::{Appender, CParams, Codec, ErrorKind, NDArray, RawItems};
 
 use super::c::CArray;
 use super::{
@@ -56,7 +56,7 @@ fn items_are_appended_along_each_dimension() {
             // The same, a few at a time.
             let aside = path.with_extension("appender");
             let mut array = cut.holding(&old, place, &aside);
-            let mut appender = array.appender(axis).unwrap();
+            let mut appender = Appender::new(&mut array, axis).unwrap();
             for at in 0..count {
                 appender.append(RawItems(&part(&new, axis, at..at + 1).bytes)).unwrap();
             }

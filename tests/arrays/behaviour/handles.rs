@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use blosc2::{ErrorKind, NDArray, OpenOptions, Result, Selection};
+use blosc2::{Appender, ErrorKind, NDArray, OpenOptions, Result, Selection};
 
 use super::{IN_FILES, Place, folder, kind};
 
@@ -99,7 +99,7 @@ fn readers_beside_an_array_that_shrinks() {
     each_way(|place, lock, path| {
         let what = format!("{place:?}, lock {lock}");
         let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
-        reader.set_cache(1 << 20);
+        reader.set_dparams(reader.info().dparams.cache(1 << 20));
         assert_eq!(reader.read::<Vec<i32>>(..).unwrap(), items(0..10, 0..10), "{what}");
         writer.resize([5, 10]).unwrap();
         // Deleted items are out of bounds, also for a reader with the old shape.
@@ -379,11 +379,11 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
     let ramp: Vec<i32> = (0..100).collect();
     drop(builder().target(&path).from_slice(&[1i32; 100], [100]).unwrap());
     let mut array = NDArray::open(&path).unwrap();
-    array.set_cache(1 << 20);
+    array.set_dparams(array.info().dparams.cache(1 << 20));
     assert_eq!(array.read::<Vec<i32>>(..).unwrap(), [1; 100]);
     for items in [&[2; 100][..], &ramp, &[3; 100]] {
         // Written as by another program: no handle of this one is informed.
-        let bytes = builder().from_slice(items, [100]).unwrap().to_cframe().unwrap();
+        let bytes = builder().from_slice(items, [100]).unwrap().schunk().to_cframe().unwrap();
         std::fs::write(&path, bytes).unwrap();
         array.refresh().unwrap();
         assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
@@ -406,7 +406,7 @@ fn appenders_and_appends_of_another_handle() {
                     drop(place.of(builder, &path).zeros::<i32>(shape).unwrap());
                     let what = format!("{place:?}, axis {axis}, {theirs}, {parts:?}");
                     let mut other = locking(&path);
-                    let mut ours = locking(&path).into_appender(axis).unwrap();
+                    let mut ours = Appender::new(locking(&path), axis).unwrap();
                     // Each index on the axis has two items with its number. Other handles append negative numbers.
                     let slab = |numbers: std::ops::Range<i32>| -> Vec<i32> {
                         match axis {

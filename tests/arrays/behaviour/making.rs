@@ -151,7 +151,7 @@ fn padded_shapes_are_those_of_c() {
             assert_eq!([&info.ext_shape, &info.ext_chunks], padded.each_ref());
         }
         let nbytes = cut.shape.iter().product::<u64>() * 3;
-        assert_eq!((array.nbytes(), info.nbytes), (nbytes, nbytes), "{cut:?}");
+        assert_eq!((array.info().nbytes, info.nbytes), (nbytes, nbytes), "{cut:?}");
         let padded = info.ext_shape.iter().product::<u64>() > array.len();
         assert!(!padded || array.schunk().nbytes() > nbytes, "{cut:?}");
     }
@@ -240,7 +240,7 @@ fn strings_are_shuffled_by_their_characters() {
         if let Some(c) = CArray::open(&path) {
             assert_same(&c.read_all(), &bytes, &format!("{cut:?}, in C"));
         }
-        assert_eq!(NDArray::open(&path).unwrap().cparams().filters, [Filter::ShuffleBytes(4)]);
+        assert_eq!(NDArray::open(&path).unwrap().info().cparams.filters, [Filter::ShuffleBytes(4)]);
         // In a single chunk it is not larger than with whole items.
         let len = |filter| {
             let params = CParams::new().codec(Codec::BloscLz).filters(&[filter]);
@@ -377,7 +377,7 @@ fn the_format_of_a_dtype_is_kept() {
     assert!(CArray::open(&path).is_none_or(|c| c.dtype_format() == 127));
     let mut array = NDArray::open_rw(&path).unwrap();
     let has_it = |array: &NDArray| {
-        assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 127));
+        assert_eq!((array.dtype_str(), array.info().dtype_format), (Some("rgb24"), 127));
         assert!(array.dtype().is_none());
     };
     has_it(&array);
@@ -397,7 +397,7 @@ fn the_format_of_a_dtype_is_kept() {
     assert_eq!(kind(numbers.read::<Vec<f32>>(..)), ErrorKind::TypeMismatch);
     assert_eq!(numbers.read::<RawItems>(..).unwrap().0, [0; 8]);
     let numpy = NDArray::builder().dtype("<f4", 4).from_slice(RawItems(&[0; 8]), [2]).unwrap();
-    assert_eq!(numpy.dtype_format(), 0);
+    assert_eq!(numpy.info().dtype_format, 0);
     for pair in [[&numbers, &numpy], [&numpy, &numbers]] {
         assert_eq!(kind(NDArray::builder().concatenate(pair, 0)), ErrorKind::TypeMismatch);
     }
@@ -545,7 +545,7 @@ fn an_array_is_opened_or_created() {
         let params = CParams::new().codec(Codec::Lz4);
         let again = builder().cparams(&params).options(OpenOptions::new().max_read(1));
         let array = again.open_or_create(|_| panic!("made again")).unwrap();
-        assert_eq!((array.shape(), array.cparams().codec), (&[1][..], Codec::Lz4));
+        assert_eq!((array.shape(), array.info().cparams.codec), (&[1][..], Codec::Lz4));
         assert_eq!(array.read::<Vec<u16>>(..).unwrap_err().kind(), ErrorKind::TooLarge);
         drop(array);
         // Another program creates it in between.
@@ -561,7 +561,7 @@ fn an_array_is_opened_or_created() {
     });
     assert_eq!(race.unwrap().shape(), [5]);
     // The parameters of another array, whose items and blocks have other sizes.
-    let other = NDArray::builder().zeros::<f64>([10]).unwrap().cparams();
+    let other = NDArray::builder().zeros::<f64>([10]).unwrap().info().cparams;
     for _ in 0..2 {
         let builder = NDArray::builder().target(folder.path().join("twice")).cparams(&other);
         builder.open_or_create(made).unwrap();

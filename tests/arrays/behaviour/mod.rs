@@ -84,7 +84,7 @@ impl Place {
     /// Reopens the array as another program would.
     fn reopened(self, array: NDArray, path: &Path) -> NDArray {
         match self {
-            Self::Memory | Self::Buffer => NDArray::open_rw(array.to_cframe().unwrap()),
+            Self::Memory | Self::Buffer => NDArray::open_rw(array.schunk().to_cframe().unwrap()),
             Self::File | Self::Directory => {
                 drop(array);
                 NDArray::open_rw(path)

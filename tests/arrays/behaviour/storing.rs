@@ -106,7 +106,10 @@ fn two_arrays_are_in_one_file() {
     for (array, offset) in [(first, 0), (second, len)] {
         let found = OpenOptions::new().open(Target::from(&path).offset(offset)).unwrap();
         let found = NDArray::from_schunk(found).unwrap();
-        assert!(found.to_cframe().unwrap() == array.to_cframe().unwrap(), "at {offset}");
+        assert!(
+            found.schunk().to_cframe().unwrap() == array.schunk().to_cframe().unwrap(),
+            "at {offset}"
+        );
         let items = array.read::<Vec<i32>>(..).unwrap();
         assert!(found.read::<Vec<i32>>(..).unwrap() == items, "at {offset}");
         if let Some(c) = CArray::open_at(&path, offset) {
@@ -125,7 +128,7 @@ fn arrays_in_one_buffer_are_the_same() {
                 let model = numbers(cut.shape, typesize, 1);
                 let what = format!("{place:?}, {cut:?}, {typesize} bytes");
                 let array = cut.holding(&model, place, &path);
-                let bytes = array.to_cframe().unwrap();
+                let bytes = array.schunk().to_cframe().unwrap();
                 assert_holds(&NDArray::open_rw(bytes.clone()).unwrap(), &model, &what);
                 // The bytes are those of a file.
                 let path = path.with_extension("file");
@@ -254,7 +257,11 @@ fn recompressed_copies_go_to_every_storage() {
 
 fn assert_recompressed(copy: &NDArray, model: &crate::common::Model, what: &str) {
     assert_holds(copy, model, what);
-    assert_eq!((copy.cparams().codec, copy.cparams().level), (Codec::BloscLz, 7), "{what}");
+    assert_eq!(
+        (copy.info().cparams.codec, copy.info().cparams.level),
+        (Codec::BloscLz, 7),
+        "{what}"
+    );
     for index in 0..copy.schunk().nchunks() {
         assert_eq!(copy.schunk().chunk(index).unwrap().codec(), Codec::BloscLz, "{what}, {index}");
     }

@@ -14,7 +14,7 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
     if !C_READS_FRAMES {
         return;
     }
-    let c = CArray::of(&case.array.to_cframe().unwrap());
+    let c = CArray::of(&case.array.schunk().to_cframe().unwrap());
     for _ in 0..4 {
         let shape = case.model.shape();
         // For uninitialized single items, C returns the content of its memory.

@@ -223,7 +223,7 @@ impl Place {
 
     fn reopen(&self, array: NDArray) -> NDArray {
         match self {
-            Self::Memory => NDArray::open_rw(array.to_cframe().unwrap()),
+            Self::Memory => NDArray::open_rw(array.schunk().to_cframe().unwrap()),
             Self::Buffer => NDArray::open_rw(array.into_schunk().into_cframe().unwrap()),
             Self::File(path) | Self::Directory(path) => {
                 drop(array);
@@ -242,7 +242,9 @@ impl Place {
     fn check(&self, array: &NDArray) {
         let options = Options { content: true, ..Options::default() };
         let report = match self {
-            Self::Memory | Self::Buffer => frame::check(&array.to_cframe().unwrap()[..], &options),
+            Self::Memory | Self::Buffer => {
+                frame::check(&array.schunk().to_cframe().unwrap()[..], &options)
+            }
             Self::File(path) => frame::check(&File::open(path).unwrap(), &options),
             Self::Directory(path) => directory::check(&directory::Disk(path.clone()), &options),
             Self::Shared(storage) => frame::check(&storage.bytes()[..], &options),
@@ -349,7 +351,7 @@ impl<'l, T: Item> Case<'l, T> {
         let mut array = array.unwrap();
         let cache = *rng.pick(&[0, 0, 1, 5000, 1 << 20]);
         log.push(format!("a cache of {cache} bytes"));
-        array.set_cache(cache);
+        array.set_dparams(array.info().dparams.cache(cache));
         let model = Model::new(&sizes, items);
         let mut case = Self { rng: own, array, model, unwritten, place, log, _folder: folder };
         case.compare();

@@ -115,7 +115,7 @@ fn remote(codec: Codec, request_cost: u64, threads: usize) -> (NDArray, Vec<u64>
     let items: Vec<u64> = (0..NCHUNKS * CHUNK / 8).map(|_| rng.next() >> 32).collect();
     let builder = NDArray::builder().chunk_shape(CHUNK / 8).block_shape(2048);
     let builder = builder.cparams(CParams::new().codec(codec).level(1));
-    let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
+    let bytes = builder.from_slice(&items, items.len()).unwrap().schunk().to_cframe().unwrap();
     let calls = Calls::default();
     let source = Remote { bytes, request_cost, calls: calls.clone() };
     let mut array =
@@ -174,7 +174,7 @@ fn reductions_fetch_chunks_with_checksums_once() {
             .options(OpenOptions::new().checksums(true))
             .from_slice(&items, items.len())
             .unwrap();
-        let bytes = array.to_cframe().unwrap();
+        let bytes = array.schunk().to_cframe().unwrap();
         let calls = Calls::default();
         let source = Remote { bytes, request_cost: 100_000, calls: calls.clone() };
         let array = NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new())
@@ -195,8 +195,11 @@ fn reductions_of_special_chunks_send_few_requests() {
     let mut array = NDArray::builder().chunk_shape(1000).zeros::<u64>(300_000).unwrap();
     array.write(150_500..150_502, &[7u64, 9]).unwrap();
     let calls = Calls::default();
-    let source =
-        Remote { bytes: array.to_cframe().unwrap(), request_cost: 5000, calls: calls.clone() };
+    let source = Remote {
+        bytes: array.schunk().to_cframe().unwrap(),
+        request_cost: 5000,
+        calls: calls.clone(),
+    };
     let array =
         NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
     assert_eq!(array.item::<u64>(0).unwrap(), 0);
@@ -296,7 +299,7 @@ fn a_window_is_limited_with_its_gaps() {
     // The same random bytes in each of 8 chunks.
     let array = builder.from_iter(items.iter().cycle().copied().take(CHUNK as usize), CHUNK);
     let calls = Calls::default();
-    let bytes = array.unwrap().to_cframe().unwrap();
+    let bytes = array.unwrap().schunk().to_cframe().unwrap();
     let source = Remote { bytes, request_cost: 300 << 10, calls: calls.clone() };
     let array =
         NDArray::open_with(Target::storage(ReadOnly::new(source)), &OpenOptions::new()).unwrap();
@@ -417,7 +420,7 @@ fn each_block_is_fetched_once() {
 fn what_a_cache_keeps_is_not_fetched_again() {
     let storage = Shared::default();
     let (mut array, mut items) = array(&storage, 1);
-    array.set_cache(4 * (BLOCK as usize + 200));
+    array.set_dparams(array.info().dparams.cache(4 * (BLOCK as usize + 200)));
     let read = |array: &NDArray, items: &[u32], row: u64, column: u64| {
         storage.fetched();
         let expected = items[(row * 256 + column) as usize];
@@ -436,7 +439,7 @@ fn what_a_cache_keeps_is_not_fetched_again() {
     items[0] = 7;
     assert!(read(&array, &items, 0, 0), "it has changed");
     assert!(!read(&array, &items, 0, 1));
-    array.set_cache(0);
+    array.set_dparams(array.info().dparams.cache(0));
     assert!(read(&array, &items, 0, 1), "nothing is kept");
 }
 
@@ -453,7 +456,7 @@ fn small_reads_allocate_nothing() {
         assert_eq!((row[0], row[127]), (17 * 256 + 128, 17 * 256 + 255));
     };
     for cache in [0, 1 << 20] {
-        array.set_cache(cache);
+        array.set_dparams(array.info().dparams.cache(cache));
         // The first read allocates the buffers, and fills the cache.
         read(&array);
         let ((), largest) = largest_allocation(|| read(&array));
@@ -468,7 +471,7 @@ fn what_others_write_is_not_kept() {
     let builder = NDArray::builder().target(&path).chunk_shape([4, 4]).block_shape([2, 2]);
     let mut writer = builder.from_slice(&[1u16; 64], [8, 8]).unwrap();
     let mut reader = NDArray::open(&path).unwrap();
-    reader.set_cache(1 << 20);
+    reader.set_dparams(reader.info().dparams.cache(1 << 20));
     assert_eq!(reader.read::<Vec<u16>>(..).unwrap(), [1; 64]);
     for round in 2..5 {
         writer.write(.., round).unwrap();

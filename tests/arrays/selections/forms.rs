@@ -370,7 +370,7 @@ fn clamped_slices_are_those_of_python() {
 #[test]
 fn a_plan_of_points_that_memory_does_not_hold_is_an_error() {
     let wide = NDArray::builder().chunk_shape((1, 1 << 20)).zeros::<u8>((4, 1 << 28)).unwrap();
-    let bytes = wide.to_cframe().unwrap();
+    let bytes = wide.schunk().to_cframe().unwrap();
     let array = NDArray::open_rw(bytes).unwrap();
     let error = array.read::<Vec<u8>>(Selection::points(&[0, 1, 2, 3])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");

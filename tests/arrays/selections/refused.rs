@@ -28,7 +28,7 @@ fn refused<R: std::fmt::Debug>(result: Result<R>, kind: ErrorKind) {
 #[track_caller]
 fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     let mut array = array();
-    array.set_cache(1 << 20);
+    array.set_dparams(array.info().dparams.cache(1 << 20));
     refused(array.read::<Vec<i32>>(selection), kind);
     refused(array.read::<RawItems>(selection), kind);
     refused(array.read::<ndarray::ArrayD<i32>>(selection), kind);

@@ -125,7 +125,7 @@ fn sources_that_do_not_fit_are_refused() {
     assert_eq!(kind(array.append(0, ndarray::arr2(&[[1i32; 42]]).view())), InvalidArgument);
     let points = Selection::points(&[[0, 0, 0]]);
     assert_eq!(array.view().slice(&points).unwrap_err().kind(), InvalidArgument);
-    assert_eq!(array.selected_chunks(&points).unwrap_err().kind(), InvalidArgument);
+    assert_eq!(array.chunks(&points).err().unwrap().kind(), InvalidArgument);
     assert!(array.read::<Vec<i32>>(..).unwrap().into_iter().eq(0..210));
 }
 

@@ -84,8 +84,12 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     /// Starts to read the arrays of an expression. The default number of threads is the setting of the first array.
     pub(super) fn new(inputs: Vec<Input<'a>>, threads: Option<Threads>) -> Result<Self> {
-        let default =
-            || inputs.first().map(|input| input.view.array.readers.threads).unwrap_or_default();
+        let default = || {
+            inputs
+                .first()
+                .map(|input| input.view.array.schunk.dparams().threads)
+                .unwrap_or_default()
+        };
         let threads = threads.unwrap_or_else(default).for_any();
         let threads = closures::threads(threads).unsigned_abs().into();
         let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();

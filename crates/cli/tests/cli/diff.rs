@@ -145,7 +145,7 @@ fn zeros_are_not_decompressed() {
     zeros("c", &[100, 30], &[10, 10]);
     b = zeros("d", &[100, 30], &[10, 30]);
     equal(&folder, &["c", "d"]);
-    b.set_byte_order_conversion(true);
+    b.set_dparams(b.info().dparams.convert_byte_order(true));
     b.write([99, 29], 1.0f64).unwrap();
     drop(b);
     for files in [["c", "d"], ["d", "c"]] {

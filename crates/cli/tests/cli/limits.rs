@@ -188,13 +188,13 @@ const REPLACED: [&str; 14] = [
     "open it with `OpenOptions::recover`, or repair the file",
     "another program may be changing it: open it with `OpenOptions::locking`",
     "`blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks",
-    "`NDArray::from_python_object` opens the stored items",
+    "`array::from_python_object` opens the stored items",
     ": call BatchArray::recount",
 ];
 const NOT_CALLED: [(&str, &str); 7] = [
     ("NDArray::builder creates arrays", "options that create a super-chunk open an array"),
     ("copy it with a chunk shape (NDArrayBuilder::chunk_shape)", "an array is extended"),
-    ("NDArray::set_byte_order_conversion converts them", "a view of items"),
+    ("DParams::convert_byte_order converts them", "a view of items"),
     ("append chunks created by Chunk::nans", "a super-chunk is filled with NaN"),
     ("use blosc2::elements::{", "a part of generated code, not a message"),
     ("passed by `Data::values`", "cells of a table are written"),

@@ -83,7 +83,7 @@ fn the_boxes_of_a_selection_are_requested_together() {
 fn a_small_file_takes_one_request() {
     let server = Server::start();
     let array = NDArray::builder().arange(0i16, 10_000, 1).unwrap();
-    server.put("a.b2nd", array.to_cframe().unwrap());
+    server.put("a.b2nd", array.schunk().to_cframe().unwrap());
     let found = remote(&server).array("a.b2nd").unwrap();
     assert_eq!(found.read::<Vec<i16>>(..).unwrap(), array.read::<Vec<i16>>(..).unwrap());
     let (log, _) = server.taken();
@@ -182,7 +182,7 @@ fn neighbours_share_requests() {
     let items: Vec<u64> = (0..400_000).map(|at| at * at % 1_000_003).collect();
     let array =
         NDArray::builder().chunk_shape(1000).block_shape(1000).from_slice(&items, 400_000).unwrap();
-    server.put("a.b2nd", array.to_cframe().unwrap());
+    server.put("a.b2nd", array.schunk().to_cframe().unwrap());
     let options = OpenOptions::new();
     let object = remote(&server).object("a.b2nd").unwrap();
     let array = NDArray::open_with(Target::storage(ReadOnly::new(object)), &options).unwrap();

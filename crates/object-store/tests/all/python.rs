@@ -144,7 +144,7 @@ fn python_reads_what_was_saved() {
         let array = builder.from_slice(&items, [200, 1000]).unwrap();
         s3.remote().save("dir/a.b2nd", array.schunk(), false).unwrap();
         let nginx = Nginx::start();
-        write(&nginx.files(), "a.b2nd", &array.to_cframe().unwrap());
+        write(&nginx.files(), "a.b2nd", &array.schunk().to_cframe().unwrap());
         let program = "
 import sys
 import blosc2

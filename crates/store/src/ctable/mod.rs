@@ -316,7 +316,7 @@ impl CTable {
     /// For a `Dictionary` column, the array contains the codes: indices into the list of the distinct strings. For a
     /// `Utf8` column, the array contains the offsets of the strings. If the table is open for changing, the array is an
     /// in-memory copy. The array has the stored byte order; see
-    /// [`NDArray::set_byte_order_conversion`].
+    /// [`DParams::convert_byte_order`](blosc2::DParams::convert_byte_order).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table has no column with this name;

@@ -42,14 +42,14 @@ impl Stored {
         let content = match column.kind() {
             ItemKind::Dictionary { .. } => {
                 let mut codes = array(parts, key)?;
-                codes.set_byte_order_conversion(true);
+                codes.set_dparams(codes.info().dparams.convert_byte_order(true));
                 check_array(&codes, "i4", |dtype| is(dtype, Kind::Int, 4))?;
                 let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
             ItemKind::Utf8 => {
                 let mut offsets = array(parts, key)?;
-                offsets.set_byte_order_conversion(true);
+                offsets.set_dparams(offsets.info().dparams.convert_byte_order(true));
                 check_array(&offsets, "i8", |dtype| is(dtype, Kind::Int, 8))?;
                 let bytes = array(parts, &format!("{key}.utf8"))?;
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;

@@ -225,7 +225,7 @@ fn schunk(schunk: SChunk) -> Result<Json> {
         "vlmeta": layers(schunk.vlmeta())?,
     });
     if schunk.info().is_array {
-        let array = NDArray::from_python_object(schunk)?;
+        let array = blosc2::array::from_python_object(schunk)?;
         content["shape"] = json!(array.shape());
         content["blocks"] = json!([array.chunk_shape(), array.block_shape()]);
         content["itemsize"] = json!(array.dtype().map_or(array.typesize(), |dtype| dtype.size()));
