@@ -60,7 +60,7 @@ impl ObjectArray {
     /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(target: impl Into<Target>) -> Result<Self> {
         let options = OpenOptions::new().create_new(true).cparams(Self::default_cparams());
-        Self::new_in(options.open(Target::from(&path).directory(true))?)
+        Self::new_in(options.open(target)?)
     }
 
     /// Creates an empty array in memory, with the [default parameters](Self::default_cparams).
