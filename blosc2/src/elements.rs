@@ -303,50 +303,68 @@ mod sealed {
 
 use sealed::Step;
 
-macro_rules! units {
-    ($($name:ident, $symbol:literal, $nanoseconds:expr, $step:expr, $what:literal;)*) => {$(
-        #[doc = concat!("A unit of time: ", $what, ". NumPy: `", $symbol, "`.")]
-        ///
-        /// ```
-        #[doc = concat!("use blosc2::elements::{", stringify!($name), ", TimeDelta64};")]
-        ///
-        #[doc = concat!("let delta = TimeDelta64::<", stringify!($name), ">::new(3);")]
-        #[doc = concat!("assert_eq!(delta.to_string(), \"3 ", $what, "\");")]
-        /// ```
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {}
+/// A unit of time, which a type alias such as [`Seconds`] names. `INDEX` counts the aliases from [`Years`] on; other
+/// indices do not compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit<const INDEX: usize> {}
 
-        impl sealed::Sealed for $name {
-            const NAME: &'static str = $what;
-            const STEP: Step = $step;
-        }
+impl<const INDEX: usize> sealed::Sealed for Unit<INDEX> {
+    const NAME: &'static str = UNITS[INDEX].0;
+    const STEP: Step = UNITS[INDEX].3;
+}
 
-        impl TimeUnit for $name {
-            const SYMBOL: &'static str = $symbol;
-            const NANOSECONDS: Option<u64> = $nanoseconds;
-        }
-    )*};
+impl<const INDEX: usize> TimeUnit for Unit<INDEX> {
+    const SYMBOL: &'static str = UNITS[INDEX].1;
+    const NANOSECONDS: Option<u64> = UNITS[INDEX].2;
 }
 
 const SECOND: u64 = 1_000_000_000;
 /// The number of seconds in a day.
 const SECONDS: i128 = 86_400;
 
-units! {
-    Years, "Y", None, Step::Year, "years";
-    Months, "M", None, Step::Month, "months";
-    Weeks, "W", Some(7 * 86_400 * SECOND), Step::Days(7), "weeks";
-    Days, "D", Some(86_400 * SECOND), Step::Days(1), "days";
-    Hours, "h", Some(3_600 * SECOND), Step::OfDay(24), "hours";
-    Minutes, "m", Some(60 * SECOND), Step::OfDay(1_440), "minutes";
-    Seconds, "s", Some(SECOND), Step::OfDay(SECONDS), "seconds";
-    Milliseconds, "ms", Some(1_000_000), Step::OfDay(SECONDS * 1_000), "milliseconds";
-    Microseconds, "us", Some(1_000), Step::OfDay(SECONDS * 1_000_000), "microseconds";
-    Nanoseconds, "ns", Some(1), Step::OfDay(SECONDS * 1_000_000_000), "nanoseconds";
-    Picoseconds, "ps", None, Step::OfDay(SECONDS * 1_000_000_000_000), "picoseconds";
-    Femtoseconds, "fs", None, Step::OfDay(SECONDS * 1_000_000_000_000_000), "femtoseconds";
-    Attoseconds, "as", None, Step::OfDay(SECONDS * 1_000_000_000_000_000_000), "attoseconds";
-}
+/// The name, the symbol, the nanoseconds and the step of each unit.
+const UNITS: [(&str, &str, Option<u64>, Step); 13] = [
+    ("years", "Y", None, Step::Year),
+    ("months", "M", None, Step::Month),
+    ("weeks", "W", Some(7 * 86_400 * SECOND), Step::Days(7)),
+    ("days", "D", Some(86_400 * SECOND), Step::Days(1)),
+    ("hours", "h", Some(3_600 * SECOND), Step::OfDay(24)),
+    ("minutes", "m", Some(60 * SECOND), Step::OfDay(1_440)),
+    ("seconds", "s", Some(SECOND), Step::OfDay(SECONDS)),
+    ("milliseconds", "ms", Some(1_000_000), Step::OfDay(SECONDS * 1_000)),
+    ("microseconds", "us", Some(1_000), Step::OfDay(SECONDS * 1_000_000)),
+    ("nanoseconds", "ns", Some(1), Step::OfDay(SECONDS * 1_000_000_000)),
+    ("picoseconds", "ps", None, Step::OfDay(SECONDS * 1_000_000_000_000)),
+    ("femtoseconds", "fs", None, Step::OfDay(SECONDS * 1_000_000_000_000_000)),
+    ("attoseconds", "as", None, Step::OfDay(SECONDS * 1_000_000_000_000_000_000)),
+];
+
+/// Years. NumPy: `Y`.
+pub type Years = Unit<0>;
+/// Months. NumPy: `M`.
+pub type Months = Unit<1>;
+/// Weeks. NumPy: `W`.
+pub type Weeks = Unit<2>;
+/// Days. NumPy: `D`.
+pub type Days = Unit<3>;
+/// Hours. NumPy: `h`.
+pub type Hours = Unit<4>;
+/// Minutes. NumPy: `m`.
+pub type Minutes = Unit<5>;
+/// Seconds. NumPy: `s`.
+pub type Seconds = Unit<6>;
+/// Milliseconds. NumPy: `ms`.
+pub type Milliseconds = Unit<7>;
+/// Microseconds. NumPy: `us`.
+pub type Microseconds = Unit<8>;
+/// Nanoseconds. NumPy: `ns`.
+pub type Nanoseconds = Unit<9>;
+/// Picoseconds. NumPy: `ps`.
+pub type Picoseconds = Unit<10>;
+/// Femtoseconds. NumPy: `fs`.
+pub type Femtoseconds = Unit<11>;
+/// Attoseconds. NumPy: `as`.
+pub type Attoseconds = Unit<12>;
 
 /// Returns the dtype of a scalar with a unit, in native byte order.
 fn with_unit(letter: char, symbol: &str) -> Dtype {

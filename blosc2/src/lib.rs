@@ -121,7 +121,7 @@ pub mod array {
 
     pub use crate::ndarray::{
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
-        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, Rows, from_python_object,
+        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, from_python_object,
     };
 }
 
@@ -132,7 +132,7 @@ pub mod array {
 pub mod compute {
     pub use crate::ndarray::compute::{
         Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,
-        Source, StoredAxes, Whole, Zip, choose, zip,
+        Source, StoredAxes, Zip, choose, zip,
     };
 }
 
@@ -162,8 +162,7 @@ pub mod storage {
 /// Types that methods of [`SChunk`] accept or return: metalayers and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
-        ChunkInfo, ChunkSource, Chunks, FileFormat, Metalayers, MetalayersMut, Revision,
-        SChunkInfo, VariableBlocks,
+        ChunkInfo, ChunkSource, Metalayers, MetalayersMut, Revision, SChunkInfo, VariableBlocks,
     };
     pub use blosc2_format::frame::SEARCH_INDEXES;
 }

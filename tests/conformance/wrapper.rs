@@ -241,8 +241,8 @@ fn open(object: &Object, path: &Path) -> Result<SChunk> {
         Place::Offset => SChunk::open(Target::from(path).offset(BEFORE.len() as u64))?,
         Place::File | Place::Directory => {
             let schunk = SChunk::open(path)?;
-            let format = schunk.info().format.context("no file")?;
-            ensure!(format.contiguous == (object.place == Place::File), "the other storage");
+            let contiguous = schunk.info().contiguous.context("no file")?;
+            ensure!(contiguous == (object.place == Place::File), "the other storage");
             schunk
         }
     })

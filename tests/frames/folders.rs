@@ -194,7 +194,7 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!(objects.files().names().unwrap(), names);
     assert_good(&objects.files());
     assert_holds(&schunk, &model(5), "made");
-    assert_eq!((schunk.path(), schunk.info().format.unwrap().contiguous), (None, false));
+    assert_eq!((schunk.path(), schunk.info().contiguous), (None, Some(false)));
     drop(schunk);
 
     assert_eq!(

@@ -200,8 +200,8 @@ fn vl_chunk(blocks: &[&str]) -> Vec<u8> {
 fn assert_chunks(file: &str, expected: &[Vec<u8>], version: u8) {
     let schunk = SChunk::open(upstream("compat").join(file)).unwrap();
     assert_eq!(schunk.nchunks(), expected.len(), "{file}");
-    let format = schunk.info().format.unwrap();
-    assert_eq!((format.version, format.contiguous), (version, true), "{file}");
+    let info = schunk.info();
+    assert_eq!((info.format_version, info.contiguous), (Some(version), Some(true)), "{file}");
     assert_eq!(schunk.nbytes(), expected.iter().map(|each| each.len() as u64).sum::<u64>());
     for (index, expected) in expected.iter().enumerate() {
         let what = format!("{file}, chunk {index}");

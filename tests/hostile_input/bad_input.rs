@@ -224,7 +224,7 @@ fn a_directory_with_missing_or_broken_files_gives_errors() {
     let folder = tempfile::tempdir().unwrap();
     let (path, items) = directory(folder.path());
     let array = NDArray::open(&path).unwrap();
-    assert!(!array.schunk().info().format.unwrap().contiguous);
+    assert_eq!(array.schunk().info().contiguous, Some(false));
     assert_eq!(array.read::<Vec<i32>>(..).unwrap(), items);
     assert_eq!(array.schunk().nchunks(), 4);
     drop(array);

@@ -119,7 +119,7 @@ fn memory_and_file_hold_the_same() {
         }
         let saved = folder.path().join(format!("{seed}.saved"));
         memory.save(&saved).unwrap();
-        assert_eq!((memory.path(), memory.info().format), (None, None));
+        assert_eq!((memory.path(), memory.info().contiguous), (None, None));
         let mut saved = SChunk::open(&saved).unwrap();
         saved.set_dparams(DParams::new().threads(Threads::new(2)));
         for schunk in [&file, &memory, &saved, &SChunk::open(&path).unwrap()] {

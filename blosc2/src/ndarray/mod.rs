@@ -50,7 +50,6 @@ pub use index::{IndexedShape, PerAxis};
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub(crate) use region::Positions;
-pub use rows::Rows;
 pub use selection::{AxisIndex, AxisSelection, Selection};
 pub use transfer::{FromItems, ItemBuffer, ItemSource, RawItems};
 pub use view::NDArrayView;

@@ -1,6 +1,5 @@
 //! Iteration over the rows of an array.
 
-use std::fmt;
 use std::iter::FusedIterator;
 use std::vec;
 
@@ -16,26 +15,24 @@ impl NDArray {
     /// decompressed once. If a read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads)
     /// instead of the row, and ends. An array without axes has one row of one item.
     ///
-    /// For an example, see [`Rows`].
-    pub fn rows<T: Element>(&self) -> Rows<'_, T> {
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&(0..12i32).collect::<Vec<_>>(), &[4, 3])?;
+    /// let sums: Vec<i32> =
+    ///     array.rows::<i32>().map(|row| Ok(row?.iter().sum())).collect::<blosc2::Result<_>>()?;
+    /// assert_eq!(sums, [3, 12, 21, 30]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn rows<T: Element>(&self) -> impl FusedIterator<Item = Result<Vec<T>>> {
         let items = len_of(self.shape().get(1..).unwrap_or_default(), 1);
         let left = self.shape().first().copied().unwrap_or(1);
         Rows { array: self, next: 0, left, row: items, read: Vec::new().into_iter() }
     }
 }
 
-/// An iterator over the rows of an array. [`NDArray::rows`] returns this iterator.
-///
-/// ```
-/// use blosc2::NDArray;
-///
-/// let array = NDArray::from_slice(&(0..12i32).collect::<Vec<_>>(), &[4, 3])?;
-/// let sums: Vec<i32> =
-///     array.rows::<i32>().map(|row| Ok(row?.iter().sum())).collect::<blosc2::Result<_>>()?;
-/// assert_eq!(sums, [3, 12, 21, 30]);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-pub struct Rows<'a, T> {
+/// An iterator over the rows of an array.
+struct Rows<'a, T> {
     array: &'a NDArray,
     /// The first row that is not read.
     next: u64,
@@ -93,9 +90,3 @@ impl<T: Element> Iterator for Rows<'_, T> {
 }
 
 impl<T: Element> FusedIterator for Rows<'_, T> {}
-
-impl<T> fmt::Debug for Rows<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("left", &self.left).finish_non_exhaustive()
-    }
-}

@@ -19,6 +19,7 @@ impl SChunk {
     pub fn info(&self) -> SChunkInfo {
         let (nbytes, cbytes) = (self.nbytes(), self.cbytes());
         let state = self.last_state();
+        let contiguous = state.store.is_contiguous();
         SChunkInfo {
             typesize: self.typesize(),
             chunksize: self.chunksize(),
@@ -30,10 +31,8 @@ impl SChunk {
             has_variable_chunks: self.has_variable_chunks(),
             has_variable_blocks: self.has_variable_blocks(),
             has_checksums: state.outline.has_checksums(),
-            format: state
-                .store
-                .is_contiguous()
-                .map(|contiguous| FileFormat { version: state.outline.version(), contiguous }),
+            contiguous,
+            format_version: contiguous.map(|_| state.outline.version()),
             is_array: self.is_array(),
             python_object: self.python_object(),
             is_writable: self.frame.is_writable(),
@@ -83,8 +82,11 @@ pub struct SChunkInfo {
     pub has_variable_blocks: bool,
     /// Whether the frame has [checksums](crate::OpenOptions::checksums).
     pub has_checksums: bool,
-    /// The layout and the format version of the frame; `None` for an in-memory super-chunk that is not a frame.
-    pub format: Option<FileFormat>,
+    /// Whether the frame (the stored form of a super-chunk) is contiguous: `true` for one file or buffer, `false` for a
+    /// sparse frame, a directory with one file for each chunk. `None` for an in-memory super-chunk that is not a frame.
+    pub contiguous: Option<bool>,
+    /// The version of the frame format; `None` for an in-memory super-chunk that is not a frame.
+    pub format_version: Option<u8>,
     /// Whether the chunks belong to an array: the super-chunk has a metalayer `b2nd` (in older versions `caterva`) with the
     /// shape of the array. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
     pub is_array: bool,
@@ -112,27 +114,6 @@ pub struct SChunkInfo {
     pub dparams: DParams,
     /// The limits of the handle; see [`OpenOptions::limits`](crate::OpenOptions::limits).
     pub limits: Limits,
-}
-
-/// The layout and the format version of a frame (the stored form of a super-chunk); see [`SChunkInfo::format`].
-///
-/// ```
-/// use blosc2::{CParams, SChunk};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("numbers.b2frame");
-/// let schunk = SChunk::create::<u64>(&path, &CParams::default())?;
-/// assert!(schunk.info().format.unwrap().contiguous);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileFormat {
-    /// The version of the frame format.
-    pub version: u8,
-    /// `true` for a contiguous frame (one file or buffer), `false` for a sparse frame (a directory with one file for
-    /// each chunk).
-    pub contiguous: bool,
 }
 
 impl fmt::Display for SChunkInfo {

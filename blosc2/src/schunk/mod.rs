@@ -56,11 +56,11 @@ pub(crate) use store::Store;
 pub(crate) use target::Created;
 
 pub use copy::SaveOptions;
+pub use info::SChunkInfo;
 pub(crate) use info::write_storage;
-pub use info::{FileFormat, SChunkInfo};
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
-pub use read::{ChunkInfo, Chunks};
+pub use read::ChunkInfo;
 pub use reader_writer::{SChunkReader, SChunkWriter};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use source::{ChunkSource, VariableBlocks};

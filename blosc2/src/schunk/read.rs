@@ -1,6 +1,6 @@
 //! Reading of chunks and blocks, and the limits of reads.
 
-use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::slice;
@@ -62,8 +62,21 @@ impl SChunk {
     ///
     /// Each chunk is a `Result`. Its error is one of the [errors of reading](Self#errors-of-reading), or
     /// [`ErrorKind::TypeMismatch`] if the size of `T` is not the typesize and `T` is not `u8`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// schunk.append(&[1u8, 2, 3])?;
+    /// schunk.append(&[4u8])?;
+    /// let last = schunk.iter_chunks::<u8>().next_back().unwrap()?;
+    /// assert_eq!(last, [4]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     #[doc(alias = "iterchunks")]
-    pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
+    pub fn iter_chunks<T: Element>(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Result<Vec<T>>> + ExactSizeIterator + FusedIterator {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
     }
 
@@ -472,19 +485,8 @@ pub(super) fn check_range(chunk: &ChunkRef<'_>, bytes: &Range<usize>, index: usi
     Err(Error::new(ErrorKind::OutOfBounds, READ, detail))
 }
 
-/// An iterator that decompresses the chunks of a [`SChunk`]. Created by [`SChunk::iter_chunks`].
-///
-/// ```
-/// use blosc2::{CParams, SChunk};
-///
-/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-/// schunk.append(&[1u8, 2, 3])?;
-/// schunk.append(&[4u8])?;
-/// let last = schunk.iter_chunks::<u8>().next_back().unwrap()?;
-/// assert_eq!(last, [4]);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-pub struct Chunks<'a, T> {
+/// An iterator that decompresses the chunks of a super-chunk. Skipped chunks are not decompressed.
+struct Chunks<'a, T> {
     schunk: &'a SChunk,
     range: Range<usize>,
     item: PhantomData<T>,
@@ -514,10 +516,4 @@ impl<T: Element> DoubleEndedIterator for Chunks<'_, T> {
 
 impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
 
-impl<T: Element> std::iter::FusedIterator for Chunks<'_, T> {}
-
-impl<T> fmt::Debug for Chunks<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chunks").field("range", &self.range).finish_non_exhaustive()
-    }
-}
+impl<T: Element> FusedIterator for Chunks<'_, T> {}

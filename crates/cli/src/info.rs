@@ -283,7 +283,7 @@ struct Shapes {
 /// The facts about a file that C-Blosc2 opens. `object` is the container that its metadata names.
 pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let schunk = content.schunk();
-    let params = schunk.info().cparams;
+    let info = schunk.info();
     let array = match content {
         Content::Array(array) => Some(Shapes {
             shape: array.shape().to_vec(),
@@ -293,7 +293,6 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
         }),
         Content::SChunk(_) | Content::Tensor(_) => None,
     };
-    let format = schunk.info().format;
     let plain = if array.is_some() { "ndarray" } else { "schunk" };
     let (kind, note) = match &object {
         Ok(object @ Object::Carrier(carrier)) => (object.kind(), Some(carrier.to_string())),
@@ -313,14 +312,14 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
         cbytes: schunk.cbytes(),
         nchunks: schunk.nchunks() as u64,
         chunksize: schunk.chunksize() as u64,
-        codec: params.codec,
-        level: Some(params.level),
-        filters: params.filters,
+        codec: info.cparams.codec,
+        level: Some(info.cparams.level),
+        filters: info.cparams.filters,
         meta: schunk.meta().names(),
         vlmeta: schunk.vlmeta().names(),
-        checksums: format.map(|_| schunk.info().has_checksums),
-        contiguous: format.map(|format| format.contiguous),
-        version: format.map(|format| format.version),
+        checksums: info.contiguous.map(|_| info.has_checksums),
+        contiguous: info.contiguous,
+        version: info.format_version,
     }
 }
 

@@ -132,7 +132,7 @@ pub(crate) fn facts(schunk: &SChunk) -> impl PartialEq + std::fmt::Debug + use<>
         schunk.chunksize(),
         schunk.offsets().unwrap(),
         infos,
-        schunk.info().format,
+        schunk.info().format_version,
         schunk.info().cparams,
     )
 }

@@ -25,7 +25,7 @@ use crate::{Element, Result, Threads};
 pub use axes::Axes;
 pub use describe::Description;
 pub use number::{Numeric, Real};
-pub use output::{Output, Reduced, StoredAxes, Whole};
+pub use output::{Output, Reduced, StoredAxes};
 pub use select::Select;
 pub use source::{InMemory, Operand, Source};
 
@@ -63,7 +63,7 @@ use source::{Always, Broadcast, Fallible, Zipped};
 ///
 /// | call | `O` | result |
 /// |---|---|---|
-/// | none (default) | [`Whole`] | one value, which combines all items |
+/// | none (default) | `()` | one value, which combines all items |
 /// | [`axes`](Self::axes) | [`Axes`] | a [`Reduced`] (values with a shape); the items are combined over these axes |
 /// | [`axes`](Self::axes), then [`builder`](Self::builder) | [`StoredAxes`] | these values in a new array |
 ///
@@ -118,7 +118,7 @@ use source::{Always, Broadcast, Fallible, Zipped};
 #[derive(Debug, Clone)]
 #[must_use = "an expression does nothing until a method evaluates it"]
 #[doc(alias("LazyArray", "lazyexpr"))]
-pub struct LazyExpr<S, O = Whole> {
+pub struct LazyExpr<S, O = ()> {
     source: S,
     output: O,
     threads: Option<Threads>,
@@ -152,7 +152,7 @@ impl<'a> NDArrayView<'a> {
 
 impl<S: Source> LazyExpr<S> {
     fn new(source: S) -> Self {
-        Self { source, output: Whole, threads: None }
+        Self { source, output: (), threads: None }
     }
 
     /// Returns an expression of the items of an [operand](Operand), such as an array or [`InMemory`].

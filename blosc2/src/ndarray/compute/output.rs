@@ -16,7 +16,7 @@ const SMALL: u64 = 4 << 20;
 ///
 /// | `O` | result |
 /// |---|---|
-/// | [`Whole`] | one value |
+/// | `()` | one value, which combines all items |
 /// | [`Axes`] | [`Reduced`]: values with a shape |
 /// | [`StoredAxes`] | an [`NDArray`] |
 ///
@@ -50,19 +50,6 @@ pub trait Evaluate<T, Of> {
     ) -> Result<Of>;
 }
 
-/// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine all items to one value.
-///
-/// ```
-/// use blosc2::NDArray;
-///
-/// let array = NDArray::from_slice(&[1, 2, 3, 4], (2, 2))?;
-/// let sum: i64 = array.lazy::<i32>().sum()?; // of a `LazyExpr<_, Whole>`
-/// assert_eq!(sum, 10);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whole;
-
 /// Type parameter of [`LazyExpr`](super::LazyExpr): reductions combine the items over some axes, and create an array.
 /// See [`LazyExpr::builder`](super::LazyExpr::builder).
 ///
@@ -81,11 +68,11 @@ pub struct StoredAxes {
     pub(super) builder: NDArrayBuilder,
 }
 
-impl<T> Output<T> for Whole {
+impl<T> Output<T> for () {
     type Of = T;
 }
 
-impl<T> Evaluate<T, T> for Whole {
+impl<T> Evaluate<T, T> for () {
     fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
         self,
         source: &S,
