@@ -212,7 +212,8 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
     let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
     let nbytes = shape.iter().try_fold(typesize as u64, |size, &side| size.checked_mul(side));
     if !shape.is_empty() && nbytes == Some(chunk.len() as u64) {
-        let mut builder = NDArray::builder().chunk_shape(&shape).cparams(cparams).target(Vec::new());
+        let mut builder =
+            NDArray::builder().chunk_shape(&shape).cparams(cparams).target(Vec::new());
         if let Some(blocksize) = params.blocksize {
             builder =
                 builder.block_shape(block_shape(&shape, u64::from(blocksize) / typesize as u64));

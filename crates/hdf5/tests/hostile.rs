@@ -121,8 +121,11 @@ fn read_replaced(payload: &[u8], chunk: &[usize]) -> Result<Result<Vec<u8>, hdf5
 fn larger_chunks() -> Result<()> {
     let _alone = alone();
     let side = 1 << 15;
-    let array =
-        NDArray::builder().chunk_shape([side, side]).zeros::<u8>([side, side])?.to_cframe()?;
+    let array = NDArray::builder()
+        .chunk_shape([side, side])
+        .zeros::<u8>([side, side])?
+        .schunk()
+        .to_cframe()?;
     let mut schunk = OpenOptions::new().create_new(true).open(Vec::new())?;
     schunk.fill(Special::Zeros, 1 << 30, 1 << 30)?;
     let expected = "expected an array of shape [100, 100] with 10000 bytes, got [32768, 32768]";

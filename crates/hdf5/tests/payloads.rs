@@ -238,7 +238,8 @@ fn wrong_payloads() -> Result<()> {
     // An array of 10,000 bytes in a block of 128 MiB, which reading would have to decompress.
     let block = [1 << 13, 1 << 14];
     let array = NDArray::builder().chunk_shape(block).block_shape(block);
-    let array = array.from_slice(&data(Kind::Random, 10_000, 1), [100, 100])?.to_cframe()?;
+    let array =
+        array.from_slice(&data(Kind::Random, 10_000, 1), [100, 100])?.schunk().to_cframe()?;
     let bytes = FilterParams::new(1, &[100, 100])?;
     let error = decode(&array, &bytes, 10_000).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
@@ -247,7 +248,7 @@ fn wrong_payloads() -> Result<()> {
     // A few bytes that stand for 1 GiB of zeros.
     let huge =
         NDArray::builder().chunk_shape([1 << 15, 1 << 15]).zeros::<u8>([1 << 15, 1 << 15])?;
-    let huge = huge.to_cframe()?;
+    let huge = huge.schunk().to_cframe()?;
     let same = FilterParams::new(1, &[1 << 15, 1 << 15])?;
     let error = decode(&huge, &same, 1 << 20).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");

@@ -98,7 +98,7 @@ fn a_large_index_takes_one_request_more() {
     let builder = NDArray::builder().chunk_shape(8).block_shape(8).cparams(params);
     let array =
         builder.from_iter((0..1_600_000u32).map(|at| at.wrapping_mul(2_654_435_761)), 1_600_000);
-    server.put("a.b2nd", array.unwrap().to_cframe().unwrap());
+    server.put("a.b2nd", array.unwrap().schunk().to_cframe().unwrap());
     let array = remote(&server).array("a.b2nd").unwrap();
     assert_eq!(array.item::<u32>(777_777).unwrap(), 777_777u32.wrapping_mul(2_654_435_761));
     let (log, _) = server.taken();

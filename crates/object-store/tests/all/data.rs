@@ -25,7 +25,7 @@ pub(crate) fn array(shape: [u64; 2], chunks: [u64; 2], blocks: [u64; 2]) -> (Vec
     let items = items(shape);
     let params = CParams::new().codec(Codec::Zstd).level(1);
     let builder = NDArray::builder().chunk_shape(chunks).block_shape(blocks).cparams(params);
-    let bytes = builder.from_slice(&items, shape).unwrap().to_cframe().unwrap();
+    let bytes = builder.from_slice(&items, shape).unwrap().schunk().to_cframe().unwrap();
     (bytes, items)
 }
 

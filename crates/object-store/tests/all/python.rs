@@ -1,7 +1,7 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk, Target};
 use blosc2_object_store::Remote;
 
 use crate::data::{self, within_a_minute};

@@ -24,7 +24,7 @@ fn start() -> (Server, Vec<f32>, Vec<i16>) {
     assert!(frame.len() > 1 << 20);
     server.put("large.b2nd", frame);
     let small = NDArray::builder().arange(0i16, 10_000, 1).unwrap();
-    server.put("small.b2nd", small.to_cframe().unwrap());
+    server.put("small.b2nd", small.schunk().to_cframe().unwrap());
     let small = small.read(..).unwrap();
     (server, items, small)
 }
@@ -232,7 +232,7 @@ fn queries_are_sent_with_each_request() {
 fn urls_are_sent_as_they_are_written() {
     within_a_minute(|| {
         let (server, _, small) = start();
-        let frame = NDArray::from_slice(&small, &[10_000]).unwrap().to_cframe().unwrap();
+        let frame = NDArray::from_slice(&small, &[10_000]).unwrap().schunk().to_cframe().unwrap();
         for path in ["a%2Fb%20c.b2nd", "a+b=c@d:e,f;g.b2nd", "%7Etilde/%C3%A4.b2nd", "folder/", ""]
         {
             server.put(path, frame.clone());
