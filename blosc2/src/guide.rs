@@ -17,6 +17,9 @@
 //! | [from other crates](from_rust) | the calls of `blosc2` 0.2, `blosc2-rs`, `blosc` and `zarrs`, and their equivalents |
 //! | [performance] | chunk and block shapes, codecs, threads, caches |
 //! | [FAQ](faq) | how do I ...? |
+//! | [features] | what is supported, and by which crate |
+//! | [limits] | sizes, changes, processes, platforms |
+//! | [terms] | chunk, block, frame and other terms |
 //! | [examples] | complete programs |
 
 macro_rules! pages {
@@ -28,13 +31,13 @@ macro_rules! pages {
 
 pages! {
     quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine untrusted_input from_python
-    from_c from_rust performance faq
+    from_c from_rust performance faq features limits terms
 }
 
 /// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.
 ///
-/// Four examples need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
-/// `rayon`, and `structs` needs `derive`. To run such an example: `cargo run --example structs --features derive`.
+/// Three examples need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, and `structs` needs
+/// `derive`. To run such an example: `cargo run --example structs --features derive`.
 // The documentation tests do not compile these examples: cargo compiles them as examples, with their features.
 #[cfg(not(doctest))]
 pub mod examples {

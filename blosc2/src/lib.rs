@@ -33,23 +33,7 @@
 //! implements the storage formats in pure Rust.
 //!
 //! # Terms
-//! | term | meaning |
-//! |---|---|
-//! | item, typesize | a value of fixed size; this size in bytes is the typesize (NumPy: `itemsize`) |
-//! | chunk | compressed items, and a header that describes them |
-//! | block | a part of a chunk: the smallest part that can be decompressed separately |
-//! | codec | a compression algorithm, such as LZ4 |
-//! | filter | a transformation of each block before compression, such as shuffle; decompression undoes it |
-//! | tuner | an algorithm that chooses the compression parameters of each chunk |
-//! | special chunk | a chunk of zeros, NaN, one repeated value or uninitialized items, which stores no compressed data |
-//! | super-chunk | a sequence of chunks with metadata |
-//! | array | a super-chunk with a shape, a chunk shape, a block shape and a dtype |
-//! | metalayer | named metadata of a super-chunk, of fixed length (`meta`) or variable length (`vlmeta`) |
-//! | frame | a super-chunk in its storage format: one file or buffer (contiguous), or a directory with one file for each chunk (sparse) |
-//! | index (of a frame) | the list of the positions of the chunks in a frame |
-//! | trailer | the last part of a frame, which contains the variable-length metalayers |
-//! | prefilter, postfilter | a closure that transforms each block: a prefilter before compression, a postfilter after decompression |
-//! | handle | an [`SChunk`] or [`NDArray`] through which a program accesses a frame |
+#![doc = include_str!("../guide/terms.md")]
 //!
 //! # Features
 //! | feature | default | what it adds |
