@@ -15,7 +15,7 @@ fn the_program_of_the_readme_is_an_example() {
     let readme = read("README.md");
     let (_, program) = readme.split_once("```rust\n").unwrap();
     let (program, _) = program.split_once("```\n").unwrap();
-    let example = read("blosc2/examples/quickstart.rs");
+    let example = read("examples/quickstart.rs");
     let (_, code) = example.split_once("\n\n").unwrap();
     assert_eq!(program, code);
 }

@@ -36,8 +36,8 @@ fn demo_in(program: &Path, folder: &Path) -> Command {
 pub(crate) fn examples() -> Result<()> {
     vendor::vendor(false)?;
     let mut names = Vec::new();
-    for package in ["blosc2", "crates/store"] {
-        for entry in fs::read_dir(run::root().join(package).join("examples"))? {
+    for folder in ["examples", "crates/store/examples"] {
+        for entry in fs::read_dir(run::root().join(folder))? {
             let path = entry?.path();
             if path.extension().is_some_and(|end| end == "rs") {
                 names.push(path.file_stem().unwrap_or_default().display().to_string());
