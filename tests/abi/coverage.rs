@@ -141,7 +141,7 @@ impl Known {
     }
 
     fn add_folder(&mut self, folder: impl AsRef<Path>) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let folder = blosc2_testing::root().join(folder);
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
@@ -219,5 +219,5 @@ fn without_comment_lines(text: &str) -> String {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+    fs::read_to_string(blosc2_testing::root().join(path)).unwrap()
 }

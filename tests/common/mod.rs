@@ -151,7 +151,7 @@ pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
 
 /// A file of the C library's sources.
 pub(crate) fn upstream(path: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("c-blosc2").join(path);
+    let path = blosc2_testing::root().join("c-blosc2").join(path);
     assert!(path.exists(), "{} is missing: run `cargo xtask vendor`", path.display());
     path
 }
@@ -206,7 +206,7 @@ pub(crate) fn python() -> PathBuf {
     if let Some(given) = std::env::var_os("BLOSC2_TEST_PYTHON") {
         return given.into();
     }
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("python-venv");
+    let venv = blosc2_testing::root().join("target").join("python-venv");
     let found = [venv.join("bin").join("python"), venv.join("Scripts").join("python.exe")]
         .into_iter()
         .find(|path| path.exists());

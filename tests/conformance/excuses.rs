@@ -31,7 +31,7 @@ pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
              them.",
         )),
         (Side::Blosc2, Kind::Container(Container::Table { .. })) => Some(Always(
-            "The matrix does not write tables with `blosc2-store`: `tests/containers` tests the tables that it \
+            "The matrix does not write tables with `blosc2-store`: `crates/store/tests/containers` tests the tables that it \
                  writes.",
         )),
         (Side::Format, _) if params.blosc1 => {

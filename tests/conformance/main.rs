@@ -99,7 +99,7 @@ fn run() -> Result<()> {
     ensure!(cases >= LEAST, "{cases} cases, expected at least {LEAST}");
     let versions = versions()?;
     let report = report::report(&table, &cells, &matrix.same_bytes(&written)?, &versions)?;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reports/CONFORMANCE.md");
+    let path = blosc2_testing::root().join("docs/reports/CONFORMANCE.md");
     let old = fs::read_to_string(&path).unwrap_or_default();
     if old == report {
         println!("conformance: CONFORMANCE.md is up to date");

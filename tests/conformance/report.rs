@@ -79,10 +79,10 @@ const REST: &str = r"
 ## Not covered
 
 - ZFP: the feature `zfp` is not part of the default build, and the codec is lossy without an exact model.
-- User-defined codecs and filters, prefilters and postfilters: `tests/chunks`.
+- User-defined codecs and filters, prefilters and postfilters: `blosc2/tests/chunks`.
 - Several threads: all writers use one thread, because several threads store blocks in the order in which they finish.
 - Files that are changed after they were written. In `tests/python/turns.rs`, Python and Rust change the same files in
-  turns; `tests/super_chunks/sequences` compares random changes with C.
+  turns; `blosc2/tests/super_chunks/sequences` compares random changes with C.
 - Files of older versions of Blosc: `tests/python/kept_files.rs`, `crates/format/tests/golden`.
 - Structures with gaps between their fields: `tests/python/arrays.rs`.
 - Carriers (files that describe a computation or a reference instead of data): `tests/python/kept_files.rs`.

@@ -4,7 +4,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use std::path::Path;
 use std::time::Duration;
 
 use blosc2_fuzzing::inputs;
@@ -21,7 +20,7 @@ const MOST_MEMORY: usize = 128 << 20;
 
 #[track_caller]
 fn run(target: &str, body: fn(&[u8])) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = blosc2_testing::root();
     let mut wrong = Vec::new();
     for (name, bytes) in inputs(target, root, repeats(MUTANTS)).unwrap() {
         let (outcome, time, memory) = measure(|| body(&bytes));

@@ -58,11 +58,10 @@ fn judge(wrong: *const std::ffi::c_char) {
 #[cfg(target_endian = "little")]
 #[test]
 fn safety_md_says_what_there_is() {
-    use std::path::Path;
     use std::process::Command;
     use std::{env, fs};
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = blosc2_testing::root();
     let text = fs::read_to_string(root.join("blosc2/SAFETY.md")).unwrap();
     let patches = fs::read_dir(root.join("blosc2-sys/build/patches")).unwrap();
     for patch in patches {

@@ -179,7 +179,7 @@ fn look_at_one<R: Reader>(
 
 /// The files of a part of `tests/hostile`; chunks are in frames of their own.
 fn files(part: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile").join(part);
+    let folder = blosc2_testing::root().join("tests/hostile").join(part);
     let paths: Vec<PathBuf> = listing(&folder).into_iter().map(|(path, _)| path).collect();
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for path in paths {

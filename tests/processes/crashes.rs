@@ -563,7 +563,7 @@ fn what_is_no_frame_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let early =
         "crates/format/tests/golden/files/early-frame/e87dd0af_mem_lizard_shuf_ts4_n1.b2frame";
-    let early = Path::new(env!("CARGO_MANIFEST_DIR")).join(early);
+    let early = blosc2_testing::root().join(early);
     let chunk = blosc2::compress(&[1u32; 1000], &params()).unwrap();
     let mut noise = vec![0; 5000];
     let mut rng = Rng(1);

@@ -248,7 +248,7 @@ fn a_plugin_is_loaded_when_the_program_asks() {
         .unwrap();
         let library = folder.path().join("plugin.so");
         let mut compiler = Command::new("cc");
-        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("c-blosc2/include");
+        let headers = blosc2_testing::root().join("c-blosc2/include");
         compiler.args(["-shared", "-fPIC", "-I"]).arg(headers);
         compiler.arg("-o").arg(&library).arg(&source);
         assert!(compiler.status().unwrap().success());

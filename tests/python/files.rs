@@ -85,7 +85,7 @@ json.dump(cases, open("cases.json", "w"), default=int)
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn python_reads_what_the_first_example_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let manifest = blosc2_testing::root().join("Cargo.toml");
     let output = std::process::Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--example", "quickstart", "--manifest-path"])
         .arg(manifest)

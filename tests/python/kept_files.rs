@@ -1,7 +1,7 @@
 //! The committed files that Python wrote are read correctly; see `python_files/README.md`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use blosc2::{Dtype, ErrorKind, NDArray, RawItems, SChunk, Value};
 use blosc2_store::{CTable, Carrier, CarrierKind, Object, TreeStore};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python_files")
+    blosc2_testing::root().join("tests").join("python_files")
 }
 
 /// The expected content of the files, as recorded by Python.

@@ -11,7 +11,7 @@ use crate::walk::open;
 
 /// The maximum number of keys of an input.
 const MAX_KEYS: usize = 8;
-/// The maximum length of an input. `tests/containers/hostile.rs` tests larger metadata.
+/// The maximum length of an input. `crates/store/tests/containers/hostile.rs` tests larger metadata.
 const MAX_LEN: usize = 64 << 10;
 
 /// Puts the input, without its first byte, where the first byte selects, and reads and changes the container.

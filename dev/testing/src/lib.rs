@@ -1,6 +1,13 @@
 //! Random numbers and data for tests, the same on every machine, and the byte order of this machine.
 
+use std::path::Path;
+
 pub mod mutants;
+
+/// Returns the root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
 
 /// Returns the number of repeats of a test with random data. The long run repeats it `long` times; other runs repeat
 /// it `BLOSC2_TEST_REPEATS` percent of that, 3 percent by default, and at least once.

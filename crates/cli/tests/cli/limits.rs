@@ -191,12 +191,11 @@ const REPLACED: [&str; 14] = [
     "`array::from_python_object` opens the stored items",
     ": call BatchArray::recount",
 ];
-const NOT_CALLED: [(&str, &str); 7] = [
+const NOT_CALLED: [(&str, &str); 6] = [
     ("NDArray::builder creates arrays", "options that create a super-chunk open an array"),
     ("copy it with a chunk shape (NDArrayBuilder::chunk_shape)", "an array is extended"),
     ("DParams::convert_byte_order converts them", "a view of items"),
     ("append chunks created by Chunk::nans", "a super-chunk is filled with NaN"),
-    ("use blosc2::elements::{", "a part of generated code, not a message"),
     ("passed by `Data::values`", "cells of a table are written"),
     ("select other columns with `ReadOptions::columns`", "a table is read as Arrow arrays"),
 ];

@@ -1,6 +1,6 @@
 //! Chunks: compressed and decompressed, whole and in part, with every codec, filter and parameter.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 mod buffers;

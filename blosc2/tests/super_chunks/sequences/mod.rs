@@ -121,7 +121,7 @@ fn python_reads_what_sequences_of_changes_leave() {
     let read = |case: &&Value| !case["lengths"].as_array().unwrap().is_empty();
     assert!(cases.iter().filter(read).count() > 70, "most sequences leave chunks");
     fs::write(folder.path().join("written.json"), Value::from(cases).to_string()).unwrap();
-    run_python(include_str!("../../formats/read.py"), folder.path(), &[]);
+    run_python(include_str!("../../../../tests/formats/read.py"), folder.path(), &[]);
 }
 
 fn hex_of(bytes: &[u8]) -> String {

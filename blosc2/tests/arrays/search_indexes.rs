@@ -265,7 +265,7 @@ const CONVERSIONS: &[&str] = &[
 
 /// Returns the public methods of `blosc2` as `Type::method`, with the start of their parameters.
 fn public_methods() -> Vec<(String, String)> {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("blosc2/api.txt");
+    let list = blosc2_testing::root().join("blosc2/api.txt");
     let list = fs::read_to_string(list).unwrap();
     let methods = list.lines().filter_map(|line| {
         let (path, parameters) = line.strip_prefix("pub fn ")?.split_once('(')?;

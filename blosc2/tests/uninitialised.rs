@@ -5,6 +5,7 @@
 //! process.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::fs;

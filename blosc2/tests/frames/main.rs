@@ -41,12 +41,12 @@
 //! | `update_chunk` | `chunks_are_replaced_anywhere` |
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
-//! C's tests of arrays that grow and are shared also have counterparts in `tests/arrays/behaviour`. The tests of
+//! C's tests of arrays that grow and are shared also have counterparts in `blosc2/tests/arrays/behaviour`. The tests of
 //! chunks and contexts are in `chunks/contexts.rs`.
 
 mod changes;
 mod checksums;
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 mod copies;
 mod folders;
@@ -225,9 +225,9 @@ fn each_test_of_upstream_has_its_row_and_each_row_its_tests() {
         include_str!("changes.rs"),
         include_str!("copies.rs"),
         include_str!("handles.rs"),
-        include_str!("../hostile_input/malformed.rs"),
+        include_str!("../../../tests/hostile_input/malformed.rs"),
         include_str!("reading.rs"),
-        include_str!("../../blosc2/src/bytes/tests.rs"),
+        include_str!("../../src/bytes/tests.rs"),
     ];
     for test in tests {
         let function = format!("#[test]\nfn {test}()");

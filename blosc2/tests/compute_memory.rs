@@ -2,6 +2,7 @@
 //!
 //! A separate program with one test at a time, because it measures the memory of all threads.
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::path::Path;

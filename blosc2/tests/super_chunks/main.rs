@@ -1,6 +1,6 @@
 //! Super-chunks: created, changed and read in every storage, against plain models.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 mod metalayer_values;

@@ -1,6 +1,6 @@
 //! Python's containers: stores, tables, and arrays of objects, batches and lists.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../../tests/common/mod.rs"]
 mod common;
 
 mod gaps;

@@ -1,6 +1,6 @@
 //! Reductions, elementwise operations and selections of arrays, against NumPy and the crate `ndarray`.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 mod closures;

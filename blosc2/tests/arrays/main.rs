@@ -1,6 +1,6 @@
 //! Arrays: created, changed, selected from and resized, against plain models and the C library.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 mod behaviour;

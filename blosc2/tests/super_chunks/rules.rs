@@ -94,7 +94,7 @@ fn a_writer_of_items_and_a_reader_let_each_other_go_on() {
 
 #[test]
 fn bytes_of_others_come_back_as_they_were() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = blosc2_testing::root();
     let golden = root.join("crates/format/tests/golden/files/old-frames");
     let golden = golden.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let golden = golden.filter(|path| path.is_file() && name(path).starts_with("2."));
