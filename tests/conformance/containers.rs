@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use blosc2::{CParams, NDArray, OpenOptions, RawItems, SChunk, Value};
+use blosc2::{CParams, NDArray, OpenOptions, RawItems, SChunk, Target, Value};
 use blosc2_store::{
     BatchArray, CTable, EmbedStore, ItemKind, ItemType, ListArray, Object as Stored, ObjectArray,
     Tensor, TreeStore,
@@ -433,12 +433,11 @@ fn item_type(name: &str) -> Result<ItemType> {
 }
 
 fn create(object: &Object, path: &Path, params: &CParams) -> Result<SChunk> {
-    let options = OpenOptions::new().cparams(params);
-    Ok(match object.place {
-        Place::Frame => options.open(Target::memory())?,
-        Place::Directory => options.create_new(true).directory(true).open(path)?,
-        _ => options.create_new(true).open(path)?,
-    })
+    let target = match object.place {
+        Place::Frame => Target::memory(),
+        place => Target::from(path).directory(place == Place::Directory),
+    };
+    Ok(OpenOptions::new().create_new(true).cparams(params).open(target)?)
 }
 
 fn finish(mut schunk: SChunk, object: &Object, path: &Path) -> Result<()> {

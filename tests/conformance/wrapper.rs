@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blosc2::super_chunk::{Metalayers, VariableBlocks};
 use blosc2::{
     CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, RawItems, SChunk,
-    Special, SplitMode,
+    SaveOptions, Special, SplitMode, Target,
 };
 
 use crate::object::{

@@ -398,6 +398,7 @@ impl Target {
 }
 
 /// A new frame.
+#[expect(clippy::large_enum_variant, reason = "it is returned once for each frame")]
 pub(crate) enum Created {
     /// A complete file or directory at this path.
     At(PathBuf),
