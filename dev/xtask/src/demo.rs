@@ -8,21 +8,13 @@ use anyhow::{Context, Result};
 
 use crate::{run, vendor};
 
-/// How the examples are built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Build {
-    /// For users: only the library, with the profile `demo`.
-    Demo,
-    /// As part of the workspace. The tests have built most of it.
-    Dev,
-}
-
-/// Builds the demo, and runs it: it reads the test files of the C library, and compresses an array.
+/// Builds the demo with only the library, and runs it: it reads the test files of the C library, and compresses an array.
 pub(crate) fn demo() -> Result<()> {
     vendor::vendor(false)?;
     let folder = run::root().join("target").join("demo-files");
     run::empty(&folder)?;
-    let program = build_examples(&["demo"], Build::Demo)?.remove(0);
+    let choice = ["--package", "blosc2-demo", "--profile", "demo"];
+    let program = build(&choice, &["demo"])?.remove(0);
     run::run(&mut demo_in(&program, &folder))
 }
 
@@ -47,7 +39,7 @@ pub(crate) fn examples() -> Result<()> {
     names.sort();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let folder = run::root().join("target").join("examples");
-    for (name, program) in names.iter().zip(build_examples(&names, Build::Dev)?) {
+    for (name, program) in names.iter().zip(build_examples(&names)?) {
         run::empty(&folder)?;
         let mut command = match *name {
             "demo" => demo_in(&program, &folder),
@@ -59,15 +51,16 @@ pub(crate) fn examples() -> Result<()> {
     Ok(())
 }
 
-/// Builds examples, and returns where their programs are.
-pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
-    let choice: &[&str] = match build {
-        Build::Demo => &["--profile", "demo", "--package", "cblosc2"],
-        Build::Dev => &[],
-    };
+/// Builds examples as part of the workspace, and returns where their programs are. The tests have built most of it.
+pub(crate) fn build_examples(names: &[&str]) -> Result<Vec<PathBuf>> {
+    let choice: Vec<&str> = names.iter().flat_map(|name| ["--example", name]).collect();
+    build(&choice, names)
+}
+
+/// Builds what `choice` selects, the arguments of cargo, and returns the paths of these programs.
+fn build(choice: &[&str], names: &[&str]) -> Result<Vec<PathBuf>> {
     let mut command = run::cargo(["build", "--message-format=json-render-diagnostics"]);
-    command.args(choice).args(names.iter().flat_map(|name| ["--example", name]));
-    let messages = run::read_stdout(&mut command)?;
+    let messages = run::read_stdout(command.args(choice))?;
     let program = |name: &&str| {
         run::executable(&messages, name).with_context(|| format!("cargo built no {name}"))
     };

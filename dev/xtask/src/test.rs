@@ -12,7 +12,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::demo::{Build, build_examples};
+use crate::demo::build_examples;
 use crate::python::{BLOSC2, Venv};
 use crate::runner::{FEW, LONG, REPEATS, in_memory, tests};
 use crate::steps::Steps;
@@ -246,7 +246,7 @@ fn valgrind() -> Result<()> {
         return Ok(());
     }
     run::need("valgrind", "valgrind")?;
-    let program = build_examples(&["quickstart"], Build::Dev)?.remove(0);
+    let program = build_examples(&["quickstart"])?.remove(0);
     let folder = run::root().join("target").join("valgrind");
     run::empty(&folder)?;
     run::run(
