@@ -38,8 +38,9 @@ pages! {
 ///
 /// Three examples need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, and `structs` needs
 /// `derive`. To run such an example: `cargo run --example structs --features derive`.
-// The documentation tests do not compile these examples: cargo compiles them as examples, with their features.
-#[cfg(not(doctest))]
+// The documentation tests do not compile these examples: cargo compiles them as examples, with their features. Only the
+// documentation needs `examples`, which is a link in the repository: a checkout on Windows may not have it.
+#[cfg(all(doc, not(doctest)))]
 pub mod examples {
     macro_rules! examples {
         ($($name:ident: $title:literal)*) => {$(
