@@ -23,6 +23,7 @@
 //! | choose the item type | [`Element`], [`elements`], [`Dtype`] |
 //! | read and write Python's metadata | `Value` (feature `msgpack`) |
 //! | store frames in a custom backend or a memory-mapped file | [`storage`] |
+//! | convert from or to `.npy` files | [`npy`] |
 //! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
 //! | repair damaged files | [`repair`] |
 //! | define codecs, filters and tuners | [`user_defined`], [`guide::user_defined`] |
@@ -107,6 +108,11 @@ pub mod array {
         Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
         IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, from_python_object,
     };
+}
+
+/// Arrays from and to files in NumPy's `.npy` format.
+pub mod npy {
+    pub use crate::ndarray::npy::{read, write};
 }
 
 /// Computations on arrays: reductions, elementwise operations, and selection of the items that satisfy a condition.

@@ -13,6 +13,7 @@ mod field;
 mod gather;
 mod index;
 mod info;
+pub(crate) mod npy;
 mod parallel;
 mod partition;
 mod places;

@@ -7,6 +7,7 @@ mod behaviour;
 mod constructors;
 mod elements;
 mod fields;
+mod npy;
 mod plain_model;
 mod search_indexes;
 mod selections;

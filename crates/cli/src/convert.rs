@@ -17,7 +17,7 @@ use crate::file::Node;
 use crate::foreign::{self, NotNpy};
 use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
-use crate::raw::{Layout, RawItems};
+use crate::raw::{self, RawItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::Items;
 use crate::{csv, extension, progress, remote, stdin, stream};
@@ -114,7 +114,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     };
     let (dtype, items) = open_items(args, object).map_err(failed)?;
     let layout = items.layout();
-    let nbytes = layout.nbytes().map_err(failed)?;
+    let nbytes = raw::nbytes(layout).map_err(failed)?;
     let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
     let builder = builder.progress(progress::of_chunks(nbytes));
     output.create(|path, replace| {
@@ -177,15 +177,13 @@ fn open_items(args: &ImportArgs, object: Option<remote::Object>) -> Result<(Dtyp
             (header?, Err(stream))
         }
     };
-    let Header { dtype, shape, fortran_order } = header;
+    let (layout, dtype) = (header.layout(), header.dtype);
     if dtype.has_pointers() {
         bail!("its dtype `{dtype}` holds pointers to Python objects, not data");
     }
-    let typesize = dtype.size();
-    if typesize == 0 {
+    if layout.typesize == 0 {
         bail!("its itemsize is 0");
     }
-    let layout = Layout { shape, typesize, fortran: fortran_order };
     let items = match source {
         Ok(file) => RawItems::of_file(file, layout),
         Err(stream) => RawItems::of_stream(stream, layout),
@@ -225,7 +223,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let picks = slices.resolve_in(&args.r#in, &items.shape())?;
     let kept = picks.iter().zip(slices.kept(picks.len())?).filter(|(_, kept)| *kept);
     let shape = kept.map(|(pick, _)| pick.count()).collect();
-    let header = without_subarray(dtype, shape);
+    let header = Header::new(dtype, shape);
     let nbytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     let bar = match output.is_stdout() {
         true => progress::bar_beside_stdout(nbytes),
@@ -267,13 +265,4 @@ fn dtype_of(items: &dyn Items) -> Result<Dtype> {
         bail!("its dtype `{text}` has {said} bytes, but its typesize is {typesize}; {hint}");
     }
     Ok(dtype)
-}
-
-/// As in NumPy, the axes of a subarray dtype become the last axes of the array.
-fn without_subarray(mut dtype: Dtype, mut shape: Vec<u64>) -> Header {
-    while let Some((item, item_shape)) = dtype.subarray() {
-        shape.extend(item_shape);
-        dtype = item.clone();
-    }
-    Header { dtype, shape, fortran_order: false }
 }

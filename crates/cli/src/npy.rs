@@ -1,6 +1,5 @@
 //! npy files whose items are read box by box.
 
-use std::io::{self, Read};
 use std::ops::Range;
 
 use anyhow::{Result, bail};
@@ -9,7 +8,7 @@ use blosc2_format::npy::Header;
 
 use crate::file::Source;
 use crate::foreign;
-use crate::raw::{Layout, RawItems};
+use crate::raw::RawItems;
 use crate::stream::{Items, rows_of};
 
 /// The items of an npy file.
@@ -32,40 +31,22 @@ impl<'a> NpyItems<'a> {
 
     fn new(source: Source<'a>) -> Result<Self> {
         let bytes = source.bytes()?;
-        let mut start = Start { bytes: &bytes, at: 0 };
-        let Header { dtype, shape, fortran_order } = Header::read(&mut start)?;
-        let start = start.at;
-        if fortran_order && shape.len() > 1 {
+        let (header, start) = Header::read_at(&bytes)?;
+        let (layout, dtype) = (header.layout(), header.dtype);
+        if layout.fortran_order && layout.shape.len() > 1 {
             bail!("its items are in Fortran order; `import` converts them");
         }
         if dtype.has_pointers() || dtype.size() == 0 {
             bail!("its dtype `{dtype}` has no data in the file");
         }
-        let layout = Layout { shape, typesize: dtype.size(), fortran: fortran_order };
         let found = bytes.size()?.saturating_sub(start);
-        let expected = layout.nbytes().ok();
+        let expected = layout.nbytes();
         if expected != Some(found) {
             let expected = expected.map_or("more than 2^64 - 1".to_owned(), |it| it.to_string());
             bail!("expected {expected} bytes of items, found {found}");
         }
         let items = RawItems::of_source(bytes, start, layout)?;
         Ok(Self { source, dtype: dtype.to_string(), items })
-    }
-}
-
-/// Reads the header of a file from its start.
-struct Start<'a> {
-    bytes: &'a dyn ReadAt,
-    at: u64,
-}
-
-impl Read for Start<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.bytes.size()?.saturating_sub(self.at);
-        let len = left.min(buffer.len() as u64) as usize;
-        self.bytes.read_exact_at(self.at, &mut buffer[..len])?;
-        self.at += len as u64;
-        Ok(len)
     }
 }
 

@@ -8,36 +8,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow, bail};
 
+use blosc2_format::ReadAt;
+use blosc2_format::npy::Layout;
+
 use crate::remote::Bytes;
 
 /// Bytes of a stream that are held in memory. If the rows of a chunk take more, the stream is copied to a temporary
 /// file.
 const MOST: u64 = 64 << 20;
 
-/// The shape and the order of items.
-#[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    pub(crate) shape: Vec<u64>,
-    pub(crate) typesize: usize,
-    /// Whether the first axis varies fastest (Fortran order), not the last one.
-    pub(crate) fortran: bool,
+/// The number of bytes of all items.
+pub(crate) fn nbytes(layout: &Layout) -> Result<u64> {
+    layout
+        .nbytes()
+        .ok_or_else(|| anyhow!("its shape {:?} has more than 2^64 - 1 bytes", layout.shape))
 }
 
-impl Layout {
-    /// The number of bytes of all items.
-    pub(crate) fn nbytes(&self) -> Result<u64> {
-        if self.shape.contains(&0) {
-            return Ok(0);
-        }
-        let len =
-            self.shape.iter().try_fold(self.typesize as u64, |len, &size| len.checked_mul(size));
-        len.ok_or_else(|| anyhow!("its shape {:?} has more than 2^64 - 1 bytes", self.shape))
-    }
-
-    /// The number of bytes at one index of the first axis.
-    fn row(&self) -> u64 {
-        self.shape.iter().skip(1).fold(self.typesize as u64, |len, &size| len.saturating_mul(size))
-    }
+/// The number of bytes at one index of the first axis.
+fn row(layout: &Layout) -> u64 {
+    let sizes = layout.shape.iter().skip(1);
+    sizes.fold(layout.typesize as u64, |len, &size| len.saturating_mul(size))
 }
 
 /// Uncompressed items.
@@ -73,7 +63,7 @@ impl RawItems {
         start: u64,
         layout: Layout,
     ) -> Result<Self> {
-        check_len(source.size()?.saturating_sub(start), layout.nbytes()?)?;
+        check_len(source.size()?.saturating_sub(start), nbytes(&layout)?)?;
         let region = Region { file: Box::new(source), start, row: 0 };
         Ok(Self { layout, data: Mutex::new(Data::File(Arc::new(region))) })
     }
@@ -86,12 +76,12 @@ impl RawItems {
     fn with_memory(reader: Box<dyn Read + Send>, layout: Layout, most: u64) -> Result<Self> {
         let mut stream =
             Stream { reader, base: 0, rows: Vec::new(), next: 0, read: BTreeMap::new(), most };
-        let data = match layout.nbytes()? {
+        let data = match nbytes(&layout)? {
             0 => {
                 stream.expect_end(0)?;
                 Data::Stream(stream)
             }
-            _ if layout.fortran => Data::File(Arc::new(stream.spool(&layout)?)),
+            _ if layout.fortran_order => Data::File(Arc::new(stream.spool(&layout)?)),
             _ => Data::Stream(stream),
         };
         Ok(Self { layout, data: Mutex::new(data) })
@@ -123,62 +113,14 @@ impl RawItems {
 
 impl Region {
     fn read(&self, layout: &Layout, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
-        let from =
-            |offset, part: &mut [u8]| Ok(self.file.read_exact_at(self.start + offset, part)?);
-        if !layout.fortran {
-            let mut ranges = ranges.to_vec();
-            if let Some(rows) = ranges.first_mut() {
-                *rows = rows.start - self.row..rows.end - self.row;
-            }
-            return read_box(&layout.shape, layout.typesize, &ranges, bytes, &from);
+        let (mut layout, mut ranges) = (layout.clone(), ranges.to_vec());
+        if let (Some(size), Some(rows)) = (layout.shape.first_mut(), ranges.first_mut()) {
+            *size -= self.row;
+            *rows = rows.start - self.row..rows.end - self.row;
         }
-        // In C order, the file holds the transposed array.
-        let reversed = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<_>>();
-        let transposed: Vec<Range<u64>> = ranges.iter().rev().cloned().collect();
-        let mut turned = vec![0; bytes.len()];
-        read_box(&reversed(&layout.shape), layout.typesize, &transposed, &mut turned, &from)?;
-        let extent: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
-        bytes.copy_from_slice(&fortran_to_c(&turned, &extent, layout.typesize));
-        Ok(())
+        let from = |at: u64, part: &mut [u8]| self.file.read_exact_at(self.start + at, part);
+        Ok(layout.read_box(&ranges, bytes, &from)?)
     }
-}
-
-/// Reads a box of an array in C order from the bytes of the array, which `from` reads at an offset.
-fn read_box(
-    shape: &[u64],
-    typesize: usize,
-    ranges: &[Range<u64>],
-    bytes: &mut [u8],
-    from: &dyn Fn(u64, &mut [u8]) -> Result<()>,
-) -> Result<()> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    // The last axes that the box covers completely are contiguous, together with the axis before them.
-    let whole = |axis: &usize| ranges[*axis] == (0..shape[*axis]);
-    let inner = (0..shape.len()).rev().take_while(whole).count();
-    let outer = (shape.len() - inner).saturating_sub(1);
-    let mut strides = vec![typesize as u64; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis] * shape[axis];
-    }
-    let offset = |axis: usize, at: u64| strides[axis] * at;
-    let runs: u64 = ranges[..outer].iter().map(|range| range.end - range.start).product();
-    let run = bytes.len() / usize::try_from(runs)?;
-    let rest: u64 = (outer..shape.len()).map(|axis| offset(axis, ranges[axis].start)).sum();
-    let mut index: Vec<u64> = ranges[..outer].iter().map(|range| range.start).collect();
-    for part in bytes.chunks_exact_mut(run) {
-        let start: u64 = index.iter().enumerate().map(|(axis, &at)| offset(axis, at)).sum();
-        from(start + rest, part)?;
-        for axis in (0..outer).rev() {
-            index[axis] += 1;
-            if index[axis] < ranges[axis].end {
-                break;
-            }
-            index[axis] = ranges[axis].start;
-        }
-    }
-    Ok(())
 }
 
 /// Reads a box of an array in C order. `read` reads a range of the bytes of the array. Parts of the box that are close
@@ -197,7 +139,8 @@ pub(crate) fn read_flat(
     }
     let mut bytes = vec![0; usize::try_from(len)?];
     if len > 0 {
-        let flat = Flat { shape, typesize, strides, read };
+        let layout = Layout { shape: shape.to_vec(), typesize, fortran_order: false };
+        let flat = Flat { layout, strides, read };
         flat.read(&mut ranges.to_vec(), &mut bytes)?;
     }
     Ok(bytes)
@@ -205,8 +148,7 @@ pub(crate) fn read_flat(
 
 /// An array in C order.
 struct Flat<'a> {
-    shape: &'a [u64],
-    typesize: usize,
+    layout: Layout,
     strides: Vec<u64>,
     read: &'a dyn Fn(Range<u64>) -> Result<Vec<u8>>,
 }
@@ -219,18 +161,14 @@ impl Flat<'_> {
             ranges.iter().zip(&self.strides).map(|(range, stride)| at(range) * stride).sum()
         };
         let start = offset(&|range| range.start);
-        let end = offset(&|range| range.end - 1) + self.typesize as u64;
+        let end = offset(&|range| range.end - 1) + self.layout.typesize as u64;
         let wide = ranges.iter().position(|range| range.end - range.start > 1);
         let axis = match wide.filter(|_| end - start > WINDOW.max(bytes.len() as u64)) {
             Some(axis) => axis,
             None => {
                 let found = (self.read)(start..end)?;
-                return read_box(self.shape, self.typesize, ranges, bytes, &|at, part| {
-                    let at = usize::try_from(at - start)?;
-                    let found = found.get(at..at + part.len());
-                    part.copy_from_slice(found.ok_or_else(|| anyhow!("the data ends early"))?);
-                    Ok(())
-                });
+                let from = |at: u64, part: &mut [u8]| found[..].read_exact_at(at - start, part);
+                return Ok(self.layout.read_box(ranges, bytes, &from)?);
             }
         };
         // The halves of the box follow one another in C order.
@@ -245,33 +183,6 @@ impl Flat<'_> {
         ranges[axis] = start..end;
         Ok(())
     }
-}
-
-/// Reorders items from Fortran order to C order.
-fn fortran_to_c(bytes: &[u8], shape: &[u64], typesize: usize) -> Vec<u8> {
-    let mut strides = Vec::new();
-    let mut stride = typesize;
-    for &size in shape {
-        strides.push(stride);
-        // All items are in memory, so the product fits.
-        stride *= size as usize;
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut index = vec![0; shape.len()];
-    let mut at = 0;
-    while out.len() < bytes.len() {
-        out.extend_from_slice(&bytes[at..at + typesize]);
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            at += strides[axis];
-            if index[axis] < shape[axis] {
-                break;
-            }
-            at -= strides[axis] * shape[axis] as usize;
-            index[axis] = 0;
-        }
-    }
-    out
 }
 
 /// Items in C order that are read once, row by row. A row is all items at one index of the first axis.
@@ -293,7 +204,7 @@ impl Stream {
     /// Reads a box. Returns `false` if this needs more memory than allowed.
     fn read(&mut self, layout: &Layout, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<bool> {
         let rows = ranges.first().cloned().unwrap_or(0..1);
-        let (row, all) = (layout.row(), layout.shape.first().copied().unwrap_or(1));
+        let (row, all) = (row(layout), layout.shape.first().copied().unwrap_or(1));
         if rows.end > self.next {
             let len = (rows.end - self.base).saturating_mul(row);
             if len > self.most {
@@ -304,7 +215,7 @@ impl Stream {
             self.fill(layout, from)?;
             self.next = rows.end;
             if self.next == all {
-                self.expect_end(layout.nbytes()?)?;
+                self.expect_end(nbytes(layout)?)?;
             }
         }
         let mut shape = layout.shape.clone();
@@ -313,13 +224,8 @@ impl Stream {
             *size = self.next - self.base;
             *rows = rows.start - self.base..rows.end - self.base;
         }
-        let from = |offset: u64, part: &mut [u8]| {
-            let offset = usize::try_from(offset)?;
-            let found = self.rows.get(offset..offset + part.len());
-            part.copy_from_slice(found.ok_or_else(|| anyhow!("rows are read twice"))?);
-            Ok(())
-        };
-        read_box(&shape, layout.typesize, &ranges, bytes, &from)?;
+        let held = Layout { shape, ..layout.clone() };
+        held.read_box(&ranges, bytes, &|at, part| self.rows[..].read_exact_at(at, part))?;
         let done = self.read.entry(rows.start).or_insert((rows.end, 0));
         done.1 += bytes.len() as u64;
         // Rows are dropped when all of their boxes have been read.
@@ -339,11 +245,11 @@ impl Stream {
 
     /// Reads the bytes of `rows` from `from` on.
     fn fill(&mut self, layout: &Layout, from: usize) -> Result<()> {
-        let before = self.next.saturating_mul(layout.row());
+        let before = self.next.saturating_mul(row(layout));
         let mut done = from;
         while done < self.rows.len() {
             match self.reader.read(&mut self.rows[done..]) {
-                Ok(0) => return truncated(layout.nbytes()?, before + (done - from) as u64),
+                Ok(0) => return truncated(nbytes(layout)?, before + (done - from) as u64),
                 Ok(len) => done += len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -370,8 +276,8 @@ impl Stream {
         let mut file = tempfile::tempfile().map_err(failed)?;
         file.write_all(&self.rows).map_err(failed)?;
         self.rows = Vec::new();
-        let mut found = self.next.saturating_mul(layout.row());
-        let expected = layout.nbytes()?;
+        let mut found = self.next.saturating_mul(row(layout));
+        let expected = nbytes(layout)?;
         let mut piece = vec![0; 1 << 20];
         loop {
             let len = match self.reader.read(&mut piece) {
@@ -411,21 +317,6 @@ fn too_long(expected: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_are_turned() {
-        assert_eq!(fortran_to_c(b"adbecf", &[2, 3], 1), b"abcdef");
-        assert_eq!(fortran_to_c(b"aabb", &[2], 2), b"aabb");
-        assert_eq!(fortran_to_c(b"ab", &[], 2), b"ab");
-        assert_eq!(fortran_to_c(b"", &[0, 3], 2), b"");
-        // c[i][j][k] is at i + 2 j + 6 k.
-        let bytes: Vec<u8> = (0..24).collect();
-        let out = fortran_to_c(&bytes, &[2, 3, 4], 1);
-        for (place, &found) in out.iter().enumerate() {
-            let (i, j, k) = (place / 12, place / 4 % 3, place % 4);
-            assert_eq!(usize::from(found), i + 2 * j + 6 * k);
-        }
-    }
 
     #[test]
     fn distant_parts_are_read_without_what_is_between() {
@@ -487,7 +378,8 @@ mod tests {
             for chunk in [[4, 3, 5], [1, 7, 6], [11, 1, 1], [3, 7, 2], [11, 7, 6], [20, 20, 20]] {
                 for most in [0, 84, 400, 700, 10_000] {
                     for swapped in [false, true] {
-                        let layout = Layout { shape: shape.to_vec(), typesize: 2, fortran };
+                        let layout =
+                            Layout { shape: shape.to_vec(), typesize: 2, fortran_order: fortran };
                         let reader = Box::new(io::Cursor::new(bytes.clone()));
                         let items = RawItems::with_memory(reader, layout, most).unwrap();
                         let mut boxes = chunks(&shape, &chunk);
@@ -511,7 +403,7 @@ mod tests {
     fn wrong_lengths_are_refused() {
         for most in [0, 1000] {
             for len in [0, 1, 83, 85, 1000] {
-                let layout = Layout { shape: vec![6, 7], typesize: 2, fortran: false };
+                let layout = Layout { shape: vec![6, 7], typesize: 2, fortran_order: false };
                 let items =
                     RawItems::with_memory(Box::new(io::repeat(1).take(len)), layout, most).unwrap();
                 let read = |rows| items.read(&[rows, 0..7], &mut [0; 42]);

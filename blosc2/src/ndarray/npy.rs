@@ -1,0 +1,148 @@
+//! NumPy's `.npy` files.
+
+use std::io::Write;
+use std::ops::Range;
+
+use blosc2_format::ReadAt;
+use blosc2_format::npy::Header;
+
+use super::builder::Sources;
+use super::transfer::RawItems;
+use super::{NDArray, NDArrayBuilder, NDArrayView};
+use crate::{Error, ErrorKind, Result};
+
+const READ: &str = "read an npy file";
+const WRITE: &str = "write an npy file";
+
+/// The maximum number of bytes that [`write`] reads at once, unless one item is larger.
+const PIECE: u64 = 64 << 20;
+
+/// Creates an array from a `.npy` file of NumPy, in C or Fortran order. Python: `blosc2.asarray(numpy.load(path,
+/// mmap_mode="r"))`.
+///
+/// `source` is a file, a slice of bytes, or another source with random access. The file is read chunk by chunk, so the
+/// array can be larger than memory. `builder` determines the chunk shape, the place and the parameters of the array.
+///
+/// ```
+/// use std::fs::File;
+///
+/// use blosc2::{NDArray, npy};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("table.npy");
+/// # npy::write(&NDArray::from_slice(&[1i32, 2, 3, 4], [2, 2])?, File::create(&path)?)?;
+/// let array = npy::read(File::open(&path)?, NDArray::builder())?;
+/// assert_eq!(array.read::<Vec<i32>>(..)?, [1, 2, 3, 4]);
+///
+/// let mut bytes = Vec::new();
+/// npy::write(array.view().slice(1)?, &mut bytes)?; // NumPy reads the second row
+/// assert_eq!(npy::read(bytes, NDArray::builder())?.read::<Vec<i32>>(..)?, [3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Fails with the [errors of creation](NDArrayBuilder#errors-of-creation), and with
+/// - [`ErrorKind::InvalidData`]: the file is not an `.npy` file, has an invalid header, or has fewer or more bytes of
+///   items than the shape and the dtype need;
+/// - [`ErrorKind::Unsupported`]: the version of the format is unknown, the items are pointers to Python objects, or an
+///   item has no bytes;
+/// - [`ErrorKind::TooLarge`]: the header has more than 1 MiB;
+/// - [`ErrorKind::Io`]: reading fails.
+#[doc(alias("npy", "from_npy", "load"))]
+pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArray> {
+    let header = Header::read_at(&source).map_err(|error| Error::from_frame(READ, error))?;
+    let (layout, start) = (header.0.layout(), header.1);
+    let dtype = header.0.dtype;
+    if layout.typesize == 0 {
+        let detail = format!("its items `{dtype}` have 0 bytes");
+        return Err(Error::new(ErrorKind::Unsupported, READ, detail));
+    }
+    let size = source.size().map_err(|error| Error::of_io(READ, error))?;
+    let found = size.saturating_sub(start);
+    if layout.nbytes() != Some(found) {
+        let (shape, typesize) = (&layout.shape, layout.typesize);
+        let detail = format!(
+            "expected items of {typesize} bytes in the shape {shape:?}, found {found} bytes"
+        );
+        return Err(Error::new(ErrorKind::InvalidData, READ, detail));
+    }
+    let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+        let from = |at: u64, part: &mut [u8]| source.read_exact_at(start + at, part);
+        let read = layout.read_box(ranges, bytes, &from);
+        read.map_err(|error| Error::of_io(READ, error))
+    };
+    let dtype = dtype.to_string();
+    builder.by_boxes(&layout.shape, (&dtype, layout.typesize), Sources::default(), &fill)
+}
+
+/// Writes an array or a view as a `.npy` file of NumPy, in C order. Python: `numpy.save(path, array[:])`.
+///
+/// The items are read and written in pieces of at most 64 MiB. `out` is written in order from its current position; a
+/// [`BufWriter`](std::io::BufWriter) is not needed. For an example, see [`read`].
+///
+/// # Errors
+/// Fails with the [errors of reads](NDArray#errors-of-reads), and with
+/// - [`ErrorKind::Unsupported`]: the array has no dtype that NumPy reads, or the items are pointers to Python objects;
+/// - [`ErrorKind::Io`]: writing fails.
+#[doc(alias("to_npy", "save"))]
+pub fn write<'a>(items: impl Into<NDArrayView<'a>>, mut out: impl Write) -> Result<()> {
+    let view = items.into();
+    let typesize = view.part().len;
+    let fits = |dtype: &&crate::Dtype| dtype.size() == typesize && !dtype.has_pointers();
+    let Some(dtype) = view.dtype().filter(fits) else {
+        let detail =
+            format!("the items of {typesize} bytes have no dtype that an npy file can have");
+        return Err(Error::new(ErrorKind::Unsupported, WRITE, detail));
+    };
+    let header = Header::new(dtype.clone(), view.shape());
+    let header = header.to_bytes().map_err(|error| Error::from_frame(WRITE, error))?;
+    out.write_all(&header).map_err(|error| Error::of_io(WRITE, error))?;
+    let ranges = view.shape().iter().map(|&size| 0..size).collect();
+    Pieces { view, ranges, piece: PIECE, out: &mut out }.write(0)
+}
+
+/// The pieces of a view, in C order.
+struct Pieces<'a> {
+    view: NDArrayView<'a>,
+    /// The ranges of the next piece.
+    ranges: Vec<Range<u64>>,
+    /// The maximum number of bytes of a piece.
+    piece: u64,
+    out: &'a mut dyn Write,
+}
+
+impl Pieces<'_> {
+    /// Writes the items in `ranges`. The axes before `axis` have one index each.
+    fn write(&mut self, axis: usize) -> Result<()> {
+        let Some(all) = self.ranges.get(axis).cloned() else { return self.write_piece() };
+        let inner = self.ranges[axis + 1..].iter().map(|range| range.end - range.start);
+        let row = inner.fold(self.view.part().len as u64, u64::saturating_mul).max(1);
+        let mut start = all.start;
+        while start < all.end {
+            let rows = (self.piece / row).max(1).min(all.end - start);
+            self.ranges[axis] = start..start + rows;
+            let written = match row > self.piece {
+                true => self.write(axis + 1),
+                false => self.write_piece(),
+            };
+            match written {
+                // The handle limits reads to fewer bytes.
+                Err(error)
+                    if error.kind() == ErrorKind::TooLarge && rows * row > 1 && self.piece > 1 =>
+                {
+                    self.piece /= 2;
+                    continue;
+                }
+                written => written?,
+            }
+            start += rows;
+        }
+        self.ranges[axis] = all;
+        Ok(())
+    }
+
+    fn write_piece(&mut self) -> Result<()> {
+        let RawItems(bytes) = self.view.read::<RawItems>(&self.ranges)?;
+        self.out.write_all(&bytes).map_err(|error| Error::of_io(WRITE, error))
+    }
+}
