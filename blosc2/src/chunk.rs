@@ -369,6 +369,21 @@ impl<'a> TryFrom<&'a [u8]> for ChunkRef<'a> {
     }
 }
 
+impl<'a> TryFrom<&'a Vec<u8>> for ChunkRef<'a> {
+    type Error = Error;
+
+    /// Calls [`Chunk::new`].
+    fn try_from(bytes: &'a Vec<u8>) -> Result<Self> {
+        Self::new(bytes)
+    }
+}
+
+impl<'a, B: ChunkBytes> From<&'a Chunk<B>> for ChunkRef<'a> {
+    fn from(chunk: &'a Chunk<B>) -> Self {
+        chunk.borrowed()
+    }
+}
+
 impl<B: ChunkBytes> AsRef<[u8]> for Chunk<B> {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()

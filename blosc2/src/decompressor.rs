@@ -96,6 +96,11 @@ pub struct Decompressor {
     decoder: Decoder,
 }
 
+/// Returns the chunk, or validates the structure of the bytes of one.
+fn checked<'c>(chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>) -> Result<ChunkRef<'c>> {
+    chunk.try_into().map_err(Into::into)
+}
+
 impl Decompressor {
     /// Creates a decompressor with these parameters.
     ///
@@ -114,13 +119,19 @@ impl Decompressor {
 
     /// Decompresses a whole chunk to items.
     ///
+    /// This method and the other ones take a `&Chunk`, a [`ChunkRef`], or the bytes of a chunk as `&[u8]` or `&Vec<u8>`.
+    /// Bytes are validated as by [`Chunk::new`] in each call.
+    ///
     /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors).
     #[doc(alias = "blosc2_decompress_ctx")]
-    pub fn decompress<T: Element>(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Vec<T>> {
-        let chunk = chunk.borrowed();
+    pub fn decompress<'c, T: Element>(
+        &mut self,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
+    ) -> Result<Vec<T>> {
+        let chunk = checked(chunk)?;
         to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
     }
 
@@ -132,12 +143,12 @@ impl Decompressor {
     /// - [`ErrorKind::BufferTooSmall`]: `items` has fewer items than the chunk.
     ///
     /// If decompression fails, the items at the start of `items` may have changed.
-    pub fn decompress_into<T: Element>(
+    pub fn decompress_into<'c, T: Element>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         items: &mut [T],
     ) -> Result<usize> {
-        let chunk = chunk.borrowed();
+        let chunk = checked(chunk)?;
         let count = whole_items::<T>(chunk.nbytes())?;
         let room = size_of_val(items);
         let items = items.get_mut(..count).ok_or_else(|| too_small(chunk.nbytes(), room))?;
@@ -165,12 +176,12 @@ impl Decompressor {
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors). After an error, the vector is unchanged.
     #[doc(alias = "decompress_to_vec")]
-    pub fn decompress_append<T: Element>(
+    pub fn decompress_append<'c, T: Element>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         items: &mut Vec<T>,
     ) -> Result<usize> {
-        let chunk = chunk.borrowed();
+        let chunk = checked(chunk)?;
         let count = whole_items::<T>(chunk.nbytes())?;
         reserve(items, count, DOING)?;
         append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
@@ -195,11 +206,12 @@ impl Decompressor {
     /// assert_eq!(found, b"some bytes");
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    pub fn decompress_uninit<'t>(
+    pub fn decompress_uninit<'c, 't>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         target: &'t mut [MaybeUninit<u8>],
     ) -> Result<&'t mut [u8]> {
+        let chunk = checked(chunk)?;
         let (len, room) = (chunk.nbytes(), target.len());
         let target = target.get_mut(..len).ok_or_else(|| too_small(len, room))?;
         self.decoder.decompress(&chunk.borrowed(), Target::new(target))
@@ -230,12 +242,12 @@ impl Decompressor {
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     #[doc(alias("blosc2_getitem_ctx", "getitem"))]
-    pub fn items<T: Element>(
+    pub fn items<'c, T: Element>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         range: impl RangeBounds<usize>,
     ) -> Result<Vec<T>> {
-        let chunk = chunk.borrowed();
+        let chunk = checked(chunk)?;
         let bytes = chunk_range::<T>(range, chunk.nbytes())?;
         to_items(bytes.len(), |target| self.decoder.range(&chunk, bytes.start, target))
     }
@@ -247,13 +259,13 @@ impl Decompressor {
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data.
-    pub fn items_into<T: Element>(
+    pub fn items_into<'c, T: Element>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         start: usize,
         items: &mut [T],
     ) -> Result<()> {
-        let chunk = chunk.borrowed();
+        let chunk = checked(chunk)?;
         let stop = start.saturating_add(items.len());
         let bytes = chunk_range::<T>(start..stop, chunk.nbytes())?;
         with_bytes_mut(items, |target| {
@@ -283,13 +295,13 @@ impl Decompressor {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias = "blosc2_set_maskout")]
-    pub fn decompress_masked(
+    pub fn decompress_masked<'c>(
         &mut self,
-        chunk: &Chunk<impl ChunkBytes>,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
         wanted: &[bool],
         target: &mut [u8],
     ) -> Result<()> {
-        self.decoder.decompress_masked(&chunk.borrowed(), wanted, target)
+        self.decoder.decompress_masked(&checked(chunk)?, wanted, target)
     }
 
     /// Decompresses one block to bytes. C: `blosc2_vldecompress_block_ctx`, for variable-length blocks.
@@ -297,8 +309,12 @@ impl Decompressor {
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
     /// - [`ErrorKind::OutOfBounds`]: there is no block with this index.
-    pub fn block(&mut self, chunk: &Chunk<impl ChunkBytes>, block: usize) -> Result<Vec<u8>> {
-        let chunk = chunk.borrowed();
+    pub fn block<'c>(
+        &mut self,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
+        block: usize,
+    ) -> Result<Vec<u8>> {
+        let chunk = checked(chunk)?;
         let Some(len) = chunk.block_len(block)? else {
             let detail =
                 format!("the chunk has {} blocks, asked for block {block}", chunk.nblocks());
@@ -311,8 +327,11 @@ impl Decompressor {
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors).
-    pub fn blocks(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Blocks> {
-        let chunk = chunk.borrowed();
+    pub fn blocks<'c>(
+        &mut self,
+        chunk: impl TryInto<ChunkRef<'c>, Error: Into<Error>>,
+    ) -> Result<Blocks> {
+        let chunk = checked(chunk)?;
         let cut = match chunk.blocksize() {
             Some(len) => Cut::Every(len),
             None => {

@@ -1,5 +1,6 @@
 //! Errors and their kinds.
 
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::ffi::CStr;
 use std::fmt;
@@ -392,6 +393,13 @@ impl Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+/// For conversions that cannot fail, such as that of a `&Chunk` to a [`ChunkRef`](crate::ChunkRef).
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

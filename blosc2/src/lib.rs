@@ -93,6 +93,7 @@ mod reuse;
 mod schunk;
 mod settings;
 mod special;
+mod suggest;
 #[cfg(feature = "msgpack")]
 mod value;
 
@@ -105,8 +106,8 @@ pub mod array {
     pub use blosc2_format::b2nd::{Axis, Geometry};
 
     pub use crate::ndarray::{
-        Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems,
-        IndexedShape, ItemBuffer, ItemSource, Number, PerAxis, from_python_object,
+        Arithmetic, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, FromItems, IndexedShape,
+        ItemBuffer, ItemSource, Number, PerAxis, from_python_object,
     };
 }
 
@@ -185,5 +186,6 @@ pub use ndarray::{
 };
 pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions, Target};
 pub use settings::{CParams, DParams, Threads, Tuner};
+pub use suggest::Aim;
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

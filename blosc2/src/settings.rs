@@ -351,11 +351,11 @@ impl Tuner {
 /// Parameters of decompression. C: `blosc2_dparams`. Python: `DParams`.
 ///
 /// ```
-/// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+/// use blosc2::{CParams, DParams, Decompressor};
 ///
 /// let bytes = blosc2::compress(&[2u16; 1000], CParams::default())?;
 /// let mut decompressor = Decompressor::new(DParams::new().threads(2))?;
-/// assert_eq!(decompressor.decompress::<u16>(&ChunkRef::new(&bytes)?)?, [2; 1000]);
+/// assert_eq!(decompressor.decompress::<u16>(&bytes)?, [2; 1000]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -66,7 +66,9 @@ impl NDArray {
 /// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
 /// assert_eq!(last.coords(), [1, 1]);
 /// assert_eq!(last.read::<Vec<i32>>()?, [24, 29, 34, 39]);
-/// assert_eq!(last.blocks().map(|block| block.ranges()[0].clone()).collect::<Vec<_>>(), [4..6, 6..8]);
+/// let last_block = last.blocks().last().unwrap();
+/// assert_eq!(last_block, [6..8, 4..5]);
+/// assert_eq!(array.read::<Vec<i32>>(&last_block)?, [34, 39]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -106,60 +108,13 @@ impl<'a> ArrayChunk<'a> {
     }
 
     /// Returns an iterator over the blocks of the chunk, in C order of their coordinates. Blocks that contain only
-    /// padding are skipped.
-    pub fn blocks(&self) -> impl Iterator<Item = ArrayBlock<'a>> + use<'a> {
-        let (array, chunk) = (self.array, self.clone());
-        let geometry = &array.geometry;
+    /// padding are skipped. A block is the ranges of array indices of its items, without padding: a selection that
+    /// decompresses no other block.
+    pub fn blocks(&self) -> impl Iterator<Item = Vec<Range<u64>>> + use<'a> {
+        let (geometry, chunk) = (&self.array.geometry, self.ranges.clone());
         // A chunk has fewer blocks than bytes.
-        let blocks = (0..geometry.nblocks() as usize).map(move |index| {
-            let ranges = geometry.block_box(&chunk.ranges, index as u64);
-            ArrayBlock { array, chunk: chunk.index, index, ranges }
-        });
-        blocks.filter(|block| !block.ranges.iter().any(Range::is_empty))
-    }
-}
-
-/// A block of a chunk. [`ArrayChunk::blocks`] returns blocks. The methods that read items fail with the [errors of
-/// reads](NDArray#errors-of-reads).
-///
-/// ```
-/// use blosc2::NDArray;
-///
-/// let array = NDArray::builder().chunk_shape(4).block_shape(2).from_slice(&[1u8, 2, 3, 4, 5, 6], 6)?;
-/// let chunk = array.chunk(0).unwrap();
-/// let block = chunk.blocks().nth(1).unwrap();
-/// assert_eq!((block.chunk_index(), block.index()), (0, 1));
-/// assert_eq!(block.ranges(), [2..4]);
-/// assert_eq!(block.read::<Vec<u8>>()?, [3, 4]);
-/// # Ok::<(), blosc2::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct ArrayBlock<'a> {
-    array: &'a NDArray,
-    chunk: usize,
-    index: usize,
-    ranges: Vec<Range<u64>>,
-}
-
-impl ArrayBlock<'_> {
-    /// Returns the index of the chunk in the super-chunk.
-    pub fn chunk_index(&self) -> usize {
-        self.chunk
-    }
-
-    /// Returns the index of the block in its chunk.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Returns the range of array indices of the items on each axis, without padding. The ranges can be a selection, as
-    /// in `array.read::<RawItems>(chunk.ranges())`.
-    pub fn ranges(&self) -> &[Range<u64>] {
-        &self.ranges
-    }
-
-    /// Reads the items of the block, in C order. Other blocks of the chunk are not decompressed.
-    pub fn read<O: FromItems>(&self) -> Result<O> {
-        self.array.read(&self.ranges)
+        let blocks = (0..geometry.nblocks() as usize)
+            .map(move |index| geometry.block_box(&chunk, index as u64));
+        blocks.filter(|ranges| !ranges.iter().any(Range::is_empty))
     }
 }

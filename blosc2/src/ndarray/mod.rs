@@ -45,7 +45,7 @@ use crate::{
 
 pub use appender::Appender;
 pub use builder::NDArrayBuilder;
-pub use chunks::{ArrayBlock, ArrayChunk};
+pub use chunks::ArrayChunk;
 pub use copy::{Arithmetic, Number};
 pub use index::{IndexedShape, PerAxis};
 pub use info::ArrayInfo;

@@ -406,7 +406,7 @@ fn layers(outline: &Outline, variable: bool) -> &[Metalayer] {
 pub(super) fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
     let resolved = match params {
-        Some(params) => params.resolve(1, Purpose::Frame)?,
+        Some(params) => params.without_closure().resolve(1, Purpose::Frame)?,
         None => CParams::new().codec(codec).resolve(1, Purpose::Frame)?,
     };
     let mut chunk = Vec::new();

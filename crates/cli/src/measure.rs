@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use blosc2::{
-    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter, Threads, compress_bound,
+    Aim, CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter, Threads,
+    compress_bound,
 };
 
 use crate::params;
@@ -13,10 +14,6 @@ use crate::params;
 const MIN_RUNS: u32 = 2;
 const MAX_RUNS: u32 = 50;
 const ENOUGH: Duration = Duration::from_millis(20);
-
-/// The share of the bytes that `smallest` saves which `fastest` and `best compromise` must save.
-const FASTEST_SAVES: f64 = 0.5;
-const COMPROMISE_SAVES: f64 = 0.8;
 
 /// Compression parameters that are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,53 +173,18 @@ pub(crate) struct Recommended {
 
 /// Selects the rows to recommend; `None` without rows. Of equal rows the first one is selected.
 pub(crate) fn recommend(rows: &[Row]) -> Option<Recommended> {
-    // The share of the bytes that compression saves; negative if the data becomes longer.
-    let saved = |row: &Row| 1.0 - 1.0 / row.ratio;
-    let most = rows.iter().map(saved).fold(f64::NEG_INFINITY, f64::max);
-    let best = |share: f64, value: &dyn Fn(&Row) -> f64| {
-        let enough = |row: &Row| saved(row) >= most.min(most * share);
-        // Reversed, because the last one of several maxima is returned.
-        let rows = rows.iter().enumerate().rev().filter(|(_, row)| enough(row));
-        rows.max_by(|a, b| value(a.1).total_cmp(&value(b.1))).map(|(index, _)| index)
-    };
+    let settings: Vec<_> =
+        rows.iter().map(|row| (row.ratio, row.compress, row.decompress)).collect();
     Some(Recommended {
-        smallest: best(1.0, &|row| row.decompress)?,
-        fastest: best(FASTEST_SAVES, &|row| row.decompress)?,
-        compromise: best(COMPROMISE_SAVES, &|row| row.compress * row.decompress)?,
+        smallest: Aim::Smallest.choose(&settings)?,
+        fastest: Aim::FastestToRead.choose(&settings)?,
+        compromise: Aim::Balanced.choose(&settings)?,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn row(ratio: f64, compress: f64, decompress: f64) -> Row {
-        let setting = Setting { codec: Codec::Lz4, level: 1, filters: Vec::new() };
-        Row { setting, ratio, cbytes: 1, compress, decompress }
-    }
-
-    #[test]
-    fn recommendations_follow_the_rule() {
-        // The highest ratio saves 90 % of the bytes: half of it is a ratio of 1.82, and 80 % a ratio of 3.57.
-        let rows = [
-            row(1.0, 900.0, 9000.0),
-            row(10.0, 10.0, 1000.0),
-            row(10.0, 5.0, 1200.0),
-            row(3.6, 200.0, 1500.0),
-            row(3.5, 900.0, 1600.0),
-            row(1.9, 500.0, 3000.0),
-            row(1.8, 500.0, 4000.0),
-        ];
-        let expected = Recommended { smallest: 2, fastest: 5, compromise: 3 };
-        assert_eq!(recommend(&rows), Some(expected));
-        let equal = [row(2.0, 1.0, 1.0), row(2.0, 1.0, 1.0)];
-        let first = Recommended { smallest: 0, fastest: 0, compromise: 0 };
-        assert_eq!(recommend(&equal), Some(first));
-        assert_eq!(recommend(&[]), None);
-        let longer = [row(0.8, 9.0, 9.0), row(0.9, 1.0, 1.0)];
-        let second = Recommended { smallest: 1, fastest: 1, compromise: 1 };
-        assert_eq!(recommend(&longer), Some(second));
-    }
 
     #[test]
     fn settings_depend_on_the_typesize() {
