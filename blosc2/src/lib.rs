@@ -52,48 +52,20 @@
 //! | `bindgen` | no | generates the C declarations at build time; needs libclang |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod array_shape;
-mod blocks;
 mod bytes;
-mod check;
 mod chunk;
 mod closures;
 mod codec;
-mod compressor;
-mod context;
-mod decodable;
-mod decoder;
-mod decompressor;
-#[cfg(feature = "derive")]
-mod derive;
-mod element;
-pub mod elements;
-mod encoder;
-mod environment;
+pub mod compute;
 mod error;
-mod filter;
-mod fork;
 mod gate;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-mod helpers;
-mod info;
-mod init;
-mod installed;
+mod item;
 pub mod limits;
-mod memory;
 mod ndarray;
-mod params;
-mod partial;
-mod parts;
-mod plugins;
-mod progress;
-pub mod raw;
-mod reuse;
 mod schunk;
-mod settings;
-mod special;
-mod suggest;
+mod support;
 #[cfg(feature = "msgpack")]
 mod value;
 
@@ -116,22 +88,11 @@ pub mod npy {
     pub use crate::ndarray::npy::{read, write};
 }
 
-/// Computations on arrays: reductions, elementwise operations, and selection of the items that satisfy a condition.
-///
-/// A computation reads its arrays block by block, and can use several threads. It starts with [`NDArray::lazy`] or
-/// [`zip`](compute::zip). [`LazyExpr`](compute::LazyExpr) describes the rules.
-pub mod compute {
-    pub use crate::ndarray::compute::{
-        Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,
-        Source, StoredAxes, Zip, choose, zip,
-    };
-}
-
 /// The C library in use: its version, codecs and instruction set.
 pub mod library {
+    pub use crate::chunk::info::{c_version, codecs, instruction_set};
     pub use crate::closures::Library;
     pub use crate::error::error_text;
-    pub use crate::info::{c_version, codecs, instruction_set};
 }
 
 /// Repair of files: rolls back or completes unfinished changes, and rebuilds damaged frames from their intact parts.
@@ -146,7 +107,7 @@ pub mod storage {
     pub use blosc2_format::directory::{Folder, FolderMut, file_version, is_in_use, replace_file};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
-    pub use crate::partial::PartialRead;
+    pub use crate::chunk::partial::PartialRead;
     pub use crate::schunk::{create_file, temporary_prefix};
 }
 
@@ -165,27 +126,29 @@ pub mod user_defined {
         UserFilter, UserTuner,
     };
     #[cfg(feature = "dynamic-plugins")]
-    pub use crate::plugins::PluginParams;
+    pub use crate::codec::plugins::PluginParams;
 }
 
-pub use blocks::Blocks;
 pub use blosc2_format::chunk::{Special, SplitMode};
 pub use blosc2_format::{Dtype, Limits, dtype};
-pub use check::Check;
+pub use chunk::blocks::Blocks;
+pub use chunk::check::Check;
+pub use chunk::compressor::{Compressor, compress, compress_bound};
+pub use chunk::decompressor::{Decompressor, decompress};
+pub use chunk::raw;
+pub use chunk::suggest::Aim;
 pub use chunk::{Chunk, ChunkBytes, ChunkRef};
 pub use codec::Codec;
-pub use compressor::{Compressor, compress, compress_bound};
-pub use decompressor::{Decompressor, decompress};
-#[cfg(feature = "derive")]
-pub use derive::Element;
-pub use element::Element;
+pub use codec::filter::Filter;
+pub use codec::settings::{CParams, DParams, Threads, Tuner};
 pub use error::{Advice, Error, ErrorKind, Exceeded, Limit, Result};
-pub use filter::Filter;
+#[cfg(feature = "derive")]
+pub use item::derive::Element;
+pub use item::element::Element;
+pub use item::elements;
 pub use ndarray::{
     Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, RawItems, Selection,
 };
 pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions, Target};
-pub use settings::{CParams, DParams, Threads, Tuner};
-pub use suggest::Aim;
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

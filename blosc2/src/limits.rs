@@ -8,5 +8,5 @@ pub use blosc2_format::chunk::MAX_FILTERS;
 pub use blosc2_format::frame::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};
 
 pub use crate::closures::USER_CODES;
-pub use crate::params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
+pub use crate::codec::params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
 pub use crate::schunk::default_max_read;

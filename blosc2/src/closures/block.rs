@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use blosc2_format::b2nd::Geometry;
 
-use crate::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
+use crate::item::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
 
 use super::BoxError;

@@ -16,7 +16,8 @@ use blosc2_sys as sys;
 use parking_lot::Mutex;
 
 use super::{BoxError, ChunkBlock, ChunkPlace};
-use crate::{Error, installed};
+use crate::Error;
+use crate::codec::installed;
 
 thread_local! {
     /// The number of closures that run on this thread, one inside the other.

@@ -316,7 +316,7 @@ mod tests {
 
     impl C {
         fn create(path: &Path) -> Self {
-            crate::init::init().unwrap();
+            crate::chunk::init::init().unwrap();
             let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
             let mut cparams = sys::blosc2_cparams_defaults();
             let mut dparams = sys::blosc2_dparams_defaults();

@@ -7,7 +7,7 @@ use std::{fmt, mem};
 use super::NDArray;
 use super::shape::check_others;
 use super::transfer::{Given, ItemSource};
-use crate::memory::reserve;
+use crate::support::memory::reserve;
 use crate::{ErrorKind, Result};
 
 const DOING: &str = "append to an array";

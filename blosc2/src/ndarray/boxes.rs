@@ -16,12 +16,12 @@ use crate::{Error, ErrorKind, Result, Threads};
 
 impl NDArrayView<'_> {
     /// Whether the view contains all items of the array, or a field of them, with unchanged axes.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.region == Region::whole(self.array.shape())
     }
 
     /// Whether the view is the entire array with unchanged axes.
-    pub(super) fn is_array(&self) -> bool {
+    pub(crate) fn is_array(&self) -> bool {
         self.field.is_none() && self.is_whole()
     }
 
@@ -82,7 +82,7 @@ impl NDArrayView<'_> {
     /// Returns the blocks of a box of the view that are fetched together, one value for each chunk. Returns nothing if
     /// the box is in several chunks and the storage has a low latency, or if the index states that all chunks repeat one
     /// item.
-    pub(super) fn wanted(
+    pub(crate) fn wanted(
         &self,
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
@@ -114,7 +114,7 @@ impl NDArrayView<'_> {
     /// Reads a box of the view on this thread. Writes the items to `bytes` in C order.
     ///
     /// `fetched` contains the compressed blocks of a box that includes this box. They were fetched in the same read.
-    pub(super) fn read_tile(
+    pub(crate) fn read_tile(
         &self,
         from: (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
@@ -152,7 +152,7 @@ impl NDArrayView<'_> {
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
     /// are several chunks, the index states this for each of them.
-    pub(super) fn repeated_item(
+    pub(crate) fn repeated_item(
         &self,
         (reading, window): (&Reading<'_>, Option<&Fetched>),
         ranges: &[Range<u64>],
@@ -215,12 +215,12 @@ pub(super) fn are_equal_except(axis: Option<usize>, one: &[u64], other: &[u64]) 
     one.len() == other.len() && one.iter().zip(other).enumerate().all(is_equal)
 }
 
-pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
+pub(crate) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
     ranges.iter().map(|range| range.end - range.start).collect()
 }
 
 /// Moves an index to the next one of a box, in C order. Returns `false` after the last index.
-pub(super) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
+pub(crate) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
     for (at, range) in index.iter_mut().zip(ranges).rev() {
         *at += 1;
         if *at < range.end {

@@ -22,12 +22,12 @@ use super::transfer::{Given, ItemSource, RawItems};
 use super::view::ItemType;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::closures::BoxError;
+use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
-use crate::element::{Element, bytes_of};
-use crate::memory::reserve;
-use crate::params::{Purpose, Resolved};
-use crate::progress::Progress;
+use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
+use crate::support::memory::reserve;
+use crate::support::progress::Progress;
 use crate::{
     CParams, Codec, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special, Target,
 };
@@ -104,10 +104,10 @@ pub struct NDArrayBuilder {
 
 /// The arrays from which an array is created. They are read during the creation.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sources<'a> {
-    pub(super) arrays: &'a [&'a NDArray],
+pub(crate) struct Sources<'a> {
+    pub(crate) arrays: &'a [&'a NDArray],
     /// Whether the variable-length metalayers of the first array are copied.
-    pub(super) vlmeta: bool,
+    pub(crate) vlmeta: bool,
 }
 
 impl NDArrayBuilder {
@@ -605,7 +605,7 @@ impl NDArrayBuilder {
     }
 
     /// Creates an array on several threads. `data` returns the data of each chunk.
-    pub(super) fn by_chunks<'d>(
+    pub(crate) fn by_chunks<'d>(
         mut self,
         shape: &[u64],
         (dtype, typesize): (&str, usize),
@@ -677,7 +677,7 @@ impl NDArrayBuilder {
     }
 
     /// Uses the chunk and block shapes of an array, if the builder sets none of them.
-    pub(super) fn cut_as(mut self, source: &NDArray) -> Self {
+    pub(crate) fn cut_as(mut self, source: &NDArray) -> Self {
         if self.chunk_shape.is_none() && self.block_shape.is_none() {
             self.chunk_shape = Some(source.chunk_shape().to_vec());
             self.block_shape = Some(source.block_shape().to_vec());

@@ -5,16 +5,15 @@ use std::ptr;
 
 use super::boxes::{extent, next_index};
 use super::builder::{MAKE, Sources};
-use super::compute::LazyExpr;
 use super::index::{IndexedShape, sizes};
 use super::scatter::Data;
 use super::transfer::{Given, ItemSource};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
-use crate::element::{Element, bytes_of};
-use crate::memory::resize;
+use crate::item::element::{Element, bytes_of};
 use crate::schunk::Reading;
+use crate::support::memory::resize;
 use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
@@ -175,28 +174,6 @@ impl NDArrayBuilder {
                 view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)
             })
         })
-    }
-
-    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). The
-    /// compression parameters of the source are not used.
-    ///
-    /// The function must return the same result for the same item, because it may be called only once for many equal
-    /// items. If the function tries to change the file of the source, the change fails with [`ErrorKind::Busy`].
-    /// [`CParams::threads`](crate::CParams::threads) sets the number of threads that call the function.
-    ///
-    /// To compute items from several arrays, or without creating an array, use [`LazyExpr`](crate::compute::LazyExpr).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`;
-    /// - [`ErrorKind::Callback`]: the function panicked.
-    pub fn map<'a, A: Element, B: Element>(
-        self,
-        source: impl Into<NDArrayView<'a>>,
-        item: impl Fn(A) -> B + Sync,
-    ) -> Result<NDArray> {
-        let view = source.into();
-        let builder = self.cut_like(&view)?;
-        LazyExpr::of(&view).map(item).store(builder, view.is_array())
     }
 
     /// Creates a copy of an array or a view, with each number converted to `T` by the rules of the operator `as`; see
@@ -378,7 +355,7 @@ impl NDArrayBuilder {
 
     /// If the view is the entire array, uses its metalayers. Also uses its chunk and block shapes, if the builder sets
     /// none of them.
-    fn cut_like(self, view: &NDArrayView<'_>) -> Result<Self> {
+    pub(crate) fn cut_like(self, view: &NDArrayView<'_>) -> Result<Self> {
         if !view.is_array() {
             return Ok(self);
         }

@@ -9,7 +9,7 @@ use super::places::{Sink, Strided};
 use super::selection::{AxisSelection, Selection};
 use super::transfer::{FillItems, FromItems, Given, IntoItems, ItemBuffer, ItemSource, ReadItems};
 use super::view::{ItemType, Selected};
-use crate::element::{Element, bytes_of};
+use crate::item::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
 impl From<SliceInfoElem> for AxisSelection {

@@ -12,13 +12,13 @@ use super::places::Sink;
 use super::plan::ChunkPlan;
 use super::selection::AxisVec;
 use super::{Pooled, Reused, parallel};
+use crate::chunk::decoder::{Decoder, nan};
 use crate::closures;
-use crate::decoder::{Decoder, nan};
-use crate::memory::{Target, resize};
 use crate::schunk::{Fetched, Reading, Wanted};
+use crate::support::memory::{Target, resize};
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result, SChunk, Threads};
 
-pub(super) const READ: &str = "read from an array";
+pub(crate) const READ: &str = "read from an array";
 
 /// Blocks of fewer bytes are decompressed together, in one call of C.
 const SINGLE_BLOCK: usize = 8 << 10;
@@ -29,7 +29,7 @@ const CHUNKS_PER_THREAD: usize = 4;
 
 /// The memory and decoder of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     pub(super) chunk: Vec<u8>,
     pub(super) block: Vec<u8>,
 }

@@ -1,32 +1,31 @@
 //! N-dimensional arrays: super-chunks with a shape, a chunk shape, a block shape and a dtype.
 
 mod appender;
-mod boxes;
-mod builder;
+pub(crate) mod boxes;
+pub(crate) mod builder;
 mod cache;
 mod chunks;
-pub(super) mod compute;
 mod copy;
 #[cfg(feature = "ndarray")]
 mod external;
 mod field;
-mod gather;
-mod index;
+pub(crate) mod gather;
+pub(crate) mod index;
 mod info;
 pub(crate) mod npy;
-mod parallel;
+pub(crate) mod parallel;
 mod partition;
-mod places;
+pub(crate) mod places;
 mod plan;
 mod points;
 mod read;
-mod region;
+pub(crate) mod region;
 mod rows;
 mod scatter;
 mod selection;
 mod shape;
 mod transfer;
-mod view;
+pub(crate) mod view;
 mod write;
 
 use std::borrow::Borrow;

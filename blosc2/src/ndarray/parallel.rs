@@ -7,14 +7,15 @@ use std::thread;
 // The thread sanitizer understands these types, but not those of std.
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Error, Result, helpers};
+use crate::support::helpers;
+use crate::{Error, Result};
 
 /// The work of a thread. It owns the scratch, which is created by the first call.
 type Work<'a, R> = Box<dyn FnMut(usize) -> Result<R> + 'a>;
 
 /// Calls `work` for each number below `count`, on `threads` threads. Each thread has its own scratch. If several calls
 /// fail, returns the error of the lowest number.
-pub(super) fn each<S>(
+pub(crate) fn each<S>(
     threads: usize,
     count: usize,
     scratch: impl Fn() -> Result<S> + Sync,
@@ -59,7 +60,7 @@ fn each_on<'a>(
 
 /// Computes a value for each number below `count`, on `threads` threads. Calls `take` with the values in order, on this
 /// thread. At most `2 * threads` values are computed ahead of `take`.
-pub(super) fn ordered<S, R: Send>(
+pub(crate) fn ordered<S, R: Send>(
     threads: usize,
     count: usize,
     scratch: impl Fn() -> Result<S> + Sync,

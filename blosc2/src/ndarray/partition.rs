@@ -94,7 +94,7 @@ impl CacheSizes {
 
 const MIN_BLOCK: u64 = 32 << 10;
 const MIN_CHUNK: u64 = 4 << 20;
-const MAX_CHUNK: u64 = crate::params::MAX_CHUNK_LEN as u64;
+const MAX_CHUNK: u64 = crate::codec::params::MAX_CHUNK_LEN as u64;
 /// The factor by which a chunk is smaller than the cache, so that the operands of expressions fit.
 const OPERANDS: u64 = 4;
 

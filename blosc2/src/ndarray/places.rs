@@ -8,24 +8,24 @@ use smallvec::smallvec;
 
 use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
 use super::selection::AxisVec;
-use crate::memory::Target;
+use crate::support::memory::Target;
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
 /// number of items. The result is at most `u64::MAX`.
-pub(super) fn len_of(shape: &[u64], unit: usize) -> u64 {
+pub(crate) fn len_of(shape: &[u64], unit: usize) -> u64 {
     shape.iter().fold(unit as u64, |all, &size| all.saturating_mul(size))
 }
 
 /// Returns the size in bytes of items of this shape, if it fits in the address space.
-pub(super) fn len_in_memory(shape: &[u64], unit: usize) -> Option<usize> {
+pub(crate) fn len_in_memory(shape: &[u64], unit: usize) -> Option<usize> {
     isize::try_from(len_of(shape, unit)).ok().map(isize::unsigned_abs)
 }
 
 /// The part of each item that is in memory, such as the bytes of a field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ItemPart {
-    pub(super) offset: usize,
-    pub(super) len: usize,
+pub(crate) struct ItemPart {
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
     /// The size of an item in bytes.
     pub(super) typesize: usize,
 }

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 
 use super::region::{Positions, Region};
 use super::selection::AxisVec;
-use crate::memory::reserve;
+use crate::support::memory::reserve;
 use crate::{Error, ErrorKind, Result};
 
 /// Items of an array.

@@ -7,7 +7,7 @@ use super::region::Region;
 use super::selection::{AxisVec, Selection};
 use super::transfer::{FromItems, ItemBuffer, ReadItems};
 use super::view::{NDArrayView, Selected};
-use crate::element::Element;
+use crate::item::element::Element;
 use crate::{ErrorKind, Result};
 
 impl NDArray {

@@ -22,7 +22,7 @@ pub(crate) enum Positions {
 /// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
-    positions: Vec<u64>,
+    pub(crate) positions: Vec<u64>,
     /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
     /// so that the last of them is written last.
     pub(super) sorted: Vec<(u64, u64)>,
@@ -235,10 +235,10 @@ impl AxisSelection {
 
 /// The items of a view: the positions on each axis of the array, and the axis of the array for each axis of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Region {
-    pub(super) positions: AxisVec<Positions>,
+pub(crate) struct Region {
+    pub(crate) positions: AxisVec<Positions>,
     /// The axis of the array; `None` for a new axis of one item.
-    pub(super) dims: AxisVec<Option<usize>>,
+    pub(crate) dims: AxisVec<Option<usize>>,
 }
 
 impl Region {

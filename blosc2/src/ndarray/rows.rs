@@ -6,7 +6,7 @@ use std::vec;
 use super::NDArray;
 use super::places::len_of;
 use crate::Result;
-use crate::element::Element;
+use crate::item::element::Element;
 
 impl NDArray {
     /// Returns an iterator over the rows. A row is the items at one index of the first axis, in C order.

@@ -11,11 +11,11 @@ use super::places::{ItemPart, Source};
 use super::plan::{ChunkPlan, Items, Plan};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
+use crate::chunk::encoder::Encoder;
 use crate::closures::{self, ChunkPlace};
-use crate::encoder::Encoder;
 use crate::gate::Gate;
-use crate::memory::{Target, resize};
 use crate::schunk::Reading;
+use crate::support::memory::{Target, resize};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
@@ -42,10 +42,10 @@ pub(super) struct ChunkWriters(Mutex<Vec<ChunkWriter>>);
 ///
 /// The functions that create arrays take closures as trait objects, so that these functions are compiled only once. A
 /// closure is called once for a chunk or a block, so that the cost of the call does not matter.
-pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+pub(crate) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The data of a chunk before it is compressed.
-pub(super) enum Data<'a> {
+pub(crate) enum Data<'a> {
     /// The data is in the scratch of the writer that compresses the chunk.
     Scratch,
     Elsewhere(&'a [u8]),
@@ -84,9 +84,9 @@ impl ChunkWriters {
 }
 
 /// The writers that compress chunks of an array.
-pub(super) struct Team<'a> {
+pub(crate) struct Team<'a> {
     writers: &'a ChunkWriters,
-    pub(super) geometry: &'a Geometry,
+    pub(crate) geometry: &'a Geometry,
     count: usize,
     threads: usize,
     inner: Threads,
@@ -225,7 +225,7 @@ impl Team<'_> {
 
     /// Returns the data of a chunk, with zeros as padding. `fill` writes the items of these ranges of the array, in C
     /// order, into zeroed memory.
-    pub(super) fn boxed<'d>(
+    pub(crate) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
@@ -239,7 +239,7 @@ impl Team<'_> {
 
     /// Returns the data of a chunk. `fill` writes the items of each block, in C order, into zeroed memory. If there are
     /// fewer chunks than threads, several threads work on the blocks of a chunk.
-    pub(super) fn by_blocks<'d>(
+    pub(crate) fn by_blocks<'d>(
         &self,
         scratch: &mut Scratch,
         number: usize,

@@ -17,8 +17,8 @@ use super::selection::{AxisIndex, AxisSelection};
 use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
-use crate::memory::reserve;
 use crate::schunk::{Fetched, Reading};
+use crate::support::memory::reserve;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";

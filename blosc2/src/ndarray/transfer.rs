@@ -8,7 +8,7 @@ use super::gather::READ;
 use super::places::Sink;
 use super::view::{ItemType, NDArrayView, Selected};
 use crate::dtype::SwapPlan;
-use crate::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
+use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
 /// Items of any dtype as their stored bytes, in C order.

@@ -9,7 +9,7 @@ use super::plan::{Items, POINT, Plan, Points};
 use super::region::Region;
 use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
-use crate::element::Element;
+use crate::item::element::Element;
 use crate::schunk::Fetched;
 use crate::{Dtype, Error, ErrorKind, Result};
 
@@ -143,7 +143,7 @@ impl NDArray {
 #[derive(Debug, Clone)]
 pub struct NDArrayView<'a> {
     pub(super) array: &'a NDArray,
-    pub(super) region: Region,
+    pub(crate) region: Region,
     /// The field; `None` for entire items.
     pub(super) field: Option<Field>,
 }
@@ -301,13 +301,13 @@ impl<'a> NDArrayView<'a> {
     }
 
     /// Returns the part of each item of the array that the view contains.
-    pub(super) fn part(&self) -> ItemPart {
+    pub(crate) fn part(&self) -> ItemPart {
         let whole = self.array.whole_items();
         self.field.as_ref().map_or(whole, |field| field.part(whole.typesize))
     }
 
     /// Checks that the items have the type `item`, and returns the byte order conversion if one is needed.
-    pub(super) fn check_type(&self, item: ItemType, doing: &str) -> Result<Option<SwapPlan>> {
+    pub(crate) fn check_type(&self, item: ItemType, doing: &str) -> Result<Option<SwapPlan>> {
         let array = self.array;
         let Some(field) = &self.field else {
             let size = array.typesize();
@@ -339,7 +339,7 @@ pub struct ItemType {
 }
 
 impl ItemType {
-    pub(super) fn of<T: Element>() -> Self {
+    pub(crate) fn of<T: Element>() -> Self {
         Self { size: size_of::<T>(), dtype: T::dtype }
     }
 }

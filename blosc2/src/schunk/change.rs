@@ -12,9 +12,9 @@ use super::limits::check_readable;
 use super::source::{ChunkSource, Source};
 use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta, search_indexes};
+use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
-use crate::encoder::Encoder;
-use crate::params::MAX_CHUNK_LEN;
+use crate::codec::params::MAX_CHUNK_LEN;
 use crate::{AxisSelection, ChunkRef, Error, ErrorKind, Result, Special};
 
 const APPEND: &str = "append a chunk";

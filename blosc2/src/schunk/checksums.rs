@@ -4,7 +4,7 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Offset, checksum};
 
 use super::store::{State, Verify};
-use crate::element::zeroed;
+use crate::item::element::zeroed;
 use crate::{Error, Result};
 
 const SET: &str = "set checksums";

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use super::array_meta;
 use super::frame::Frame;
-use crate::array_shape::ArrayShape;
-use crate::decoder::Decoder;
-use crate::encoder::Encoder;
-use crate::params::{Purpose, Resolved};
+use crate::chunk::array_shape::ArrayShape;
+use crate::chunk::decoder::Decoder;
+use crate::chunk::encoder::Encoder;
+use crate::codec::params::{Purpose, Resolved};
 use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, Threads};
 
 /// The encoder and the decoders of a super-chunk. They are created when they are first needed.

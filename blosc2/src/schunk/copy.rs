@@ -14,10 +14,10 @@ use super::target::Target;
 use super::{Access, Fetched, OpenOptions, Reading, SChunk, Wanted, files};
 use crate::bytes::{Safety, Storage};
 use crate::closures::BoxError;
+use crate::codec::params::Purpose;
 use crate::gate::{Claim, FileId, Gate, Version, links};
-use crate::memory::{self, resize};
-use crate::params::Purpose;
-use crate::progress::Progress;
+use crate::support::memory::{self, resize};
+use crate::support::progress::Progress;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
 const SAVE: &str = "save a super-chunk";

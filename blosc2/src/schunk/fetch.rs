@@ -14,8 +14,8 @@ use blosc2_format::frame::{Layout, Offset};
 
 use super::store::{Located, State};
 use super::{Reading, SChunk};
-use crate::element::zeroed;
-use crate::partial::{self, Steps};
+use crate::chunk::partial::{self, Steps};
+use crate::item::element::zeroed;
 use crate::{Error, Result};
 
 const READ: &str = "read chunks";

@@ -7,9 +7,9 @@ use blosc2_format::{Limits, chunk};
 
 use super::store::State;
 use super::{Access, SChunk};
+use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
-use crate::encoder::Encoder;
-use crate::params::Purpose;
+use crate::codec::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
 
 const SET_CHECKSUMS: &str = "set checksums";

@@ -34,12 +34,12 @@ use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::frame::{ChunkSize, Metalayer, Outline};
 use parking_lot::RwLockReadGuard;
 
-use crate::element::{Element, is_byte};
-use crate::encoder::Encoder;
+use crate::chunk::encoder::Encoder;
+use crate::chunk::init::init;
+use crate::codec::params::Resolved;
 use crate::gate::{Calling, Gate, Version};
-use crate::init::init;
-use crate::memory::reserve;
-use crate::params::Resolved;
+use crate::item::element::{Element, is_byte};
+use crate::support::memory::reserve;
 use crate::{CParams, DParams, Error, ErrorKind, Result, Threads};
 
 use coder::Coder;

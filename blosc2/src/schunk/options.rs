@@ -16,9 +16,9 @@ use super::target::{Created, Place, Sparse, Target, gate_of};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::{ReadOnly, Safety, Storage, lend};
+use crate::codec::params::{MAX_CHUNK_LEN, Purpose};
 use crate::gate::{FileId, Gate, Pass, Version, has_lock, links};
-use crate::memory::{self, resize};
-use crate::params::{MAX_CHUNK_LEN, Purpose};
+use crate::support::memory::{self, resize};
 use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
 
 const OPEN: &str = "open a frame";

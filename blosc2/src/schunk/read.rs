@@ -14,11 +14,11 @@ use super::coder::Worker;
 use super::fetch::{MOST, Wanted, Window, fetch_ahead};
 use super::limits::{MaxRead, SCRATCH, block_memory};
 use super::{Fetched, Reading, SChunk};
+use crate::chunk::decoder::Decoder;
+use crate::chunk::decompressor::to_items;
 use crate::closures::{Closures, registered};
-use crate::decoder::Decoder;
-use crate::decompressor::to_items;
-use crate::element::{Element, with_bytes_mut};
-use crate::memory::Target;
+use crate::item::element::{Element, with_bytes_mut};
+use crate::support::memory::Target;
 use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
@@ -402,7 +402,7 @@ impl SChunk {
 fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     let typesize = u32::from(header.typesize.max(1));
     let items = (header.nbytes / typesize * typesize) as usize;
-    header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
+    header.variable_blocks || range.end > items || crate::codec::installed::SPOILS_ITEMS
 }
 
 /// The compression parameters in the header of a chunk. Returned by [`SChunk::chunk_info`].

@@ -5,8 +5,8 @@ use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 use super::{Access, SChunk};
-use crate::memory::Target;
-use crate::params::MAX_CHUNK_LEN;
+use crate::codec::params::MAX_CHUNK_LEN;
+use crate::support::memory::Target;
 use crate::{Error, ErrorKind, Result};
 
 const WRITE: &str = "write the content of a super-chunk";

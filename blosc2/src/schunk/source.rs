@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::SChunk;
 use crate::chunk::ChunkBytes;
-use crate::element::{Element, bytes_of};
+use crate::item::element::{Element, bytes_of};
 use crate::{Chunk, ChunkRef, Result};
 
 /// The content of a new chunk of a super-chunk, for [`SChunk::append`], [`SChunk::insert`] and [`SChunk::replace`].

@@ -8,11 +8,11 @@ use blosc2_format::{
     Error as FormatError, Finding, Limits, Options, Part, ReadAt, Report, Severity,
 };
 
-use crate::array_shape::ArrayShape;
-use crate::decoder::Decoder;
+use crate::chunk::array_shape::ArrayShape;
+use crate::chunk::decoder::Decoder;
 use crate::gate::Gate;
-use crate::memory::{Target, resize};
 use crate::schunk::array_meta;
+use crate::support::memory::{Target, resize};
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
 
 const CHECK: &str = "check a chunk";

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use blosc2_format::dtype::{Dtype, Kind, ScalarDecoder};
 
 use super::{Fault, Value};
-use crate::elements::without_zeros;
+use crate::item::elements::without_zeros;
 
 /// A value or a part of one.
 #[derive(Debug, Clone, Copy)]

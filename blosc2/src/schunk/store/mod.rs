@@ -22,8 +22,9 @@ use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Limits, ReadAt};
 
 use crate::bytes::Storage;
+use crate::chunk::partial;
 use crate::gate::Version;
-use crate::{Error, ErrorKind, Result, partial};
+use crate::{Error, ErrorKind, Result};
 
 pub(in crate::schunk) use contiguous::Contiguous;
 pub(in crate::schunk) use directory::{Directory, Files};

@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, ArrayRef};
 use blosc2::super_chunk::VariableBlocks;
-use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
+use blosc2::{CParams, ErrorKind, OpenOptions, SChunk, Target};
 use blosc2_store::BatchArray;
 use blosc2_testing::{Rng, repeats};
 

@@ -1,0 +1,226 @@
+//! Compression parameters that suit given data.
+
+use std::time::{Duration, Instant};
+
+use crate::item::element::{Element, bytes_of};
+use crate::{CParams, Codec, Compressor, DParams, Decompressor, Error, ErrorKind, Filter, Result};
+
+const DOING: &str = "suggest compression parameters";
+
+/// The number of bytes of the sample that are measured, and the number of parts of the sample from which they are taken.
+const MEASURED: usize = 1 << 20;
+const PARTS: usize = 8;
+/// After this time, no more parameters are measured.
+const TIME: Duration = Duration::from_millis(1500);
+/// The number of times that parameters are measured. The shortest times count.
+const RUNS: usize = 2;
+
+/// The purpose for which compression parameters are chosen; see [`CParams::suggest`].
+///
+/// ```
+/// use blosc2::Aim;
+///
+/// // Ratio, compression speed and decompression speed of three settings.
+/// let settings = [(1.1, 900.0, 5000.0), (4.0, 200.0, 2000.0), (5.0, 10.0, 800.0)];
+/// assert_eq!(Aim::Smallest.choose(&settings), Some(2));
+/// assert_eq!(Aim::Balanced.choose(&settings), Some(1));
+/// assert_eq!(Aim::FastestToRead.choose(&settings), Some(1));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Aim {
+    /// The highest compression ratio.
+    Smallest,
+    /// The highest product of both speeds, of the settings that save at least 80 % of the bytes that
+    /// [`Smallest`](Self::Smallest) saves.
+    Balanced,
+    /// The fastest decompression, of the settings that save at least half of the bytes that
+    /// [`Smallest`](Self::Smallest) saves.
+    FastestToRead,
+}
+
+impl Aim {
+    /// Returns the index of the setting that serves this aim best; `None` if there are no settings. Each setting is its
+    /// compression ratio, its compression speed and its decompression speed, in any unit. Of equal settings, the first
+    /// one is chosen.
+    pub fn choose(self, settings: &[(f64, f64, f64)]) -> Option<usize> {
+        // The share of the bytes that compression saves; negative if the data becomes longer.
+        let saved = |ratio: f64| 1.0 - 1.0 / ratio;
+        let most =
+            settings.iter().map(|&(ratio, ..)| saved(ratio)).fold(f64::NEG_INFINITY, f64::max);
+        let share = match self {
+            Self::Smallest => 1.0,
+            Self::Balanced => 0.8,
+            Self::FastestToRead => 0.5,
+        };
+        let value = |&(_, write, read): &(f64, f64, f64)| match self {
+            Self::Balanced => write * read,
+            Self::Smallest | Self::FastestToRead => read,
+        };
+        let enough = |ratio: f64| saved(ratio) >= most.min(most * share);
+        // Reversed, because the last one of several maxima is returned.
+        let chosen = settings.iter().enumerate().rev().filter(|(_, setting)| enough(setting.0));
+        chosen.max_by(|a, b| value(a.1).total_cmp(&value(b.1))).map(|(index, _)| index)
+    }
+}
+
+impl CParams {
+    /// Returns lossless compression parameters for data like `sample`, chosen for an [`Aim`]. The command `blosc2 bench`
+    /// compares more parameters for a file.
+    ///
+    /// This function compresses and decompresses 1 MiB of the sample, taken from 8 parts of it, with each codec and
+    /// lossless filter of this build and levels 1, 5 and 9. It takes up to 2 seconds, and less for a smaller sample.
+    /// Slow parameters are measured last, and are omitted if the time is over. The choice depends on the speed of the
+    /// machine. The result sets the codec, the level and the filters; chunk and block sizes and threads are not chosen.
+    ///
+    /// ```
+    /// use blosc2::{Aim, CParams, NDArray};
+    ///
+    /// let days: Vec<f32> = (0..365 * 100).map(|i| (i % 365) as f32 / 10.0).collect();
+    /// let params = CParams::suggest(&days, Aim::Smallest)?;
+    /// let array = NDArray::builder().cparams(params).from_slice(&days, [100, 365])?;
+    /// assert!(array.schunk().cbytes() < 20_000);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the sample is empty.
+    #[doc(alias("autotune", "btune"))]
+    pub fn suggest<T: Element>(sample: &[T], aim: Aim) -> Result<Self> {
+        if size_of_val(sample) == 0 {
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, "the sample is empty"));
+        }
+        let sample = parts_of(sample);
+        let (start, mut found) = (Instant::now(), Vec::new());
+        for params in candidates(size_of::<T>()) {
+            if !found.is_empty() && start.elapsed() > TIME {
+                break;
+            }
+            found.push((measure(&sample, &params)?, params));
+        }
+        let settings: Vec<_> = found.iter().map(|(setting, _)| *setting).collect();
+        let chosen = aim.choose(&settings).map(|index| found.swap_remove(index).1);
+        Ok(Self { typesize: None, ..chosen.unwrap_or_default() })
+    }
+}
+
+/// Returns the bytes of a sample that are measured.
+fn parts_of<T: Element>(sample: &[T]) -> Vec<u8> {
+    let count = (MEASURED / size_of::<T>().max(1)).max(1);
+    if sample.len() <= count {
+        return bytes_of(sample).into_owned();
+    }
+    let part = (count / PARTS).max(1);
+    let starts = (0..PARTS.min(count)).map(|number| number * (sample.len() - part) / PARTS);
+    starts.flat_map(|start| bytes_of(&sample[start..start + part]).into_owned()).collect()
+}
+
+/// The parameters to compare, fast ones first.
+fn candidates(typesize: usize) -> Vec<CParams> {
+    let filters: &[&[Filter]] = match typesize {
+        // Shuffle does nothing with items of one byte, or of more than 255 bytes.
+        2..=255 => &[
+            &[Filter::Shuffle],
+            &[],
+            &[Filter::Bitshuffle],
+            &[Filter::Delta, Filter::Shuffle],
+            &[Filter::Shuffle, Filter::Bytedelta(0)],
+        ],
+        _ => &[&[], &[Filter::Bitshuffle], &[Filter::Delta]],
+    };
+    let codecs = [Codec::Lz4, Codec::BloscLz, Codec::Zstd, Codec::Lz4Hc];
+    let codecs = codecs.into_iter().filter(|codec| codec.is_available());
+    let pairs =
+        [1, 5, 9].into_iter().flat_map(|level| codecs.clone().map(move |codec| (codec, level)));
+    let all = pairs.flat_map(|(codec, level)| {
+        let params = CParams::new().codec(codec).level(level).typesize(typesize);
+        filters.iter().map(move |filters| params.clone().filters(filters))
+    });
+    all.collect()
+}
+
+/// Returns the ratio and both speeds in bytes per second.
+fn measure(sample: &[u8], params: &CParams) -> Result<(f64, f64, f64)> {
+    let mut compressor = Compressor::new(params)?;
+    let mut decompressor = Decompressor::new(DParams::new())?;
+    let (mut times, mut cbytes, mut items) = ([Duration::MAX; 2], 1, vec![0; sample.len()]);
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        let chunk = compressor.compress(sample)?;
+        times[0] = times[0].min(start.elapsed());
+        cbytes = chunk.cbytes();
+        let start = Instant::now();
+        decompressor.decompress_into(&chunk, &mut items)?;
+        times[1] = times[1].min(start.elapsed());
+    }
+    let speed = |time: Duration| sample.len() as f64 / time.as_secs_f64().max(1e-9);
+    Ok((sample.len() as f64 / cbytes as f64, speed(times[0]), speed(times[1])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_aim_determines_the_choice() {
+        // The highest ratio saves 90 % of the bytes: half of it is a ratio of 1.82, and 80 % a ratio of 3.57.
+        let settings = [
+            (1.0, 900.0, 9000.0),
+            (10.0, 10.0, 1000.0),
+            (10.0, 5.0, 1200.0),
+            (3.6, 200.0, 1500.0),
+            (3.5, 900.0, 1600.0),
+            (1.9, 500.0, 3000.0),
+            (1.8, 500.0, 4000.0),
+        ];
+        let chosen = |settings: &[_]| {
+            [Aim::Smallest, Aim::Balanced, Aim::FastestToRead].map(|aim| aim.choose(settings))
+        };
+        assert_eq!(chosen(&settings), [Some(2), Some(3), Some(5)]);
+        assert_eq!(chosen(&[(2.0, 1.0, 1.0), (2.0, 1.0, 1.0)]), [Some(0); 3]);
+        assert_eq!(chosen(&[(0.8, 9.0, 9.0), (0.9, 1.0, 1.0)]), [Some(1); 3]);
+        assert_eq!(chosen(&[]), [None; 3]);
+    }
+
+    #[test]
+    fn parameters_are_lossless_and_suit_the_data() {
+        let size = |params: &CParams, items: &[u32]| {
+            crate::compress(items, params.clone().typesize(4)).unwrap().len()
+        };
+        // Numbers whose high bytes repeat: without a filter, they compress badly.
+        let numbers: Vec<u32> =
+            (0..200_000u32).map(|number| number.wrapping_mul(7) % 50_000).collect();
+        let found = CParams::suggest(&numbers, Aim::Smallest).unwrap();
+        assert!(
+            !found.filters.is_empty()
+                && found.filters.iter().all(|filter| !matches!(filter, Filter::TruncPrec(_))),
+            "{found:?}"
+        );
+        assert!(
+            size(&found, &numbers)
+                < size(&CParams::new().codec(found.codec).filters(&[]), &numbers)
+        );
+        for aim in [Aim::Smallest, Aim::Balanced, Aim::FastestToRead] {
+            let found = CParams::suggest(&[0.5f64; 3], aim).unwrap();
+            assert_eq!(found.typesize, None);
+            let large: Vec<[u8; 300]> = vec![[7; 300]; 10_000];
+            let large: Vec<crate::item::elements::Void<300>> =
+                large.into_iter().map(crate::item::elements::Void).collect();
+            assert!(CParams::suggest(&large, aim).is_ok());
+        }
+        assert_eq!(
+            CParams::suggest::<u8>(&[], Aim::Balanced).unwrap_err().kind(),
+            ErrorKind::InvalidArgument
+        );
+    }
+
+    #[test]
+    fn parts_cover_a_long_sample() {
+        let sample: Vec<u32> = (0..4_000_000).collect();
+        let bytes = parts_of(&sample);
+        assert_eq!(bytes.len(), MEASURED);
+        let last = u32::from_ne_bytes(bytes[bytes.len() - 4..].try_into().unwrap());
+        assert!(last > 3_000_000, "{last}");
+        assert_eq!(parts_of(&sample[..10]).len(), 40);
+    }
+}

@@ -1,0 +1,248 @@
+//! The evaluation of an expression: the arrays that are read, and calls of closures.
+
+use std::ops::Range;
+use std::{fmt, ptr};
+
+use super::space::{Grid, Layout, Space};
+use crate::closures::{self, BoxError, Title, run_here};
+use crate::ndarray::NDArray;
+use crate::ndarray::places::len_in_memory;
+use crate::ndarray::region::Positions;
+use crate::ndarray::view::NDArrayView;
+use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
+use crate::{Error, ErrorKind, Result, Threads};
+
+pub(super) const DOING: &str = "compute items";
+
+/// The name of the methods whose closures compute items.
+pub(super) const MAP: &str = "map";
+
+/// The number of items that one call processes. Other threads see the progress of a closure only after such a call.
+pub(super) const ITEMS_OF_A_CALL: usize = 4096;
+
+/// A view from which items are computed. It is broadcast to the shape of the expression.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub(super) view: &'a NDArrayView<'a>,
+    /// The size of an item in memory.
+    pub(super) itemsize: usize,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the array, if the input is an entire array with the shape of the expression.
+    pub(super) fn model(&self, shape: &[u64]) -> Option<&'a NDArray> {
+        (self.view.is_whole() && self.view.shape() == shape).then_some(self.view.array())
+    }
+
+    /// Returns the chunks and blocks on the axes of the expression, which has this shape.
+    fn layout(&self, shape: &[u64]) -> Layout {
+        let (array, own) = (self.view.array(), self.view.shape());
+        let skipped = shape.len() - own.len();
+        let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
+            Some(axis) if own[axis] == size => self.grid(axis),
+            _ => Grid { offset: 0, chunk: size, block: 1 },
+        };
+        Layout {
+            size: self.view.len().saturating_mul(array.typesize() as u64),
+            itemsize: self.itemsize,
+            axes: shape.iter().enumerate().map(along).collect(),
+        }
+    }
+
+    /// Returns the chunks and blocks on an axis of the view.
+    fn grid(&self, axis: usize) -> Grid {
+        let (array, region) = (self.view.array(), &self.view.region);
+        let Some(axis) = region.dims[axis] else { return Grid { offset: 0, chunk: 1, block: 1 } };
+        let (chunk, block) = (array.chunk_shape()[axis].max(1), array.block_shape()[axis].max(1));
+        match &region.positions[axis] {
+            Positions::Slice { start, step: 1, .. } => Grid { offset: start % chunk, chunk, block },
+            Positions::Slice { start, step: -1, .. } => {
+                Grid { offset: chunk - 1 - start % chunk, chunk, block }
+            }
+            Positions::Slice { step, .. } => {
+                let part = |size: u64| (size / step.unsigned_abs()).max(1);
+                Grid { offset: 0, chunk: part(chunk), block: part(block) }
+            }
+            Positions::List(_) => Grid { offset: 0, chunk, block },
+        }
+    }
+}
+
+/// Returns the ranges of an operand with this shape, for a box of the expression to which it is broadcast.
+pub(super) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let aligned = own.iter().zip(&ranges[ranges.len() - own.len()..]);
+    aligned.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
+}
+
+/// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
+pub(super) struct Context<'a> {
+    inputs: Vec<Input<'a>>,
+    readings: Vec<(&'a NDArray, Reading<'a>)>,
+    pub(super) threads: usize,
+}
+
+impl<'a> Context<'a> {
+    /// Starts to read the arrays of an expression. The default number of threads is the setting of the first array.
+    pub(super) fn new(inputs: Vec<Input<'a>>, threads: Option<Threads>) -> Result<Self> {
+        let default = || {
+            inputs
+                .first()
+                .map(|input| input.view.array().schunk().dparams().threads)
+                .unwrap_or_default()
+        };
+        let threads = threads.unwrap_or_else(default).for_any();
+        let threads = closures::threads(threads).unsigned_abs().into();
+        let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();
+        for array in inputs.iter().map(|input| input.view.array()) {
+            // An array that occurs several times is read once.
+            if !readings.iter().any(|(other, _)| ptr::eq(*other, array)) {
+                readings.push((array, array.schunk().reading()?));
+            }
+        }
+        Ok(Self { inputs, readings, threads })
+    }
+
+    pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
+        self.readings.iter().map(|(array, _)| *array).collect()
+    }
+
+    /// Returns the number of items of `size` bytes with this shape, if the read limit of at least one array allows their
+    /// size in bytes.
+    pub(super) fn allowed_len(&self, shape: &[u64], size: usize) -> Result<usize> {
+        let bytes = len_in_memory(shape, size).ok_or_else(|| {
+            let detail = format!("{shape:?} items do not fit in memory");
+            Error::new(ErrorKind::TooLarge, DOING, detail)
+        })?;
+        let mut limits =
+            self.readings.iter().map(|(array, _)| array.schunk().allow(DOING, bytes as u64));
+        let first = limits.next().unwrap_or(Ok(()));
+        if first.is_err() && !limits.any(|limit| limit.is_ok()) {
+            first?;
+        }
+        Ok(bytes / size.max(1))
+    }
+
+    /// Returns the chunks and blocks of the inputs on the axes of the expression, which has this shape.
+    pub(super) fn layouts(&self, shape: &[u64]) -> Vec<Layout> {
+        self.inputs.iter().map(|input| input.layout(shape)).collect()
+    }
+
+    /// Divides the items of the expression, which has this shape and items of type `T`.
+    pub(super) fn space<T>(&self, shape: &[u64]) -> Result<Space> {
+        let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
+        if len.is_none() && !shape.contains(&0) {
+            let detail = format!("{shape:?} items, expected fewer than 2^64");
+            return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
+        }
+        Ok(Space::new(shape, size_of::<T>(), &self.layouts(shape)))
+    }
+
+    /// Adds the compressed blocks that the items of a box need to a window.
+    pub(super) fn wanted(&self, ranges: &[Range<u64>], window: &mut Window<'_>) -> Result<()> {
+        self.inputs.iter().try_for_each(|Input { view, .. }| {
+            let index = self.index(view.array());
+            let own = own_ranges(&view.shape(), ranges);
+            let mut wanted = view.wanted(&self.readings[index].1, &own)?.into_iter();
+            wanted.try_for_each(|wanted| window.add(index, wanted))
+        })
+    }
+
+    /// Returns the index of an array among the arrays of the expression.
+    fn index(&self, array: &NDArray) -> usize {
+        let found = self.readings.iter().position(|(other, _)| ptr::eq(*other, array));
+        match found {
+            Some(index) => index,
+            None => unreachable!("`new` starts to read all arrays"),
+        }
+    }
+
+    /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
+    /// that `wanted` adds for these numbers are fetched before, while `work` processes the numbers before them. `work`
+    /// receives the chunks of each array, and returns whether to continue.
+    pub(super) fn ahead(
+        &self,
+        count: usize,
+        wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
+        mut work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
+    ) -> Result<()> {
+        let sources = self.readings.iter().map(|(array, reading)| (array.schunk(), reading));
+        let sources: Vec<_> = sources.collect();
+        fetch_ahead(&sources, count, wanted, |numbers, fetched| work(numbers, fetched))
+    }
+
+    /// Calls a closure of the method `name`. A panic becomes an error.
+    pub(super) fn call<R>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<R, BoxError>,
+    ) -> Result<R> {
+        // The closure may use the arrays.
+        let _calling: Vec<_> =
+            self.readings.iter().filter_map(|(array, _)| array.schunk().calling()).collect();
+        run_here(Title::Method(name), DOING, work)
+    }
+
+    /// Calls a closure of the method `name` for the parts of `len` items.
+    pub(super) fn each_call(
+        &self,
+        name: &'static str,
+        len: usize,
+        mut work: impl FnMut(Range<usize>) -> Result<(), BoxError>,
+    ) -> Result<()> {
+        (0..len)
+            .step_by(ITEMS_OF_A_CALL)
+            .try_for_each(|start| self.call(name, || work(start..len.min(start + ITEMS_OF_A_CALL))))
+    }
+}
+
+/// The reads of one thread.
+#[derive(Debug)]
+pub struct Access<'c> {
+    pub(super) context: &'c Context<'c>,
+    /// The chunks of each array that were fetched ahead; may be empty.
+    window: &'c [Fetched],
+    /// The chunks of each input that were fetched for the box that was prepared last.
+    prepared: Vec<Fetched>,
+}
+
+impl<'c> Access<'c> {
+    pub(super) fn new(context: &'c Context<'c>, window: &'c [Fetched]) -> Self {
+        let prepared = context.inputs.iter().map(|_| Fetched::default()).collect();
+        Self { context, window, prepared }
+    }
+
+    /// Returns the read of an array, and its chunks that were fetched ahead, if there are any.
+    pub(super) fn reading(&self, array: &NDArray) -> (&'c Reading<'c>, Option<&'c Fetched>) {
+        let index = self.context.index(array);
+        let window = self.window.get(index).filter(|window| !window.is_empty());
+        (&self.context.readings[index].1, window)
+    }
+
+    /// Returns the chunks that were fetched for the box that was prepared last. `view` is that of an input.
+    pub fn prepared(&self, view: &NDArrayView<'_>) -> &Fetched {
+        let input = self.context.inputs.iter().position(|input| ptr::eq(input.view, view));
+        match input {
+            Some(input) => &self.prepared[input],
+            None => unreachable!("the inputs are those of the expression"),
+        }
+    }
+
+    /// Reads the compressed blocks that a box needs, unless they were fetched ahead.
+    pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
+        for (at, Input { view, .. }) in self.context.inputs.iter().enumerate() {
+            let (reading, window) = self.reading(view.array());
+            let wanted = match window {
+                Some(_) => Vec::new(),
+                None => view.wanted(reading, &own_ranges(&view.shape(), ranges))?,
+            };
+            view.array().schunk().fetch(reading, wanted, &mut self.prepared[at])?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,256 @@
+//! Selection of items by a predicate.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::LazyExpr;
+use super::context::DOING;
+use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
+use crate::ndarray::parallel;
+use crate::support::memory::reserve;
+use crate::{Error, ErrorKind, Result};
+
+const SELECT: &str = "select";
+
+/// The number of items in a group. A group without selected items is skipped, and a group of selected items only is
+/// added without further checks.
+const GROUP: usize = 64;
+const NONE: [bool; GROUP] = [false; GROUP];
+const ALL: [bool; GROUP] = [true; GROUP];
+
+/// The items of an expression for which a predicate is true, in C order. [`LazyExpr::select`] returns this selection.
+///
+/// Each call of a method except [`mask`](Self::mask) evaluates the expression, and fails with the [errors of
+/// evaluation](LazyExpr#errors-of-evaluation). The results of [`items`](Self::items),
+/// [`indices`](Self::indices) and [`coords`](Self::coords) have the same limit of memory as
+/// [`LazyExpr::read`]: [`ErrorKind::TooLarge`]. The list of the runs of consecutive results has the same limit.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[3, 50, 7, 80], (2, 2))?;
+/// let large = array.lazy::<i32>().select(|item| item > 10);
+/// assert_eq!(large.items()?, [50, 80]);
+/// assert_eq!(large.coords()?, [[0, 1], [1, 1]]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a selection does nothing until a method evaluates it"]
+pub struct Select<S, P> {
+    mask: LazyExpr<Zipped<(Broadcast<S>,), Always<P>>>,
+}
+
+impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
+    pub(super) fn new(expression: LazyExpr<S>, predicate: P) -> Self {
+        Self { mask: expression.with(SELECT, Always(predicate)) }
+    }
+
+    /// Computes the selected items.
+    pub fn items(&self) -> Result<Vec<S::Item>> {
+        self.collect(|_, item| item)
+    }
+
+    /// Computes the flat index (in C order) of each selected item. NumPy: `flatnonzero`.
+    #[doc(alias = "flatnonzero")]
+    pub fn indices(&self) -> Result<Vec<u64>> {
+        self.collect(|index, _| index)
+    }
+
+    /// Computes the coordinates of the selected items, in C order. `N` is the number of axes.
+    /// [`Selection::points`](crate::Selection::points) accepts these coordinates. NumPy: `argwhere`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the expression does not have `N` axes.
+    #[doc(alias("argwhere", "nonzero"))]
+    pub fn coords<const N: usize>(&self) -> Result<Vec<[u64; N]>> {
+        let shape = self.mask.shape()?;
+        let Ok(shape) = <[u64; N]>::try_from(&shape[..]) else {
+            let detail = format!("the items have {} axes, asked for {N} coordinates", shape.len());
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        };
+        self.collect(|mut index, _| {
+            let mut coords = [0; N];
+            for axis in (0..N).rev() {
+                coords[axis] = index % shape[axis];
+                index /= shape[axis];
+            }
+            coords
+        })
+    }
+
+    /// Counts the selected items.
+    pub fn count(&self) -> Result<u64> {
+        self.mask.count_nonzero()
+    }
+
+    /// Returns an expression of the boolean mask: for each item, whether the item is selected.
+    ///
+    /// [`create`](LazyExpr::create) stores the mask as a compressed array. [`read`](LazyExpr::read) returns the mask in
+    /// memory, for example for [`Selection::mask`](crate::Selection::mask).
+    ///
+    /// ```
+    /// use blosc2::{NDArray, Selection};
+    ///
+    /// let array = NDArray::builder().arange(0i32, 6, 1)?;
+    /// let mask = array.lazy::<i32>().select(|item| item % 3 == 0).mask();
+    /// assert_eq!(mask.read()?, [true, false, false, true, false, false]);
+    /// assert_eq!(array.read::<Vec<i32>>(Selection::mask(&mask.read()?))?, [0, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn mask(self) -> LazyExpr<impl Source<Item = bool>> {
+        self.mask
+    }
+
+    /// Returns `result` of the index and the value of each selected item, in C order.
+    fn collect<R: Copy + Send>(&self, result: impl Fn(u64, S::Item) -> R + Sync) -> Result<Vec<R>> {
+        let Zipped { operands: (Broadcast { source, .. },), function, .. } = &self.mask.source;
+        let shape = source.shape()?;
+        let context = open(source, self.mask.threads)?;
+        let space = context.space::<S::Item>(&shape)?;
+        let axes: Vec<usize> = (0..shape.len()).collect();
+        let spans = space.pieces(&axes).spans();
+        let mut all = Vec::new();
+        // The results of the spans with the same range of the first axis. In C order, the items of these spans
+        // alternate.
+        let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
+        let total = AtomicU64::new(0);
+        // Called before results are added. It bounds the memory of all pieces together.
+        let admit = |found: &mut Slab<R>, more: u64| {
+            let count = total.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+            context.allowed_len(&[count], size_of::<R>())?;
+            reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX), DOING)
+        };
+        let runs = AtomicU64::new(0);
+        // A run can be as short as one result, and takes more memory than some results.
+        let admit_runs = |more: usize| {
+            let count = runs.fetch_add(more as u64, Ordering::Relaxed).saturating_add(more as u64);
+            context.allowed_len(&[count], size_of::<Run>()).map(drop)
+        };
+        let make = |(worker, chosen): &mut (Worker<'_, S>, Vec<bool>), number: usize| {
+            let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
+            let Some(span) = spans.get(number as u64) else { return Ok(found) };
+            found.first = span.ranges.first().map_or(0, |range| range.start);
+            worker.each_box(&span, <[_]>::to_vec, |ranges, items| {
+                match items {
+                    Found::Repeated(item) => {
+                        if !context.call(SELECT, || Ok((function.0)(item)))? {
+                            return Ok(true);
+                        }
+                        let len = ranges.iter().map(|range| range.end - range.start).product();
+                        admit(&mut found, len)?;
+                        let mut rows = 0;
+                        each_row(ranges, &shape, &mut |_, _| rows += 1);
+                        admit_runs(rows)?;
+                        found.add_rows((ranges, &shape), |to, indices| {
+                            to.extend(indices.map(|index| result(index as u64, item)));
+                        })?;
+                    }
+                    Found::Items(items) => {
+                        chosen.clear();
+                        context.each_call(SELECT, items.len(), |part| {
+                            function.apply(items[part].iter().copied(), chosen)
+                        })?;
+                        admit(&mut found, chosen.iter().map(|&chosen| u64::from(chosen)).sum())?;
+                        let (before, mut done) = (found.runs.len(), 0);
+                        found.add_rows((ranges, &shape), |to, indices| {
+                            let first = done;
+                            done += indices.len();
+                            let at = |at| result((indices.start + at) as u64, items[first + at]);
+                            add_chosen(&chosen[first..done], to, at);
+                        })?;
+                        admit_runs(found.runs.len() - before)?;
+                    }
+                }
+                Ok(true)
+            })?;
+            Ok(found)
+        };
+        let worker = || Ok((Worker::new(source, &context, &[]), Vec::new()));
+        let count = spans.count() as usize;
+        parallel::ordered(context.threads, count, worker, make, |found| {
+            if found.runs.is_empty() {
+                return Ok(());
+            }
+            if found.first != slab.first {
+                slab.move_to(&mut all)?;
+                slab.first = found.first;
+            }
+            let before = slab.results.len();
+            let moved = found.runs.into_iter();
+            let moved = moved.map(|(start, at)| (start, at.start + before..at.end + before));
+            reserve(&mut slab.runs, moved.len(), DOING)?;
+            slab.runs.extend(moved);
+            reserve(&mut slab.results, found.results.len(), DOING)?;
+            slab.results.extend(found.results);
+            Ok(())
+        })?;
+        slab.move_to(&mut all)?;
+        Ok(all)
+    }
+}
+
+/// Adds the results of the chosen items of a row. `at` returns the result of an item.
+fn add_chosen<R: Copy>(chosen: &[bool], to: &mut Vec<R>, at: impl Fn(usize) -> R) {
+    for (number, group) in chosen.chunks(GROUP).enumerate() {
+        let first = number * GROUP;
+        // Most groups have no selected items, or only selected items.
+        if group == &NONE[..group.len()] {
+            continue;
+        }
+        if group == &ALL[..group.len()] {
+            to.extend((first..first + group.len()).map(&at));
+            continue;
+        }
+        for (number, word) in group.chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
+            let mut left = u64::from_le_bytes(bytes);
+            while left != 0 {
+                to.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+/// A run of items: the index of its first item in C order, and the range of its results.
+type Run = (u64, Range<usize>);
+
+/// Results that are not yet in C order.
+struct Slab<R> {
+    /// The first index on the first axis.
+    first: u64,
+    runs: Vec<Run>,
+    results: Vec<R>,
+}
+
+impl<R: Copy> Slab<R> {
+    /// Adds the results of a box. `add` adds the results of the items with these indices, which are consecutive.
+    fn add_rows(
+        &mut self,
+        (ranges, shape): (&[Range<u64>], &[u64]),
+        mut add: impl FnMut(&mut Vec<R>, Range<usize>),
+    ) -> Result<()> {
+        let mut added = Ok(());
+        each_row(ranges, shape, &mut |start, len| {
+            let before = self.results.len();
+            add(&mut self.results, start..start + len);
+            if self.results.len() > before && added.is_ok() {
+                let run = (start as u64, before..self.results.len());
+                added = reserve(&mut self.runs, 1, DOING).map(|()| self.runs.push(run));
+            }
+        });
+        added
+    }
+
+    /// Moves the results to the end of `all`, in C order.
+    fn move_to(&mut self, all: &mut Vec<R>) -> Result<()> {
+        reserve(all, self.results.len(), DOING)?;
+        self.runs.sort_unstable_by_key(|(start, _)| *start);
+        for (_, range) in self.runs.drain(..) {
+            all.extend_from_slice(&self.results[range]);
+        }
+        self.results.clear();
+        Ok(())
+    }
+}
