@@ -337,6 +337,8 @@ impl Tuning {
         let resolved = run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), TUNE, || {
             let tune = self.tune.get_or_insert_with(|| make(&params));
             tune.next(&mut params, &TunerInput { data, typesize, index })?;
+            // A tuner may replace all parameters that it sees.
+            params.prefilter.clone_from(&self.params.prefilter);
             if params == self.params {
                 return Ok(None);
             }

@@ -372,7 +372,8 @@ impl SChunk {
             let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
             return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
         }
-        let params = as_array_wants(&self.frame, params, COPY)?;
+        // A copy has the same data: closures do not run.
+        let params = as_array_wants(&self.frame, &params.without_closure(), COPY)?;
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;

@@ -470,3 +470,54 @@ fn closures_know_the_shape_as_it_is_now() {
     reader.refresh().unwrap();
     assert!(reader.read::<Vec<u32>>(..).unwrap() == expected(8, 8));
 }
+
+/// Closures are parameters of a handle: what is stored, and what copies and summaries say, does not depend on them.
+#[test]
+fn closures_run_neither_in_copies_nor_in_metadata() {
+    let add = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+        let input = block.input_as::<u64>()?;
+        for (to, from) in block.output_as::<u64>()?.iter_mut().zip(input) {
+            *to = from + 1;
+        }
+        Ok(())
+    };
+    let options =
+        OpenOptions::new().cparams(lz4().prefilter(add)).dparams(DParams::new().postfilter(add));
+    let options = options.typesize(8).vlmeta("variable", [7; 1000]);
+    let mut schunk = options.open(Target::memory()).unwrap();
+    schunk.append(&[0u64; 40]).unwrap();
+    let params = lz4().level(9).prefilter(add);
+    schunk.vlmeta_mut().with_cparams(&params).set("compressed", [7; 1000]).unwrap();
+    assert_eq!(schunk.read::<u64>(..).unwrap(), [2; 40]);
+    assert_eq!(schunk.vlmeta().get("variable").unwrap().unwrap(), [7; 1000]);
+    assert_eq!(schunk.vlmeta().get("compressed").unwrap().unwrap(), [7; 1000]);
+
+    let mut copies =
+        vec![schunk.try_clone().unwrap(), SChunk::open_rw(schunk.to_cframe().unwrap()).unwrap()];
+    // Recompression reads as the handle does, and stores what it reads.
+    let mut read = schunk.recompress(params).unwrap();
+    assert_eq!(read.read::<u64>(..).unwrap(), [2; 40]);
+    read.append(&[5u64; 40]).unwrap();
+    assert_eq!(read.read::<u64>(40..).unwrap(), [5; 40]);
+    for copy in &mut copies {
+        assert_eq!(copy.read::<u64>(..).unwrap(), [1; 40]);
+        copy.append(&[5u64; 40]).unwrap();
+        assert_eq!(copy.read::<u64>(40..).unwrap(), [5; 40]);
+    }
+
+    // Closures of a builder run for a new array, and for its handle.
+    let folder = tempfile::tempdir().unwrap();
+    let builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4).prefilter(add));
+    for target in [Target::memory(), Target::from(&folder.path().join("a.b2nd"))] {
+        let builder = builder.clone().chunk_shape(20).target(target);
+        let mut array = builder.from_slice(&[0u64; 20], 20).unwrap();
+        array.append(0, &[10u64; 20]).unwrap();
+        assert_eq!(array.read::<Vec<u64>>(..).unwrap(), [[1; 20], [11; 20]].concat());
+        let copy = NDArray::builder().copy(&array).unwrap();
+        assert_eq!(copy.read::<Vec<u64>>(..).unwrap(), [[1; 20], [11; 20]].concat());
+        // The parameters of a summary have no closures.
+        array.set_cparams(array.info().cparams).unwrap();
+        array.append(0, &[20u64; 20]).unwrap();
+        assert_eq!(array.read::<Vec<u64>>(40..).unwrap(), [20; 20]);
+    }
+}
