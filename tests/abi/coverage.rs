@@ -63,7 +63,10 @@ fn every_rust_item_of_a_row_exists() {
     known.add_folder("crates/format/src");
     let mut store = Known::default();
     store.add_folder("crates/store/src");
-    let root = without_comment_lines(&read("blosc2/src/lib.rs"));
+    // The files of public modules.
+    let root =
+        ["lib.rs", "compute/mod.rs"].map(|file| read(&format!("blosc2/src/{file}"))).concat();
+    let root = without_comment_lines(&root);
     let exported: HashSet<&str> = root.split(|c: char| !is_name(c)).collect();
 
     let text = read(DOCUMENT);
