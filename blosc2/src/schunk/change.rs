@@ -156,21 +156,12 @@ impl SChunk {
                 });
             }
             state.survey(if count == 1 { sizes[0].cbytes.into() } else { u64::MAX }, doing)?;
-            let before = (count > 1 && !is_tail).then(|| state.outline.clone());
-            let outline = &mut state.outline;
-            let done = match is_tail {
-                true => outline.truncate(first, &sizes),
-                false => {
-                    let mut chunks = removed.iter().zip(&sizes).rev();
-                    chunks.try_for_each(|(&index, &sizes)| outline.remove(index, sizes))
-                }
+            let done = match count {
+                // This changes only the blocks of the index from the chunk on.
+                1 => state.outline.remove(first, sizes[0]),
+                _ => state.outline.remove_all(&removed, &sizes),
             };
-            done.map_err(|error| {
-                if let Some(before) = before {
-                    *outline = before;
-                }
-                Error::from_frame(doing, error)
-            })?;
+            done.map_err(|error| Error::from_frame(doing, error))?;
             Ok(Some(Stores::new()))
         })
     }

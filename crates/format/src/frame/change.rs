@@ -237,34 +237,48 @@ impl Outline {
         Ok(())
     }
 
-    /// Removes all chunks from index `count` on. `was` contains the sizes of the removed chunks, in
-    /// order.
+    /// Removes the chunks at the indices `numbers`, which are distinct and ascending. `was` contains the sizes of these
+    /// chunks. The time does not depend on the number of removed chunks.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Argument`]: `was` does not have one item for each removed chunk, or a part of the
-    ///   index is not [loaded](Self::load);
+    /// - [`Error::Argument`]: an index does not exist or is not above the one before it, `was` does not have one item
+    ///   for each index, or a part of the index is not [loaded](Self::load);
     /// - [`Error::Format`]: a part of the index is invalid.
-    pub fn truncate(&mut self, count: u64, was: &[Sizes]) -> Result<(), Error> {
-        let old_count = self.nchunks();
-        if count.checked_add(was.len() as u64) != Some(old_count) {
+    pub fn remove_all(&mut self, numbers: &[u64], was: &[Sizes]) -> Result<(), Error> {
+        let count = self.nchunks();
+        let is_ascending = numbers.is_sorted_by(|one, next| one < next);
+        if !is_ascending
+            || numbers.last().is_some_and(|&last| last >= count)
+            || numbers.len() != was.len()
+        {
+            let (chunks, sizes) = (numbers.len(), was.len());
             let what = format!(
-                "{} sizes for the chunks from {count} on: there are {old_count} chunks",
-                was.len()
+                "{sizes} sizes for the removal of {chunks} of {count} chunks, which have to be in ascending order"
             );
             return Err(Error::Argument(what));
         }
-        if was.is_empty() {
-            return Ok(());
-        }
+        let Some(&first) = numbers.first() else { return Ok(()) };
         self.decode(0, 0)?;
         self.space.change();
-        let kept = (0..count).filter_map(|number| self.offsets.decoded(number)?.place()).max();
-        self.vacate_all((count..).zip(was.iter().copied()), kept);
-        self.truncate_entries(count);
+        let left = count - numbers.len() as u64;
+        let is_removed = |number: &u64| numbers.binary_search(number).is_ok();
+        let (mut order, removed): (Vec<u64>, Vec<u64>) =
+            (first..count).partition(|number| !is_removed(number));
+        let kept = (0..first).chain(order.iter().copied());
+        let mut places: Vec<u64> =
+            kept.filter_map(|number| self.offsets.decoded(number)?.place()).collect();
+        places.sort_unstable();
+        self.vacate_all(numbers.iter().copied().zip(was.iter().copied()), &places);
+        if !order.is_empty() {
+            order.extend(removed);
+            let order = (0..first).chain(order).map(|number| number as usize);
+            self.reorder_entries(&order.collect::<Vec<_>>());
+        }
+        self.truncate_entries(left);
         let nbytes = was.iter().map(|sizes| u64::from(sizes.nbytes)).sum();
         self.header.nbytes = self.header.nbytes.saturating_sub(nbytes);
-        if count == 0 {
+        if left == 0 {
             self.no_chunks();
         }
         Ok(())
@@ -374,8 +388,9 @@ impl Outline {
             Slot::Kept(number) => self.offsets.decoded(*number).and_then(Offset::place),
             _ => None,
         });
-        let last = kept_places.max();
-        self.vacate_all(dropped.iter().copied(), last);
+        let mut kept_places: Vec<u64> = kept_places.collect();
+        kept_places.sort_unstable();
+        self.vacate_all(dropped.iter().copied(), &kept_places);
         let mut stores = Vec::new();
         let mut admitted = admitted.into_iter();
         let zeros = Offset::Special(Special::Zeros);
@@ -570,11 +585,10 @@ impl Outline {
         }
     }
 
-    /// Releases the positions of the chunks `dropped`. `last` is the highest position of the
-    /// remaining chunks.
-    fn vacate_all(&mut self, dropped: impl Iterator<Item = (u64, Sizes)>, last: Option<u64>) {
+    /// Releases the positions of the chunks `dropped`, except `kept`, the sorted positions of the remaining chunks.
+    fn vacate_all(&mut self, dropped: impl Iterator<Item = (u64, Sizes)>, kept: &[u64]) {
         let place = |offsets: &Offsets, number| offsets.decoded(number).and_then(Offset::place);
-        match (self.header.layout, last) {
+        match (self.header.layout, kept.last().copied()) {
             (Layout::Directory, _) => {
                 for (number, sizes) in dropped {
                     let Some(place) = place(&self.offsets, number) else { continue };
@@ -591,7 +605,13 @@ impl Outline {
                 all.sort_unstable();
                 let next = |place| all.get(all.partition_point(|&other| other <= place)).copied();
                 let places = dropped.filter_map(|(number, _)| place(&self.offsets, number));
-                let gaps: Vec<_> = places.map(|at| (at, self.end_of(at, next(at)))).collect();
+                // Chunks may share a position.
+                let mut places: Vec<u64> =
+                    places.filter(|place| kept.binary_search(place).is_err()).collect();
+                places.sort_unstable();
+                places.dedup();
+                let gaps = places.into_iter().map(|at| (at, self.end_of(at, next(at))));
+                let gaps: Vec<_> = gaps.collect();
                 gaps.into_iter().for_each(|(start, end)| self.release(start, end));
             }
             (Layout::Contiguous, Some(last)) => {

@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_longer_header_moves_the_gaps() {
         let (mut outline, sizes) = with_used_gap();
-        outline.truncate(0, &[Sizes { cbytes: 0, ..sizes }; 4]).unwrap();
+        outline.remove_all(&[0, 1, 2, 3], &[Sizes { cbytes: 0, ..sizes }; 4]).unwrap();
         outline.add_metalayer("a", &[0; 100]).unwrap();
         outline.insert(0, chunk(800, 5)).unwrap();
         assert_eq!(outline.reused(), []);
