@@ -71,7 +71,8 @@ impl<T: Element, D: Dimension> FillItems for ArrayViewMut<'_, T, D> {
             return Ok(());
         }
         if T::LAYOUT.is_plain() && swap.is_none() && selected.points.is_none() {
-            let (start, strides) = (self.as_mut_ptr().cast(), in_bytes::<T>(self.strides()));
+            let (start, strides) =
+                (self.as_mut_ptr().cast(), in_bytes::<T>(self.shape(), self.strides()));
             // SAFETY: the view is mutably borrowed and has the shape of the region. Its pointer and strides locate its
             // items, and different items have different places. Any bytes are a valid plain item.
             return view.array.gather(selected.items(), |plan| unsafe {
@@ -96,14 +97,19 @@ impl<'a, T: Element, D: Dimension> IntoItems<'a> for ArrayView<'a, T, D> {
     fn into_items(self) -> Given<'a> {
         let shape = self.shape().iter().map(|&size| size as u64).collect();
         let item = ItemType::of::<T>();
-        if !T::LAYOUT.is_plain() {
-            let items: Vec<T> = self.iter().copied().collect();
+        if T::LAYOUT.has_padding() {
+            let mut items: Vec<T> = Vec::new();
+            // A broadcast view can have more items than fit in memory. Without its items, its length is wrong: the
+            // write fails, as it does if the shape is wrong.
+            if items.try_reserve_exact(self.len()).is_ok() {
+                items.extend(self.iter());
+            }
             let bytes = Cow::Owned(bytes_of(&items).into_owned());
             return Given::Typed { bytes, item, shape: Some(shape) };
         }
-        let (start, strides) = (self.as_ptr().cast(), in_bytes::<T>(self.strides()));
+        let (start, strides) = (self.as_ptr().cast(), in_bytes::<T>(self.shape(), self.strides()));
         // SAFETY: the items are borrowed during `'a`. The pointer and the strides locate items of this shape. All bytes
-        // of the items are initialized, because plain items have no padding.
+        // of the items are initialized, because the items have no padding.
         let strided = unsafe { Strided::new(start, size_of::<T>(), shape, strides) };
         Given::Strided(strided, item)
     }
@@ -116,7 +122,10 @@ impl<'a, T: Element, D: Dimension> IntoItems<'a> for &'a Array<T, D> {
     }
 }
 
-/// Returns strides in bytes. The items are in one allocation, so the product does not overflow.
-fn in_bytes<T>(strides: &[isize]) -> Vec<isize> {
-    strides.iter().map(|stride| stride * size_of::<T>().cast_signed()).collect()
+/// Returns strides in bytes. The items are in one allocation, so the product does not overflow on an axis with several
+/// indices. An axis with one index or none may have any stride, which is not used.
+fn in_bytes<T>(shape: &[usize], strides: &[isize]) -> Vec<isize> {
+    let size = size_of::<T>().cast_signed();
+    let axes = shape.iter().zip(strides);
+    axes.map(|(&len, stride)| if len > 1 { stride * size } else { 0 }).collect()
 }

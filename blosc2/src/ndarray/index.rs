@@ -66,6 +66,9 @@ indexed! {
 /// The integers of a [`PerAxis`]. Other crates cannot name this trait, so that they cannot implement [`PerAxis`]: an index
 /// must not change between its check and its use.
 pub trait Integers {
+    /// The number of integers, if the type determines it.
+    const NDIM: Option<usize>;
+
     /// Returns the number of integers.
     fn ndim(&self) -> usize;
 
@@ -95,9 +98,11 @@ pub(super) fn place(at: i128, size: u64) -> u64 {
 
 /// Implementations for slices and for types that are used as slices.
 macro_rules! list {
-    ($([$($generics:tt)*] $type:ty;)*) => {$(
+    ($([$($generics:tt)*] $type:ty, $ndim:expr;)*) => {$(
         impl<$($generics)*> PerAxis for $type {}
         impl<$($generics)*> Integers for $type {
+            const NDIM: Option<usize> = $ndim;
+
             fn ndim(&self) -> usize {
                 self.len()
             }
@@ -108,10 +113,16 @@ macro_rules! list {
         }
     )*};
 }
-list! { [I: AxisIndex] [I]; [I: AxisIndex, const N: usize] [I; N]; [I: AxisIndex] Vec<I>; }
+list! {
+    [I: AxisIndex] [I], None;
+    [I: AxisIndex, const N: usize] [I; N], Some(N);
+    [I: AxisIndex] Vec<I>, None;
+}
 
 impl<P: PerAxis + ?Sized> PerAxis for &P {}
 impl<P: PerAxis + ?Sized> Integers for &P {
+    const NDIM: Option<usize> = P::NDIM;
+
     fn ndim(&self) -> usize {
         (**self).ndim()
     }
@@ -125,6 +136,8 @@ macro_rules! integer {
     ($($type:ty)*) => {$(
         impl PerAxis for $type {}
         impl Integers for $type {
+            const NDIM: Option<usize> = Some(1);
+
             fn ndim(&self) -> usize {
                 1
             }
@@ -141,6 +154,8 @@ macro_rules! tuple {
     ($($type:ident)*) => {
         impl<$($type: AxisIndex),*> PerAxis for ($($type,)*) {}
         impl<$($type: AxisIndex),*> Integers for ($($type,)*) {
+            const NDIM: Option<usize> = Some(<[&str]>::len(&[$(stringify!($type)),*]));
+
             fn ndim(&self) -> usize {
                 <[&str]>::len(&[$(stringify!($type)),*])
             }

@@ -8,7 +8,8 @@ use smallvec::smallvec;
 
 use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
 use super::selection::AxisVec;
-use crate::support::memory::Target;
+use crate::support::memory::{Target, reserve};
+use crate::{Error, ErrorKind, Result};
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
 /// number of items. The result is at most `u64::MAX`.
@@ -531,10 +532,14 @@ impl<'m> Strided<'m> {
         Source { places, start: self.start, memory: PhantomData }
     }
 
-    /// Returns the bytes of the items, in C order.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let len = len_in_memory(&self.shape, self.size).expect("the items are in memory");
-        let mut bytes = Vec::with_capacity(len);
+    /// Returns the bytes of the items, in C order. Items with a stride of 0 may need more memory than they take.
+    pub(super) fn to_bytes(&self, doing: &str) -> Result<Vec<u8>> {
+        let len = len_in_memory(&self.shape, self.size).ok_or_else(|| {
+            let detail = format!("items of the shape {:?} do not fit in memory", self.shape);
+            Error::new(ErrorKind::TooLarge, doing, detail)
+        })?;
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, len, doing)?;
         let mut index = vec![0; self.shape.len()];
         while bytes.len() < len {
             let distances = index.iter().zip(&self.strides);
@@ -551,7 +556,7 @@ impl<'m> Strided<'m> {
                 *index = 0;
             }
         }
-        bytes
+        Ok(bytes)
     }
 }
 

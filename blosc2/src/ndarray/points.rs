@@ -38,8 +38,11 @@ impl Selection {
     /// ```
     #[doc(alias("b2nd_get_sparse_cbuffer", "take", "read_points"))]
     pub fn points<P: PerAxis>(points: &[P]) -> Self {
-        let ndim = points.first().map_or(0, Integers::ndim);
-        let mut list = PointList { integers: Vec::new(), len: points.len(), ndim, different: None };
+        // Without points, a list type may determine the number of axes that each point would have.
+        let known = points.first().map(Integers::ndim).or(P::NDIM);
+        let ndim = known.unwrap_or(0);
+        let mut list =
+            PointList { integers: Vec::new(), len: points.len(), ndim: known, different: None };
         list.integers.reserve_exact(points.len().saturating_mul(ndim));
         for (number, point) in points.iter().enumerate() {
             if point.ndim() != ndim {
@@ -54,7 +57,9 @@ impl Selection {
     }
 
     /// Returns the selection of the items for which a boolean mask is `true`, in C order. The mask has one value for
-    /// each item of the array or view, in C order. NumPy: `array[mask]`.
+    /// each item of the array or view, in C order; its shape is not checked. NumPy: `array[mask]`.
+    ///
+    /// The mask is copied. A read needs 32 bytes of temporary memory for each selected item.
     ///
     /// ```
     /// use blosc2::{NDArray, Selection};
@@ -75,7 +80,7 @@ impl Points {
     pub(super) fn of_list(list: &PointList, region: &Region, doing: &str) -> Result<Self> {
         let error = |kind, detail| Err(Error::new(kind, doing, detail));
         let shape = region.shape();
-        let (len, ndim) = (list.len, if list.len == 0 { shape.len() } else { list.ndim });
+        let (len, ndim) = (list.len, list.ndim.unwrap_or(shape.len()));
         if ndim > shape.len() {
             let detail =
                 format!("the shape has {} axes, got points of {ndim} integers", shape.len());

@@ -338,9 +338,9 @@ impl Default for SelectedItems {
 pub(super) struct PointList {
     /// The integers of all points, one point after the other.
     pub(super) integers: Vec<i64>,
-    /// The number of points, and the number of integers of each.
+    /// The number of points, and the number of integers of each, if it is known.
     pub(super) len: usize,
-    pub(super) ndim: usize,
+    pub(super) ndim: Option<usize>,
     /// The index of a point with another number of integers, and this number.
     pub(super) different: Option<(usize, usize)>,
 }

@@ -6,6 +6,7 @@ use super::NDArray;
 use super::boxes::are_equal_except;
 use super::gather::READ;
 use super::places::Sink;
+use super::scatter::WRITE;
 use super::view::{ItemType, NDArrayView, Selected};
 use crate::dtype::SwapPlan;
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
@@ -117,9 +118,10 @@ macro_rules! slices {
 }
 slices! { [] [T]; [] Vec<T>; [const N: usize] [T; N]; }
 
-impl<B: AsMut<[u8]>> ItemBuffer for RawItems<B> {}
-impl<B: AsMut<[u8]>> FillItems for RawItems<B> {
-    fn fill_from(mut self, selected: &Selected<'_>) -> Result<()> {
+// Only of a reference: a buffer that is passed by value would be filled and dropped.
+impl<B: AsMut<[u8]> + ?Sized> ItemBuffer for RawItems<&mut B> {}
+impl<B: AsMut<[u8]> + ?Sized> FillItems for RawItems<&mut B> {
+    fn fill_from(self, selected: &Selected<'_>) -> Result<()> {
         let bytes = self.0.as_mut();
         selected.check_len(bytes.len(), READ)?;
         selected.gather(bytes, false, None)
@@ -246,7 +248,7 @@ impl<'a> Given<'a> {
                 Cow::Owned(RawItems::read_items(&Selected { view, points: None })?.0)
             }
             #[cfg(feature = "ndarray")]
-            Self::Strided(strided, _) => Cow::Owned(strided.to_bytes()),
+            Self::Strided(strided, _) => Cow::Owned(strided.to_bytes(WRITE)?),
         })
     }
 }

@@ -107,7 +107,8 @@ impl SChunk {
         self.put(vec![(index, chunk)])
     }
 
-    /// Removes chunks: one index, a range, or a list of indices; see [`AxisSelection`]. C: `blosc2_schunk_delete_chunk`.
+    /// Removes chunks: one index, a range, or a list of indices; see [`AxisSelection`]. An index that occurs several times
+    /// in a list counts once. C: `blosc2_schunk_delete_chunk`.
     /// Python: `SChunk.delete_chunk`.
     ///
     /// The index is written once. Removing the last chunks is faster than removing other chunks.
@@ -598,8 +599,8 @@ impl SChunk {
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
         if chunk.typesize() != self.chunk_typesize() {
-            let (found, typesize) = (chunk.typesize(), self.typesize);
-            let detail = format!("its items have {found} bytes, expected {typesize}");
+            let (found, typesize) = (chunk.typesize(), self.chunk_typesize());
+            let detail = format!("the typesize in its header is {found}, expected {typesize}");
             return Err(self.error(ErrorKind::TypeMismatch, doing, detail));
         }
         Ok(())

@@ -208,7 +208,10 @@ impl SChunk {
             let nbytes = reading.nbytes();
             let from = start.checked_mul(size_of::<T>() as u64).filter(|&from| from <= nbytes);
             let Some(from) = from else {
-                let detail = format!("it has {nbytes} bytes, got items from index {start} on");
+                let detail = format!(
+                    "it has {nbytes} bytes, got items of {} bytes from index {start} on",
+                    size_of::<T>()
+                );
                 return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
             };
             let range = from..from + bytes.len() as u64;
@@ -273,6 +276,9 @@ impl SChunk {
         size: usize,
         target: &mut [u8],
     ) -> Result<()> {
+        // The positions of the items, twice.
+        let scratch = places.len().saturating_mul(2 * size_of::<(u64, usize)>() as u64);
+        self.allow_scratch(READ, scratch)?;
         let order: Vec<(u64, usize)> = places
             .into_sorted()
             .into_iter()

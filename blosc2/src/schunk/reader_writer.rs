@@ -201,6 +201,9 @@ impl<S: BorrowMut<SChunk>> SChunkWriter<S> {
 
     /// Stores the remaining buffered data. Returns the owned or borrowed super-chunk.
     ///
+    /// After an error, an owned super-chunk is dropped. To handle an error without this loss, call
+    /// [`flush`](std::io::Write::flush) first, or write to a `&mut SChunk`.
+    ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), with the [errors of
     /// changes](SChunk#errors-of-changes), and with

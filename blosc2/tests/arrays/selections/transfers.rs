@@ -1,7 +1,7 @@
 //! Every kind of source, result and buffer, with every kind of selection, against a plain vector.
 
 use blosc2::{AxisSelection, ErrorKind, NDArray, RawItems, Selection};
-use ndarray::{Array2, ArrayD, IxDyn};
+use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder};
 
 const SHAPE: [u64; 3] = [5, 6, 7];
 
@@ -124,8 +124,8 @@ fn sources_that_do_not_fit_are_refused() {
     assert_eq!(kind(array.write((0, .., 0), row.view().expand_dims(0).unwrap())), InvalidArgument);
     assert_eq!(kind(array.append(0, ndarray::arr2(&[[1i32; 42]]).view())), InvalidArgument);
     let points = Selection::points(&[[0, 0, 0]]);
-    assert_eq!(array.view().slice(&points).unwrap_err().kind(), InvalidArgument);
-    assert_eq!(array.chunks(&points).err().unwrap().kind(), InvalidArgument);
+    assert_eq!(array.view().slice(&points).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(array.chunks(&points).err().unwrap().kind(), ErrorKind::InvalidArgument);
     assert!(array.read::<Vec<i32>>(..).unwrap().into_iter().eq(0..210));
 }
 
@@ -173,4 +173,51 @@ fn each_source_is_appended_and_inserted() {
     line.append(0, 3).unwrap(); // one item
     line.insert(0, 0, 0).unwrap();
     assert_eq!(line.read::<Vec<i32>>(..).unwrap(), [0, 1, 2, 3]);
+}
+
+/// A broadcast view can have more items than fit in memory.
+#[test]
+fn broadcast_sources_are_checked_before_they_are_expanded() {
+    let mut flags = NDArray::builder().zeros::<bool>(4).unwrap();
+    let one = ndarray::arr1(&[true]);
+    let huge = one.broadcast(1 << 45).unwrap();
+    assert_eq!(flags.write(.., huge).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    flags.write(.., one.broadcast(4).unwrap()).unwrap();
+    assert_eq!(flags.read::<Vec<bool>>(..).unwrap(), [true; 4]);
+
+    let mut numbers = NDArray::builder().zeros::<f64>([2, 3]).unwrap();
+    let row = ndarray::arr1(&[1.0, 2.0, 3.0]);
+    numbers.write(.., row.broadcast([2, 3]).unwrap()).unwrap();
+    assert_eq!(numbers.read::<Vec<f64>>(..).unwrap(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    let points = Selection::points(&[[1, 0], [0, 2]]);
+    numbers.write(&points, ndarray::arr1(&[9.0]).broadcast(2).unwrap()).unwrap();
+    assert_eq!(numbers.read::<Vec<f64>>(&points).unwrap(), [9.0; 2]);
+    let wrong = ndarray::arr1(&[9.0]);
+    let wrong = wrong.broadcast(1 << 61).unwrap();
+    assert_eq!(numbers.write(&points, wrong).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert!(numbers.append(0, wrong).is_err());
+
+    // An axis with one index may have any stride.
+    let data = [1.0, 2.0, 3.0];
+    let strides = [isize::MAX as usize, 1];
+    let far = ndarray::ArrayView::from_shape(
+        ndarray::Ix2(1, 3).strides(ndarray::Ix2(strides[0], strides[1])),
+        &data,
+    );
+    numbers.write(0..1, far.unwrap()).unwrap();
+    assert_eq!(numbers.read::<Vec<f64>>(0).unwrap(), data);
+}
+
+/// As in NumPy: no points of one integer select items of the shape `[0, 4]`.
+#[test]
+fn no_points_keep_the_other_axes() {
+    let array = NDArray::builder().zeros::<u8>([3, 4]).unwrap();
+    let read = |selection: Selection| {
+        array.read::<ndarray::ArrayD<u8>>(selection).unwrap().shape().to_vec()
+    };
+    assert_eq!(read(Selection::points::<[i64; 1]>(&[])), [0, 4]);
+    assert_eq!(read(Selection::points::<(i32,)>(&[])), [0, 4]);
+    assert_eq!(read(Selection::points::<[i64; 2]>(&[])), [0]);
+    assert_eq!(read(Selection::points::<Vec<i64>>(&[])), [0]);
+    assert!(array.read::<Vec<u8>>(Selection::points::<[i64; 3]>(&[])).is_err());
 }
