@@ -103,7 +103,12 @@ pub mod repair {
 /// Custom storage: the traits of storage backends, types that implement these traits, partial reads of single chunks,
 /// and new files that appear when they are complete.
 pub mod storage {
+    /// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items. Errors are
+    /// [`std::io::Error`].
+    #[doc(inline)]
     pub use blosc2_format::ReadAt;
+    /// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items.
+    #[doc(inline)]
     pub use blosc2_format::directory::{Folder, FolderMut, file_version, is_in_use, replace_file};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
@@ -129,7 +134,11 @@ pub mod user_defined {
     pub use crate::codec::plugins::PluginParams;
 }
 
+/// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items.
+#[doc(inline)]
 pub use blosc2_format::chunk::{Special, SplitMode};
+/// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items.
+#[doc(inline)]
 pub use blosc2_format::{Dtype, Limits, dtype};
 pub use chunk::blocks::Blocks;
 pub use chunk::check::Check;

@@ -106,7 +106,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// # Parallel compression
 /// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and the
 /// same prefilter, but separate memory and a separate tuner. Cloning cannot fail. A clone allocates its memory when it
-/// compresses for the first time; that call returns an error if the allocation fails. With rayon, `map_with` creates
+/// compresses for the first time; that call returns an error if the allocation fails. With the crate `rayon`, `map_with` creates
 /// the clones:
 /// ```
 /// use blosc2::{CParams, Compressor};

@@ -79,7 +79,7 @@ impl ChunkRef<'_> {
             if let Some(each) = Filter::from_code(code, meta)
                 && !filter::is_available(code)
             {
-                return Err(unsupported(format!("{each} is not in this build")));
+                return Err(unsupported(each.unavailable()));
             }
         }
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {

@@ -74,7 +74,7 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// # Parallel decompression
 /// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and the
 /// same postfilter, but separate memory. Cloning cannot fail. A clone allocates its memory when it decompresses for the
-/// first time; that call returns an error if the allocation fails. With rayon, `map_with` creates the clones:
+/// first time; that call returns an error if the allocation fails. With the crate `rayon`, `map_with` creates the clones:
 /// ```
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
 /// use rayon::prelude::*;

@@ -213,6 +213,14 @@ impl Filter {
         matches!(self.code(), DELTA | TRUNC_PREC | INT_TRUNC | NDCELL | NDMEAN)
     }
 
+    /// Returns the reason why a filter is not available.
+    pub(crate) fn unavailable(self) -> String {
+        match closures::is_user_code(self.code()) {
+            true => format!("{self} is not registered in this program"),
+            false => format!("{self} is not in this build"),
+        }
+    }
+
     /// Returns the reason why items of this size cannot be compressed with the filter; `None` if they can be.
     pub(crate) fn objection(self, typesize: usize) -> Option<String> {
         if self.code() == BYTEDELTA_BUGGY {
@@ -221,7 +229,7 @@ impl Filter {
             ));
         }
         if !is_available(self.code()) {
-            return Some(format!("{self} is not in this build"));
+            return Some(self.unavailable());
         }
         match self {
             Self::TruncPrec(bits) => {

@@ -255,6 +255,10 @@ impl Codec {
         if self.is_available() {
             return Ok(());
         }
+        if closures::is_user_code(self.code()) {
+            let detail = format_args!("{self} is not registered in this program");
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        }
         let hint = match self {
             Self::Zlib => " (feature `zlib`)",
             Self::Zstd => " (feature `zstd`)",

@@ -51,7 +51,7 @@ impl CParams {
             return invalid(format!("at most {MAX_FILTERS} filters are supported, got {count}"));
         }
         if let Some(filter) = filters.iter().find(|filter| !filter::is_available(filter.code())) {
-            return unsupported(&format!("{filter} is not in this build"));
+            return unsupported(&filter.unavailable());
         }
         if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
             return invalid(format!("the codec {codec} does not support dictionaries"));

@@ -401,6 +401,18 @@ impl DParams {
     ///
     /// After a change by a process that does not lock the file, reads can return outdated items until
     /// [`refresh`](crate::NDArray::refresh) is called.
+    ///
+    /// ```
+    /// use blosc2::{DParams, NDArray, OpenOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("a.b2nd");
+    /// NDArray::builder().target(&path).from_fn([100, 100], |[row, column]| row * column)?;
+    /// let params = DParams::new().cache(16 << 20).threads(2);
+    /// let array = NDArray::open_with(&path, OpenOptions::new().dparams(params))?;
+    /// assert_eq!((array.item::<u64>([3, 5])?, array.item::<u64>([3, 6])?), (15, 18)); // one block
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self

@@ -202,8 +202,8 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]: the options would create a super-chunk, because [`OpenOptions::create`],
     ///   [`create_new`](OpenOptions::create_new) or [`replace`](OpenOptions::replace) is set, or because the target is
     ///   [`Target::memory`]. To create an array, use [`builder`](Self::builder).
-    pub fn open_with(target: impl Into<Target>, options: &OpenOptions) -> Result<Self> {
-        Self::from_schunk(options.open_existing(target.into())?)
+    pub fn open_with(target: impl Into<Target>, options: impl Borrow<OpenOptions>) -> Result<Self> {
+        Self::from_schunk(options.borrow().open_existing(target.into())?)
     }
 
     /// Converts a super-chunk to the array that the super-chunk contains. C: `b2nd_from_schunk`.

@@ -21,7 +21,8 @@ const PIECE: u64 = 64 << 20;
 /// mmap_mode="r"))`.
 ///
 /// `source` is a file, a slice of bytes, or another source with random access. The file is read chunk by chunk, so the
-/// array can be larger than memory. `builder` determines the chunk shape, the place and the parameters of the array.
+/// array can be larger than memory. To convert a part, read the file to a temporary array, and
+/// [`copy`](NDArrayBuilder::copy) a view of it. `builder` determines the chunk shape, the place and the parameters of the array.
 ///
 /// ```
 /// use std::fs::File;
@@ -35,7 +36,7 @@ const PIECE: u64 = 64 << 20;
 /// assert_eq!(array.read::<Vec<i32>>(..)?, [1, 2, 3, 4]);
 ///
 /// let mut bytes = Vec::new();
-/// npy::write(array.view().slice(1)?, &mut bytes)?; // NumPy reads the second row
+/// npy::write(array.view().slice(1)?, &mut bytes)?; // the second row; `&array` writes all
 /// assert_eq!(npy::read(bytes, NDArray::builder())?.read::<Vec<i32>>(..)?, [3, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -83,7 +83,8 @@ impl MetalayersMut<'_> {
     /// This method needs the feature `msgpack`.
     ///
     /// ```
-    /// # use std::collections::BTreeMap;
+    /// use std::collections::BTreeMap;
+    ///
     /// use blosc2::{CParams, SChunk};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;

@@ -15,6 +15,8 @@ use crate::{Chunk, ChunkRef, Result};
 /// | [`&Chunk`](Chunk), [`&ChunkRef`](ChunkRef) | this compressed chunk, unchanged |
 /// | [`VariableBlocks`] | each of these byte strings, compressed to one block |
 ///
+/// The items are of the size of the typesize, or `u8`: bytes, which need not be whole items.
+///
 /// A compressed chunk must have the typesize of the super-chunk. If that typesize is greater than 255, the chunk must
 /// have the typesize 1. The codec and the filters of the chunk may differ. A [special chunk](crate::Special) of zeros,
 /// NaN or uninitialized items usually takes no space: only the index records it. It is stored as a small chunk in these

@@ -55,7 +55,7 @@ pub trait ReadAt {
 
     /// Fills each buffer with the bytes at its offset.
     ///
-    /// The default implementation reads the ranges one after the other. A source with a high
+    /// The default implementation calls [`read_exact_at`](Self::read_exact_at) for each range. A source with a high
     /// latency, such as an object store, should request all ranges at the same time.
     ///
     /// # Errors

@@ -172,8 +172,8 @@ impl Checksums {
             let found = format_args!("{found}{CHANGED}").to_string();
             fault(&rules::CHECKSUMS_OUTDATED, at, &format_args!("{count} checksums"), &found)
         } else if stored_crc != crc {
-            let expected = format_args!("{stored_crc:#010x}{CAUSES}").to_string();
-            fault(&rules::METADATA_CHECKSUM, 0, &expected, &format_args!("{crc:#010x}"))
+            let found = format_args!("{crc:#010x}{CAUSES}").to_string();
+            fault(&rules::METADATA_CHECKSUM, 0, &format_args!("{stored_crc:#010x}"), &found)
         } else {
             None
         };
@@ -211,8 +211,8 @@ impl Checksums {
 }
 
 /// The possible causes of a wrong checksum.
-pub(super) const CAUSES: &str = ": it is damaged, or was changed by a program that writes no checksums (to accept \
-    the change, set them again)";
+pub(super) const CAUSES: &str = ": the bytes are damaged, or a program that writes no checksums has changed them \
+    (new checksums accept the change)";
 /// The cause of a different length of the frame.
 pub(super) const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
 

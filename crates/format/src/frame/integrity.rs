@@ -119,15 +119,14 @@ impl Outline {
     ) -> Option<(String, String)> {
         let sum = self.checksums.as_ref()?.sum(number);
         let found = checksum(offset, stored);
-        let expected = match sum {
+        Some(match sum {
             Some(sum) if sum.crc == found => {
                 sum.is_verified.store(true, Ordering::Relaxed);
                 return None;
             }
-            Some(sum) => format_args!("{:#010x}{CAUSES}", sum.crc).to_string(),
-            None => format_args!("a checksum{CHANGED}").to_string(),
-        };
-        Some((expected, format_args!("{found:#010x}").to_string()))
+            Some(sum) => (format!("{:#010x}", sum.crc), format!("{found:#010x}{CAUSES}")),
+            None => (format!("a checksum{CHANGED}"), format!("{found:#010x}")),
+        })
     }
 
     /// Returns the checksums before a change, one for each chunk.

@@ -4,7 +4,8 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 
 use blosc2::{Error, ErrorKind, Result};
 
-/// A selection of rows: a range, a list of indices or a boolean mask. Deleted rows are not counted. Methods with an
+/// A selection of rows: a range, a list of indices or a boolean mask. Indices are `u64`, and count from the start;
+/// `table.nrows().saturating_sub(10)..` selects the last ten rows. Deleted rows are not counted. Methods with an
 /// argument `impl Into<Rows>` accept these types:
 ///
 /// | type | selected rows |
