@@ -22,7 +22,7 @@ use Excuse::{Always, Sometimes, Undefined};
 pub(crate) fn cannot_write(side: Side, object: &Object) -> Option<Excuse> {
     let params = &object.params;
     match (side, &object.kind) {
-        (Side::Blosc2 | Side::C, Kind::Npy(_)) => Some(Always(NPY)),
+        (Side::C, Kind::Npy(_)) => Some(Always(NPY)),
         (Side::Format, Kind::Npy(_)) => None,
         (Side::Format, Kind::Container(_)) => Some(Always(FORMAT_CONTAINER)),
         (Side::C, Kind::Container(_)) => Some(Always(C_CONTAINER)),
@@ -83,7 +83,7 @@ pub(crate) fn cannot_read(reader: Side, object: &Object, writer: Side) -> Option
         ));
     }
     match (reader, &object.kind) {
-        (Side::Blosc2 | Side::C, Kind::Npy(_)) => Some(Always(NPY)),
+        (Side::C, Kind::Npy(_)) => Some(Always(NPY)),
         (Side::Format, Kind::Container(_)) => Some(Always(FORMAT_CONTAINER)),
         (Side::C, Kind::Container(_)) => Some(Always(C_CONTAINER)),
         // A chunk that is stored uncompressed needs no plugin.
@@ -160,7 +160,7 @@ pub(crate) fn has_index_of_blocks(object: &Object) -> bool {
     }
 }
 
-const NPY: &str = "The C library and `blosc2` have no functions for `.npy` files.";
+const NPY: &str = "The C library has no functions for `.npy` files.";
 const FORMAT_CONTAINER: &str =
     "`blosc2-format` reads and writes the frames of containers, not containers.";
 const C_CONTAINER: &str =

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use blosc2::super_chunk::{Metalayers, VariableBlocks};
 use blosc2::{
     CParams, Chunk, ChunkRef, Codec, Compressor, Filter, NDArray, OpenOptions, RawItems, SChunk,
-    SaveOptions, Special, SplitMode, Target,
+    SaveOptions, Special, SplitMode, Target, npy,
 };
 
 use crate::object::{
@@ -91,7 +91,12 @@ pub(crate) fn write(object: &Object, path: &Path) -> Result<()> {
             let schunk = create_array(array, object, path)?.into_schunk();
             finish(schunk, object, path)?;
         }
-        Kind::Npy(_) => bail!("`blosc2` writes no .npy files"),
+        Kind::Npy(array) => {
+            let typesize = object.params.typesize;
+            let builder = NDArray::builder().dtype(&array.dtype, typesize);
+            let items = builder.from_slice(RawItems(&array.bytes(typesize)), &array.shape)?;
+            npy::write(&items, fs::File::create(path)?)?;
+        }
         Kind::Container(container) => container.write(object, path)?,
     }
     Ok(())
@@ -194,7 +199,13 @@ pub(crate) fn read(object: &Object, path: &Path) -> Result<Facts> {
             }
             return Ok(facts);
         }
-        Kind::Npy(_) => bail!("`blosc2` reads no .npy files"),
+        Kind::Npy(_) => {
+            let array = npy::read(fs::File::open(path)?, NDArray::builder())?;
+            set("shape", list(array.shape()));
+            set("dtype", array.dtype_str().context("no dtype")?.to_owned());
+            set("items", digest(&array.read::<RawItems>(..)?.0));
+            return Ok(facts);
+        }
         Kind::Container(container) => return container.read(object, path),
         Kind::Array(_) => {
             let array = NDArray::from_schunk(open(object, path)?)?;

@@ -69,7 +69,7 @@ impl CParams {
     /// compares more parameters for a file.
     ///
     /// This function compresses and decompresses 1 MiB of the sample, taken from 8 parts of it, with each codec and
-    /// lossless filter of this build and levels 1, 5 and 9. It takes up to 2 seconds, and less for a smaller sample.
+    /// lossless filter of this build and levels 1, 5 and 9. It takes about 2 seconds at most, and less for a smaller sample.
     /// Slow parameters are measured last, and are omitted if the time is over. The choice depends on the speed of the
     /// machine. The result sets the codec, the level and the filters; chunk and block sizes and threads are not chosen.
     ///
@@ -84,7 +84,9 @@ impl CParams {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the sample is empty.
+    /// - [`ErrorKind::InvalidArgument`]: the sample is empty;
+    /// - [`ErrorKind::TooLarge`]: an item exceeds [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE) bytes;
+    /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     #[doc(alias("autotune", "btune"))]
     pub fn suggest<T: Element>(sample: &[T], aim: Aim) -> Result<Self> {
         if size_of_val(sample) == 0 {
@@ -96,7 +98,12 @@ impl CParams {
             if !found.is_empty() && start.elapsed() > TIME {
                 break;
             }
-            found.push((measure(&sample, &params)?, params));
+            // An installed library may refuse some parameters.
+            match measure(&sample, &params) {
+                Ok(setting) => found.push((setting, params)),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {}
+                Err(error) => return Err(error),
+            }
         }
         let settings: Vec<_> = found.iter().map(|(setting, _)| *setting).collect();
         let chosen = aim.choose(&settings).map(|index| found.swap_remove(index).1);
@@ -110,8 +117,9 @@ fn parts_of<T: Element>(sample: &[T]) -> Vec<u8> {
     if sample.len() <= count {
         return bytes_of(sample).into_owned();
     }
-    let part = (count / PARTS).max(1);
-    let starts = (0..PARTS.min(count)).map(|number| number * (sample.len() - part) / PARTS);
+    let parts = PARTS.min(count);
+    let part = count / parts;
+    let starts = (0..parts).map(|number| number * (sample.len() - part) / parts);
     starts.flat_map(|start| bytes_of(&sample[start..start + part]).into_owned()).collect()
 }
 
@@ -143,7 +151,7 @@ fn candidates(typesize: usize) -> Vec<CParams> {
 fn measure(sample: &[u8], params: &CParams) -> Result<(f64, f64, f64)> {
     let mut compressor = Compressor::new(params)?;
     let mut decompressor = Decompressor::new(DParams::new())?;
-    let (mut times, mut cbytes, mut items) = ([Duration::MAX; 2], 1, vec![0; sample.len()]);
+    let (mut times, mut cbytes, mut items) = ([Duration::MAX; 2], 1, vec![0u8; sample.len()]);
     for _ in 0..RUNS {
         let start = Instant::now();
         let chunk = compressor.compress(sample)?;
@@ -200,6 +208,10 @@ mod tests {
             size(&found, &numbers)
                 < size(&CParams::new().codec(found.codec).filters(&[]), &numbers)
         );
+        // Any number of bytes.
+        assert!(CParams::suggest(&[1u8; 1001], Aim::Balanced).is_ok());
+        assert!(CParams::suggest(&[1i16; 3], Aim::Balanced).is_ok());
+        assert!(CParams::suggest(&[true; 3], Aim::Balanced).is_ok());
         for aim in [Aim::Smallest, Aim::Balanced, Aim::FastestToRead] {
             let found = CParams::suggest(&[0.5f64; 3], aim).unwrap();
             assert_eq!(found.typesize, None);

@@ -15,7 +15,7 @@ const DOING: &str = "tune the compression";
 ///
 /// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and
 /// [`NDArray`](crate::NDArray) has a separate instance of the tuner. A super-chunk or an array can create a new
-/// instance when its parameters, its prefilter or its shape change, and when it re-reads its file.
+/// instance when its parameters or its shape change, and when it re-reads its file.
 ///
 /// The methods run on the thread that compresses the chunk: [`next`](Self::next) before the compression,
 /// [`measured`](Self::measured) after the compression. If a method fails or panics, the same instance is used for the

@@ -277,7 +277,9 @@ impl CParams {
     ///
     /// In a super-chunk or an array, the argument of the closure contains the index of the chunk, and the byte offset of
     /// the block in the data of the super-chunk. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure
-    /// computes the indices of the items of an array. While a prefilter is set, each change must cover complete
+    /// computes the indices of the items of an array. Special chunks, such as those of
+    /// [`zeros`](crate::NDArrayBuilder::zeros), [`full`](crate::NDArrayBuilder::full) and
+    /// [`fill`](crate::SChunk::fill), are stored without it. While a prefilter is set, each change must cover complete
     /// chunks; another change fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The prefilter is no
     /// parameter of the stored data: summaries and copies do not have it.
     ///

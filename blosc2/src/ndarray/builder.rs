@@ -251,7 +251,8 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the options of the new array, and of the returned handle.
+    /// Sets the options of the new array, and of the returned handle. A second call replaces the options of the first one,
+    /// except the compression parameters.
     ///
     /// - [`replace`](OpenOptions::replace), [`checksums`](OpenOptions::checksums), [`meta`](OpenOptions::meta) and
     ///   [`vlmeta`](OpenOptions::vlmeta) apply to the creation.
@@ -280,8 +281,8 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Opens the array at the builder's [target](Self::target) for reading and writing. If the target does not exist or
-    /// contains no data, creates the array by calling `create`. Python: `mode="a"`.
+    /// Opens the array at the builder's [target](Self::target) for reading and writing. If the path does not exist, or a
+    /// custom storage backend or directory contains no data, creates the array by calling `create`. Python: `mode="a"`.
     ///
     /// `create` receives this builder, and calls one of the methods that create an array. If another process creates
     /// the file at the same time, this method opens that file.

@@ -8,7 +8,7 @@ use blosc2_format::npy::Header;
 
 use super::builder::Sources;
 use super::transfer::RawItems;
-use super::{NDArray, NDArrayBuilder, NDArrayView};
+use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
 use crate::{Error, ErrorKind, Result};
 
 const READ: &str = "read an npy file";
@@ -22,7 +22,8 @@ const PIECE: u64 = 64 << 20;
 ///
 /// `source` is a file, a slice of bytes, or another source with random access. The file is read chunk by chunk, so the
 /// array can be larger than memory. To convert a part, read the file to a temporary array, and
-/// [`copy`](NDArrayBuilder::copy) a view of it. `builder` determines the chunk shape, the place and the parameters of the array.
+/// [`copy`](NDArrayBuilder::copy) a view of it. `builder` determines the chunk shape, the place and the parameters of the array; its
+/// dtype is ignored.
 ///
 /// ```
 /// use std::fs::File;
@@ -54,6 +55,10 @@ pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArr
     let header = Header::read_at(&source).map_err(|error| Error::from_frame(READ, error))?;
     let (layout, start) = (header.0.layout(), header.1);
     let dtype = header.0.dtype;
+    if dtype.has_pointers() {
+        let detail = format!("its items `{dtype}` are pointers to Python objects, not data");
+        return Err(Error::new(ErrorKind::Unsupported, READ, detail));
+    }
     if layout.typesize == 0 {
         let detail = format!("its items `{dtype}` have 0 bytes");
         return Err(Error::new(ErrorKind::Unsupported, READ, detail));
@@ -73,7 +78,12 @@ pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArr
         read.map_err(|error| Error::of_io(READ, error))
     };
     let dtype = dtype.to_string();
-    builder.by_boxes(&layout.shape, (&dtype, layout.typesize), Sources::default(), &fill)
+    builder.dtype_format(NUMPY_FORMAT).by_boxes(
+        &layout.shape,
+        (&dtype, layout.typesize),
+        Sources::default(),
+        &fill,
+    )
 }
 
 /// Writes an array or a view as a `.npy` file of NumPy, in C order. Python: `numpy.save(path, array[:])`.
@@ -98,6 +108,9 @@ pub fn write<'a>(items: impl Into<NDArrayView<'a>>, mut out: impl Write) -> Resu
     let header = Header::new(dtype.clone(), view.shape());
     let header = header.to_bytes().map_err(|error| Error::from_frame(WRITE, error))?;
     out.write_all(&header).map_err(|error| Error::of_io(WRITE, error))?;
+    if view.is_empty() {
+        return Ok(());
+    }
     let ranges = view.shape().iter().map(|&size| 0..size).collect();
     Pieces { view, ranges, piece: PIECE, out: &mut out }.write(0)
 }
@@ -115,26 +128,20 @@ struct Pieces<'a> {
 impl Pieces<'_> {
     /// Writes the items in `ranges`. The axes before `axis` have one index each.
     fn write(&mut self, axis: usize) -> Result<()> {
-        let Some(all) = self.ranges.get(axis).cloned() else { return self.write_piece() };
+        let Some(all) = self.ranges.get(axis).cloned() else {
+            return self.write_piece().map(drop);
+        };
         let inner = self.ranges[axis + 1..].iter().map(|range| range.end - range.start);
         let row = inner.fold(self.view.part().len as u64, u64::saturating_mul).max(1);
         let mut start = all.start;
         while start < all.end {
             let rows = (self.piece / row).max(1).min(all.end - start);
             self.ranges[axis] = start..start + rows;
-            let written = match row > self.piece {
-                true => self.write(axis + 1),
-                false => self.write_piece(),
-            };
-            match written {
-                // The handle limits reads to fewer bytes.
-                Err(error)
-                    if error.kind() == ErrorKind::TooLarge && rows * row > 1 && self.piece > 1 =>
-                {
-                    self.piece /= 2;
-                    continue;
-                }
-                written => written?,
+            if row > self.piece {
+                self.write(axis + 1)?;
+            } else if !self.write_piece()? {
+                self.piece /= 2;
+                continue;
             }
             start += rows;
         }
@@ -142,8 +149,16 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    fn write_piece(&mut self) -> Result<()> {
-        let RawItems(bytes) = self.view.read::<RawItems>(&self.ranges)?;
-        self.out.write_all(&bytes).map_err(|error| Error::of_io(WRITE, error))
+    /// Reads and writes the items in `ranges`. Returns `false` if the handle limits reads to fewer bytes, and the piece
+    /// can be smaller.
+    fn write_piece(&mut self) -> Result<bool> {
+        let is_one = self.ranges.iter().all(|range| range.end - range.start == 1);
+        match self.view.read::<RawItems>(&self.ranges) {
+            Err(error) if error.kind() == ErrorKind::TooLarge && !is_one => Ok(false),
+            read => {
+                let written = self.out.write_all(&read?.0);
+                written.map(|()| true).map_err(|error| Error::of_io(WRITE, error))
+            }
+        }
     }
 }

@@ -180,11 +180,14 @@ impl SaveOptions {
         let start = file.metadata().map_err(io)?.len();
         let undo = file.try_clone().map_err(io)?;
         let frame = Contiguous::new(Shifted { file, start }, Safety::Errors);
+        // The progress closure may use the file, which this call changes.
+        let calling = self.progress.is_set().then(|| gate.calling());
         let saved = self.write(schunk, Box::new(frame)).and_then(|_| undo.sync_all().map_err(io));
         if let Err(error) = saved {
             let _ = undo.set_len(start).and_then(|()| undo.sync_all());
             return Err(error.at(path));
         }
+        drop(calling);
         pass.changed();
         drop(reading);
         Ok(start)

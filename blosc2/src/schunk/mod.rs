@@ -206,7 +206,7 @@ impl SChunk {
     ///   closure](OpenOptions#user-closures), so that this call could deadlock.
     #[doc(alias("blosc2_schunk_open", "from_bytes", "from_cframe", "blosc2_schunk_from_buffer"))]
     pub fn open(target: impl Into<Target>) -> Result<Self> {
-        OpenOptions::new().open(target)
+        OpenOptions::new().open_existing(target.into())
     }
 
     /// Opens a file, a directory, the bytes of a frame, or another [target](Target) for reading and writing.
@@ -224,7 +224,7 @@ impl SChunk {
     /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
     /// open for writing.
     pub fn open_rw(target: impl Into<Target>) -> Result<Self> {
-        OpenOptions::new().write(true).open(target)
+        OpenOptions::new().write(true).open_existing(target.into())
     }
 
     /// Returns a super-chunk with this outline and store, without the claim of a file.

@@ -459,9 +459,12 @@ impl OpenOptions {
     pub(crate) fn open_existing(&self, target: Target) -> Result<SChunk> {
         let creates = self.create || self.create_new || self.replace;
         if creates || matches!(target.place, Place::Memory) {
-            let detail = "the options create a super-chunk; NDArray::builder creates arrays";
+            let detail = match creates {
+                true => "the options create a super-chunk; NDArray::builder creates arrays",
+                false => "the target is memory, which contains no frame",
+            };
             let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail);
-            return Err(Target::at(target.path(), error));
+            return Err(Target::at(target.shown_path(), error));
         }
         self.open_target(target)
     }
@@ -470,7 +473,8 @@ impl OpenOptions {
     ///
     /// [`Target`] describes the places of frames. These options determine when a new frame is created:
     /// - [`create_new`](Self::create_new): always; it is an error if the target exists, or contains data;
-    /// - [`create`](Self::create): if the target does not exist, or contains no data;
+    /// - [`create`](Self::create): if the path does not exist, or the bytes, the storage or the custom directory contains
+    ///   no data;
     /// - [`replace`](Self::replace): always; existing data is replaced.
     ///
     /// In [memory](Target::memory), a new frame is created with any options.
@@ -506,9 +510,10 @@ impl OpenOptions {
 
     fn open_target(&self, target: Target) -> Result<SChunk> {
         let path = target.path().map(Path::to_owned);
+        let shown = target.shown_path().map(Path::to_owned);
         let invalid = |detail| {
             let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail);
-            Err(Target::at(path.as_deref(), error))
+            Err(Target::at(shown.as_deref(), error))
         };
         if self.recover && self.access() == Access::Read {
             return invalid("`recover` requires opening for writing");
@@ -650,6 +655,7 @@ impl OpenOptions {
         let mut schunk =
             SChunk::with_params(resolved, store, &self.meta, chunksize, self.all_limits())?;
         self.start_checksums(&mut schunk)?;
+        schunk.frame.state_mut().verify = self.verification();
         schunk.set_dparams(self.dparams.clone());
         schunk.coder.set_encoding(params);
         schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);
@@ -807,6 +813,9 @@ impl OpenOptions {
         if self.check != Some(Check::Content) {
             return Ok(schunk);
         }
+        let mut schunk = schunk;
+        // The postfilter is not part of the content.
+        schunk.set_dparams(self.dparams.without_closure());
         let mut data = Vec::new();
         let verdict = verdict(report, |number| {
             let index = usize::try_from(number).unwrap_or(usize::MAX);
@@ -816,7 +825,10 @@ impl OpenOptions {
             })
         })?;
         match verdict.fault(OPEN).map_err(|error| schunk.at(error))? {
-            None => Ok(schunk),
+            None => {
+                schunk.set_dparams(&self.dparams);
+                Ok(schunk)
+            }
             Some(why) => Err(schunk.error(ErrorKind::InvalidData, OPEN, why)),
         }
     }

@@ -296,6 +296,14 @@ impl Target {
         }
     }
 
+    /// Returns the path that messages show.
+    pub(crate) fn shown_path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Path(path) | Place::Storage { path: Some(path), .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// Returns whether the target is memory, which nothing but a handle keeps.
     pub(super) fn is_memory(&self) -> bool {
         match &self.place {
@@ -335,13 +343,20 @@ impl Target {
         safety: Safety,
         write: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
     ) -> Result<Created> {
+        let shown = self.shown_path().map(Path::to_owned);
+        let refused =
+            |kind, detail: String| Err(Self::at(shown.as_deref(), Error::new(kind, doing, detail)));
         if self.offset > 0 {
             let detail = "a frame is created at the start of its target, not at an offset";
-            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            return refused(ErrorKind::InvalidArgument, detail.to_owned());
         }
-        let refused = |kind, detail: String| Err(Error::new(kind, doing, detail));
         if self.directory && !matches!(self.place, Place::Path(_)) {
             let detail = "a directory is created at a path, and the target is no path";
+            return refused(ErrorKind::InvalidArgument, detail.to_owned());
+        }
+        if self.directory && replace && self.exists()? {
+            let detail =
+                "a directory replaces nothing: remove the existing file or directory first";
             return refused(ErrorKind::InvalidArgument, detail.to_owned());
         }
         let (store, gate, path): (Box<dyn Store>, _, _) = match self.place {

@@ -217,3 +217,35 @@ for name in range(7):
         &[],
     );
 }
+
+#[test]
+fn arrays_without_items_are_written_at_once() {
+    for shape in [&[1 << 46, 0][..], &[1 << 62, 0], &[0, 1 << 62]] {
+        let array = NDArray::builder().zeros::<u8>(shape).unwrap();
+        let mut file = Vec::new();
+        npy::write(&array, &mut file).unwrap();
+        assert_eq!(Header::read(&mut &file[..]).unwrap().shape, shape);
+    }
+}
+
+/// An error of the writer is no limit of the handle.
+#[test]
+fn errors_of_the_writer_are_returned() {
+    struct Full(usize);
+    impl io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            match self.0 {
+                2 => Err(io::Error::other(Error::new(ErrorKind::TooLarge, "write", "a full disk"))),
+                _ => Ok(bytes.len()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let array = builder().from_fn([70, 5, 9], |[i, j, k]| i * 100 + j * 10 + k).unwrap();
+    let error = npy::write(&array, Full(0)).unwrap_err();
+    assert!(error.to_string().contains("a full disk"), "{error}");
+}

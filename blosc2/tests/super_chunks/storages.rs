@@ -537,7 +537,7 @@ fn a_directory_replaces_no_file() {
     let before = std::fs::read(&path).unwrap();
     let error =
         OpenOptions::new().replace(true).open(Target::from(&path).directory(true)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     // Where there is nothing, the directory is created.
     let path = folder.path().join("new");
@@ -587,4 +587,44 @@ fn replacing_follows_links_and_keeps_permissions() {
         assert_eq!(fs::metadata(path("private")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6, "temporary files are left");
     }
+}
+
+/// A directory is never replaced, and replaces nothing. Messages name the path.
+#[test]
+fn a_directory_replaces_no_file_and_messages_name_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    std::fs::write(&path, "an old file").unwrap();
+    let target = || Target::from(&path).directory(true);
+    let error = OpenOptions::new().replace(true).open(target()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("a.b2frame"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"an old file");
+    let opened = || Target::file(std::fs::File::open(&path).unwrap(), &path);
+    for target in [opened().directory(true), opened().offset(3), Target::from(&path).offset(3)] {
+        let error = OpenOptions::new().create_new(true).open(target).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("a.b2frame"), "{error}");
+    }
+    assert_eq!(SChunk::open(Target::memory()).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let checked = OpenOptions::new().require_checksums(true).checksums(true).open(Target::memory());
+    assert!(checked.unwrap().info().has_checksums);
+}
+
+/// The progress closure of an append to a file may not wait for that file.
+#[test]
+fn a_progress_closure_does_not_deadlock_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("larger");
+    let mut schunk = SChunk::in_memory::<u8>(CParams::default()).unwrap();
+    schunk.append(&[1u8; 100]).unwrap();
+    schunk.save(&path).unwrap();
+    let file = path.clone();
+    let options = SaveOptions::new().progress(move |_, _| match SChunk::open(&file) {
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let offset = options.append(&schunk, &path).unwrap();
+    let appended = SChunk::open(Target::from(&path).offset(offset)).unwrap();
+    assert_eq!(appended.read::<u8>(..).unwrap(), [1; 100]);
 }

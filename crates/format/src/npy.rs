@@ -219,8 +219,10 @@ pub struct Layout {
     pub fortran_order: bool,
 }
 
-/// A part is read at once, with the bytes between its items, if these are at most this many times its bytes.
+/// A part is read at once, with the bytes between its items, if these are at most this many times its bytes, and at most
+/// this many bytes.
 const DENSE: u64 = 8;
+const LARGEST: u64 = 16 << 20;
 
 impl Layout {
     /// Returns the number of bytes of all items; `None` if it does not fit in a `u64`.
@@ -306,7 +308,7 @@ impl Boxes<'_> {
         if dense == len {
             return (self.read)(span.start, bytes);
         }
-        if dense / DENSE <= len {
+        if dense / DENSE <= len && dense <= LARGEST {
             let mut all = vec![0; dense as usize];
             (self.read)(span.start, &mut all)?;
             self.copy(ranges, &all, span.start, bytes);
