@@ -315,8 +315,13 @@ impl Error {
             part @ (Part::Chunk(_) | Part::Metalayer(_) | Part::VlMetalayer(_)) => part,
             _ => return error,
         };
-        let detail = format!("{part}: {}", error.0.detail);
-        error.with_detail(detail)
+        error.in_part(part)
+    }
+
+    /// Adds the part that the error is about to the detail of the message.
+    pub(crate) fn in_part(self, part: impl fmt::Display) -> Self {
+        let detail = format!("{part}: {}", self.0.detail);
+        self.with_detail(detail)
     }
 
     /// Replaces the description of the operation.
@@ -400,6 +405,25 @@ impl fmt::Debug for Error {
 impl From<Infallible> for Error {
     fn from(never: Infallible) -> Self {
         match never {}
+    }
+}
+
+/// For the conversions of a [`Value`](crate::Value).
+#[cfg(feature = "msgpack")]
+impl From<blosc2_format::value::ValueError> for Error {
+    fn from(error: blosc2_format::value::ValueError) -> Self {
+        use blosc2_format::value::ValueErrorKind;
+        let kind = match error.kind {
+            ValueErrorKind::TooLarge => {
+                let detail =
+                    format!("{} for the limit of reads: {}", error.detail, Advice::RaiseMaxRead);
+                return Self::new(ErrorKind::TooLarge, error.doing, detail);
+            }
+            ValueErrorKind::InvalidArgument => ErrorKind::InvalidArgument,
+            ValueErrorKind::TypeMismatch => ErrorKind::TypeMismatch,
+            _ => ErrorKind::InvalidData,
+        };
+        Self::new(kind, error.doing, error.detail)
     }
 }
 

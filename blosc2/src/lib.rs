@@ -66,8 +66,6 @@ pub mod limits;
 mod ndarray;
 mod schunk;
 mod support;
-#[cfg(feature = "msgpack")]
-mod value;
 
 /// Types that methods of [`NDArray`] and [`NDArrayBuilder`] accept or return: what reads return and
 /// writes copy from, chunks, blocks, rows, shapes, indices, number types and cache sizes.
@@ -138,6 +136,13 @@ pub mod user_defined {
 #[doc(inline)]
 pub use blosc2_format::chunk::{Special, SplitMode};
 /// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items.
+/// [`Metalayers::value`](super_chunk::Metalayers::value) and
+/// [`MetalayersMut::set_value`](super_chunk::MetalayersMut::set_value) read and write values. This item needs the
+/// feature `msgpack`.
+#[cfg(feature = "msgpack")]
+#[doc(inline)]
+pub use blosc2_format::value::{ArrayValue, Value};
+/// Examples on this page may import from `blosc2_format`: the crate `blosc2` re-exports the same items.
 #[doc(inline)]
 pub use blosc2_format::{Dtype, Limits, dtype};
 pub use chunk::blocks::Blocks;
@@ -159,5 +164,3 @@ pub use ndarray::{
     Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, RawItems, Selection,
 };
 pub use schunk::{OpenOptions, SChunk, SChunkReader, SChunkWriter, SaveOptions, Target};
-#[cfg(feature = "msgpack")]
-pub use value::{ArrayValue, Value};

@@ -379,7 +379,7 @@ mod tests {
         bytes.resize(32, 0);
         let mut decoder = Decoder::new(&DParams::new()).unwrap();
         let chunk = ChunkRef::to_decompress(&bytes).unwrap();
-        assert_eq!(decoder.decompress(&chunk, Target::of(&mut [])).unwrap(), []);
+        assert!(decoder.decompress(&chunk, Target::of(&mut [])).unwrap().is_empty());
         assert_eq!(crate::decompress::<u8>(&bytes).map_err(|error| error.kind()), Ok(vec![]));
     }
 

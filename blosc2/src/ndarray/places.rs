@@ -8,8 +8,9 @@ use smallvec::smallvec;
 
 use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
 use super::selection::AxisVec;
-use crate::support::memory::{Target, reserve};
-use crate::{Error, ErrorKind, Result};
+use crate::support::memory::Target;
+#[cfg(feature = "ndarray")]
+use crate::{Error, ErrorKind, Result, support::memory::reserve};
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
 /// number of items. The result is at most `u64::MAX`.

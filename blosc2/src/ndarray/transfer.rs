@@ -6,6 +6,7 @@ use super::NDArray;
 use super::boxes::are_equal_except;
 use super::gather::READ;
 use super::places::Sink;
+#[cfg(feature = "ndarray")]
 use super::scatter::WRITE;
 use super::view::{ItemType, NDArrayView, Selected};
 use crate::dtype::SwapPlan;

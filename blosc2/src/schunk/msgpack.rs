@@ -1,11 +1,11 @@
 //! Values in metalayers, encoded as msgpack as in Python.
 
+use blosc2_format::value::{Value, ValueError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::metalayers::{Content, Metalayers, MetalayersMut};
-use crate::value::{self, Fault, VALUE_SIZE};
-use crate::{Error, ErrorKind, OpenOptions, Result, Value};
+use crate::{Error, OpenOptions, Result};
 
 const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";
@@ -19,20 +19,18 @@ impl Metalayers<'_> {
     ///
     /// # Errors
     /// Fails with the errors of [`value`](Self::value), and with
-    /// - [`ErrorKind::TypeMismatch`]: the value cannot be converted to a `T`;
-    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value take more memory than
+    /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the value cannot be converted to a `T`;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the items of arrays in the value take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each item counts as 64 bytes.
     pub fn get_value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
         // Each item of an array becomes a value.
-        let (values, _) = value.plain_len();
-        let made = match values <= self.max_values(values) {
-            true => value.make_type(),
-            false => Err(Fault::TooMany),
-        };
-        made.map_err(|fault| self.fault(name, fault))?
-            .map(Some)
-            .map_err(|error| self.failed(ErrorKind::TypeMismatch, name, error))
+        let memory = Value::MEMORY.saturating_mul(value.count_in_arrays());
+        let max = self.schunk.metadata_allowed(memory);
+        if memory > max {
+            return Err(self.failed(name, Error::over_max_read(READ, memory, max)));
+        }
+        value.into_type().map(Some).map_err(|error| self.failed(name, error.into()))
     }
 
     /// Decodes the content of the metalayer `name` from msgpack and returns it as a [`Value`]. Returns `None` if there
@@ -41,30 +39,22 @@ impl Metalayers<'_> {
     /// This method needs the feature `msgpack`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or has more than 128 nested
-    ///   levels;
-    /// - [`ErrorKind::TooLarge`]: the content or its decoded values take more memory than
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content cannot be decompressed, is not
+    ///   msgpack, or has more than 128 nested levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the content or its decoded values take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows. Each value counts as 64 bytes;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the content.
+    /// - [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): this build does not have the codec or a
+    ///   filter of the content.
     pub fn value(&self, name: &str) -> Result<Option<Value>> {
         let Some(content) = self.get(name)? else { return Ok(None) };
-        let max_values = self.max_values(content.len() as u64);
-        let value = value::read(&content, max_values).map_err(|fault| self.fault(name, fault))?;
-        Ok(Some(value))
+        // Each value takes at least one byte.
+        let most = Value::MEMORY.saturating_mul(content.len() as u64);
+        let value = Value::from_msgpack_within(&content, self.schunk.metadata_allowed(most));
+        value.map(Some).map_err(|error| self.failed(name, error.into()))
     }
 
-    /// Returns the maximum number of values that may be created, if `wanted` values are needed.
-    fn max_values(&self, wanted: u64) -> u64 {
-        self.schunk.metadata_allowed(VALUE_SIZE.saturating_mul(wanted)) / VALUE_SIZE
-    }
-
-    fn fault(&self, name: &str, fault: Fault) -> Error {
-        let (kind, detail) = fault.in_content();
-        self.failed(kind, name, detail)
-    }
-
-    fn failed(&self, kind: ErrorKind, name: &str, detail: String) -> Error {
-        self.schunk.error(kind, READ, format!("metalayer `{name}`: {detail}"))
+    fn failed(&self, name: &str, error: Error) -> Error {
+        self.schunk.at(error.doing(READ.to_owned()).in_part(format_args!("metalayer `{name}`")))
     }
 }
 
@@ -97,10 +87,10 @@ impl MetalayersMut<'_> {
     ///
     /// # Errors
     /// Fails with the errors of [`set`](Self::set), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value;
-    /// - [`ErrorKind::TooLarge`]: the default limits would not allow to read the values in a variable-length metalayer:
-    ///   at 64 bytes for each [value](Value::count), their memory would exceed 256 times the compressed size by more than
-    ///   1 GiB.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): [`Value::to_msgpack`] fails for the value;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the default limits would not allow to read the values
+    ///   in a variable-length metalayer: at 64 bytes for each [value](Value::count), their memory would exceed 256 times
+    ///   the compressed size by more than 1 GiB.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
         self.set_content(name, &content)
@@ -124,7 +114,7 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): [`Value::to_msgpack`] fails for the value.
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, to_content(name, value)?.bytes))
     }
@@ -139,19 +129,19 @@ impl OpenOptions {
 
 /// Encodes a value as the content of a metalayer.
 fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Content> {
-    let content = Value::of(value).and_then(|value| {
-        let memory = VALUE_SIZE.saturating_mul(value.count());
-        Ok(Content { bytes: value.write()?, memory })
+    let content = Value::from_type(value).and_then(|value| {
+        let memory = Value::MEMORY.saturating_mul(value.count());
+        Ok(Content { bytes: value.to_msgpack()?, memory })
     });
-    content.map_err(|fault| {
-        let detail = format!("metalayer `{name}`: it would be {fault}");
-        Error::new(ErrorKind::InvalidArgument, WRITE, detail)
+    content.map_err(|error: ValueError| {
+        Error::from(error).doing(WRITE.to_owned()).in_part(format_args!("metalayer `{name}`"))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     /// The values of a metalayer take more memory than its content.
     #[test]

@@ -8,4 +8,3 @@ mod rules;
 mod sequences;
 mod storages;
 mod streams;
-mod values;

@@ -147,7 +147,7 @@ proptest! {
             let (chunks, blocks) = (open(&chunks).unwrap(), open(&blocks).unwrap());
             let layer = chunks.vlmeta().value("value").map(Option::unwrap);
             let of = |bytes: blosc2::Result<Vec<u8>>| {
-                bytes.and_then(|bytes| Value::from_msgpack_within(&bytes, max_read))
+                Ok(Value::from_msgpack_within(&bytes?, max_read)?)
             };
             [layer, of(chunks.decompress_chunk(0)), of(blocks.block(0, 0))]
         };

@@ -15,6 +15,8 @@ mod limits;
 pub mod npy;
 pub mod read_at;
 mod report;
+#[cfg(feature = "msgpack")]
+pub mod value;
 
 pub use dtype::Dtype;
 pub use error::{Error, FormatError};

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::arrow::{ipc, values};
 #[cfg(feature = "arrow")]
 use crate::limits::max_read_of;
-use crate::limits::{VALUE_SIZE, check_readable, decode, max_values_memory, memory_of};
+use crate::limits::{check_readable, decode, max_values_memory, memory_of};
 use crate::tag::{ARROW, check_new, error, free_chunksize, tag, what};
 
 const NAME: &str = "batcharray";
@@ -700,7 +700,7 @@ impl<'a> Batches<'a> {
 
 /// Converts the items of a batch to values.
 fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
-    items.iter().map(Value::from_type).collect()
+    items.iter().map(|item| Ok(Value::from_type(item)?)).collect()
 }
 
 /// Serializes the blocks of a batch. Returns them with the number of items of each but the last.
@@ -717,10 +717,10 @@ fn blocks(
     let level = schunk.info().cparams.level;
     match (format, items) {
         (Format::Msgpack, Items::Values(items)) => {
-            let size = |index: usize| items[index].to_msgpack().map(|bytes| bytes.len());
+            let size = |index: usize| Ok(items[index].to_msgpack()?.len());
             let per_block = per_block.map_or_else(|| guess(level, items.len(), size), Ok)?;
             let blocks = items.chunks(usize::try_from(per_block).unwrap_or(usize::MAX));
-            let blocks = blocks.map(|block| Value::List(block.to_vec()).to_msgpack());
+            let blocks = blocks.map(|block| Ok(Value::List(block.to_vec()).to_msgpack()?));
             Ok((blocks.collect::<Result<_>>()?, per_block))
         }
         #[cfg(feature = "arrow")]
@@ -782,7 +782,7 @@ fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
             for (block, bytes) in blocks.iter().enumerate() {
                 let place = || format!("block {block} of batch {index}");
                 let value = decode(schunk, bytes, left, place)?;
-                left = left.saturating_sub(VALUE_SIZE * value.count());
+                left = left.saturating_sub(Value::MEMORY * value.count());
                 items.append(&mut list(schunk, index, block, value)?);
             }
         }
@@ -880,7 +880,7 @@ fn keep_lengths(schunk: &mut SChunk, lengths: &[u64]) -> Result<()> {
 }
 
 fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
-    Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()
+    Ok(Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()?)
 }
 
 /// Stores an entry of the metalayer, which is removed and added again because its length changes.

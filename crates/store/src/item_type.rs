@@ -784,7 +784,7 @@ impl ItemType {
                 let written = value.to_msgpack();
                 let failed =
                     |error: Error| (error.kind(), format!("not a value to store: {error}"));
-                return written.map(|_| value).map_err(failed);
+                return written.map(|_| value).map_err(|error| failed(error.into()));
             }
             (ItemKind::NDArray { shape, dtype }, Value::Array(array)) => {
                 let (found, size) = (array.dtype(), array.shape());

@@ -28,23 +28,20 @@ pub(crate) fn max_read_of(schunk: &SChunk, stored: u64) -> u64 {
 /// small in unit tests, which write more.
 pub(crate) const MAX_BATCH: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
-/// The memory in bytes that a reader counts for each value; see [`Value::count`](blosc2::Value::count).
-pub(crate) const VALUE_SIZE: u64 = 64;
-
 /// The maximum memory that a reader counts for values that are stored in `nbytes` bytes. `count` returns their number.
 pub(crate) fn memory_of(nbytes: u64, count: impl FnOnce() -> u64) -> u64 {
     // Each value takes at least one byte, so that the values in a few bytes need not be counted.
-    let most = nbytes.saturating_mul(VALUE_SIZE);
+    let most = nbytes.saturating_mul(Value::MEMORY);
     if most <= default_max_read(0) {
         return most;
     }
-    count().saturating_mul(VALUE_SIZE).max(nbytes)
+    count().saturating_mul(Value::MEMORY).max(nbytes)
 }
 
 /// The maximum memory of values that are decoded from `nbytes` bytes of the chunk `index`.
 pub(crate) fn max_values_memory(schunk: &SChunk, index: usize, nbytes: usize) -> Result<u64> {
     // The values in a few bytes are allowed for any chunk.
-    let is_small = nbytes as u64 <= default_max_read(0) / VALUE_SIZE;
+    let is_small = nbytes as u64 <= default_max_read(0) / Value::MEMORY;
     let stored = if is_small { 0 } else { schunk.chunk_info(index)?.cbytes as u64 };
     Ok(max_read_of(schunk, stored))
 }
@@ -57,6 +54,7 @@ pub(crate) fn decode(
     place: impl FnOnce() -> String,
 ) -> Result<Value> {
     Value::from_msgpack_within(bytes, max_memory).map_err(|fault| {
+        let fault = blosc2::Error::from(fault);
         error(schunk, fault.kind(), "read a value", format!("{}: {fault}", place()))
     })
 }

@@ -183,8 +183,8 @@ impl Stored {
                 let bytes = |row| &bytes[row * size..(row + 1) * size];
                 match column.kind() {
                     ItemKind::NDArray { shape, .. } => values(rows, &nulls, |row| {
-                        ArrayValue::new(dtype.clone(), shape.clone(), bytes(row).to_vec())
-                            .map(Value::Array)
+                        let data = bytes(row).to_vec();
+                        Ok(ArrayValue::new(dtype.clone(), shape.clone(), data)?.into())
                     }),
                     ItemKind::Bool => {
                         values(rows, &nulls, |row| Ok(Value::Bool(bytes(row) != [0])))

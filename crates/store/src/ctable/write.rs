@@ -15,7 +15,7 @@ use super::read::read_texts;
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
 use crate::item_type::BATCH_ROWS;
-use crate::limits::{MAX_BATCH, VALUE_SIZE, check_readable};
+use crate::limits::{MAX_BATCH, check_readable};
 use crate::tag::{error, weight};
 
 impl Stored {
@@ -376,7 +376,7 @@ fn add_words(
         // Readers read all strings of a dictionary at once.
         let count = batches.lengths().iter().sum::<u64>();
         let schunk = batches.schunk();
-        let memory = schunk.nbytes().saturating_add(count.saturating_mul(VALUE_SIZE));
+        let memory = schunk.nbytes().saturating_add(count.saturating_mul(Value::MEMORY));
         check_readable(schunk, WRITE, memory, schunk.cbytes())
     });
     match (&result, decoded.get_mut()) {

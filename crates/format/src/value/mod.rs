@@ -2,6 +2,7 @@
 
 mod array;
 mod de;
+mod error;
 mod plain;
 mod read;
 mod ser;
@@ -9,15 +10,14 @@ mod text;
 mod write;
 
 pub use array::ArrayValue;
-pub(crate) use read::{Fault, read};
+pub use error::{ValueError, ValueErrorKind};
 
-use crate::{Error, ErrorKind, Result};
+use crate::Dtype;
+use error::Fault;
 
 /// The maximum number of nested levels of values.
 const MAX_DEPTH: usize = 128;
-/// The memory in bytes that a value takes, without the content of strings and bytes.
-pub(super) const VALUE_SIZE: u64 = 64;
-const _: () = assert!(size_of::<Value>() as u64 <= VALUE_SIZE);
+const _: () = assert!(size_of::<Value>() as u64 <= Value::MEMORY);
 /// The item that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 
@@ -30,22 +30,15 @@ mod ext {
     pub(super) const ARRAY: i8 = 46;
 }
 
-/// A Python value that python-blosc2 encodes as msgpack, for a metalayer or for an array of objects. This type needs
-/// the feature `msgpack`.
+/// A Python value that python-blosc2 encodes as msgpack, in a metalayer or in an array of objects.
 ///
 /// There is a variant for each kind of value that python-blosc2 writes and reads. If python-blosc2 can write a value
 /// and read it back, this crate writes the same bytes as python-blosc2.
 ///
-/// These methods read and write metalayers:
-/// - [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`.
-/// - [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) reads any deserializable type.
-/// - [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other
-///   serializable type, such as a struct with a field of type `Value`.
-///
 /// [`collect`](Iterator::collect) creates a list from items of one type, or a map from pairs of a key and a value. To
 /// create a list of items of several types, convert each item to a `Value` and use [`Value::List`].
 /// ```
-/// use blosc2::Value;
+/// use blosc2_format::value::Value;
 ///
 /// let list = Value::from_iter([1, 2]);
 /// assert_eq!(list, Value::List(vec![Value::Int(1), Value::Int(2)]));
@@ -53,16 +46,6 @@ mod ext {
 /// assert_eq!(map.get("lon"), Some(&Value::Float(8.0)));
 /// let mixed = Value::List(vec![1.into(), "two".into(), list]);
 /// assert_eq!(mixed.as_list().unwrap()[1].as_str(), Some("two"));
-/// ```
-///
-/// ```
-/// use blosc2::{CParams, SChunk, Value};
-///
-/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-/// let place = Value::Tuple(vec!["here".into(), 1.5.into(), Value::Complex { re: 0.0, im: 1.0 }]);
-/// schunk.vlmeta_mut().set_value("place", &place)?; // Python: schunk.vlmeta["place"] = ("here", 1.5, 1j)
-/// assert_eq!(schunk.vlmeta().value("place")?, Some(place));
-/// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -105,8 +88,7 @@ pub enum Value {
         /// The items, in C order.
         values: Vec<Self>,
     },
-    /// A contiguous frame: the bytes of an array, a super-chunk or another container of python-blosc2. Open it with
-    /// [`NDArray::open`](crate::NDArray::open) or [`SChunk::open`](crate::SChunk::open).
+    /// A contiguous frame: the bytes of an array, a super-chunk or another container of python-blosc2.
     Frame(Vec<u8>),
     /// A description of a computation, or of an object that is stored elsewhere. This crate does not run the
     /// computation or open the object.
@@ -116,45 +98,42 @@ pub enum Value {
 }
 
 impl Value {
+    /// The memory in bytes that limits count for each value, without the content of strings and bytes.
+    pub const MEMORY: u64 = 64;
+
     /// Decodes one value from msgpack.
     ///
     /// The value takes up to 64 bytes of memory for each byte of `bytes`, in addition to the memory for the content of
     /// strings and bytes.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`], in these cases:
+    /// - [`ValueErrorKind::InvalidData`], in these cases:
     ///   - the bytes are not msgpack;
     ///   - the bytes do not contain exactly one value;
     ///   - the value has more than 128 nested levels;
     ///   - the content of an extension of python-blosc2 is invalid.
-    pub fn from_msgpack(bytes: &[u8]) -> Result<Self> {
-        let failed = |fault: Fault| {
-            Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
-        };
-        read(bytes, u64::MAX).map_err(failed)
+    pub fn from_msgpack(bytes: &[u8]) -> Result<Self, ValueError> {
+        Self::from_msgpack_within(bytes, u64::MAX)
     }
 
     /// Decodes one value from msgpack, if the value takes at most `max_memory` bytes of memory. Each [value](Self::count)
     /// counts as 64 bytes.
     ///
     /// ```
-    /// use blosc2::{ErrorKind, Value};
+    /// use blosc2_format::value::{Value, ValueErrorKind};
     ///
     /// let bytes = Value::List(vec![Value::None; 1000]).to_msgpack()?;
     /// let error = Value::from_msgpack_within(&bytes, 64 * 1000).unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::TooLarge);
+    /// assert_eq!(error.kind, ValueErrorKind::TooLarge);
     /// assert!(Value::from_msgpack_within(&bytes, 64 * 1001).is_ok());
-    /// # Ok::<(), blosc2::Error>(())
+    /// # Ok::<(), blosc2_format::value::ValueError>(())
     /// ```
     ///
     /// # Errors
     /// Fails with the errors of [`from_msgpack`](Self::from_msgpack), and with
-    /// - [`ErrorKind::TooLarge`]: the value takes more memory.
-    pub fn from_msgpack_within(bytes: &[u8], max_memory: u64) -> Result<Self> {
-        read(bytes, max_memory / VALUE_SIZE).map_err(|fault| {
-            let (kind, detail) = fault.in_content();
-            Error::new(kind, "read a value", detail)
-        })
+    /// - [`ValueErrorKind::TooLarge`]: the value takes more memory.
+    pub fn from_msgpack_within(bytes: &[u8], max_memory: u64) -> Result<Self, ValueError> {
+        read::read(bytes, max_memory / Self::MEMORY).map_err(Fault::of_read)
     }
 
     /// Decodes the start of one value from msgpack, for a preview of a large value.
@@ -163,91 +142,34 @@ impl Value {
     /// string. What follows is neither decoded nor checked. Arrays, sets and references are decoded completely.
     ///
     /// ```
-    /// use blosc2::Value;
+    /// use blosc2_format::value::Value;
     ///
     /// let large = Value::List(vec![7u64.into(); 1_000_000]).to_msgpack()?;
     /// assert_eq!(Value::start_of_msgpack(&large, 4)?, Value::List(vec![7u64.into(); 3]));
-    /// # Ok::<(), blosc2::Error>(())
+    /// # Ok::<(), blosc2_format::value::ValueError>(())
     /// ```
     ///
     /// # Errors
     /// Fails with the errors of [`from_msgpack`](Self::from_msgpack) that the decoded bytes cause.
-    pub fn start_of_msgpack(bytes: &[u8], most: usize) -> Result<Self> {
-        let failed = |fault: Fault| {
-            Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
-        };
-        read::read_start(bytes, most).map_err(failed)
-    }
-
-    /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
-    /// integers become 16 bytes in big-endian byte order.
-    ///
-    /// A [`Value`] inside `value` is copied unchanged. To write a Python tuple, use a [`Value::Tuple`].
-    ///
-    /// ```
-    /// use blosc2::Value;
-    ///
-    /// let value = Value::from_type(&("a", vec![1.5f32]))?;
-    /// assert_eq!(value, Value::List(vec!["a".into(), Value::List(vec![1.5.into()])]));
-    /// assert_eq!(value.into_type::<(String, [f64; 1])>()?, ("a".to_owned(), [1.5]));
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`], in these cases:
-    ///   - the value cannot be serialized;
-    ///   - the value contains a `Value` that msgpack cannot represent;
-    ///   - the value contains a list whose first item is the string `__tuple__` (only a [`Value::Tuple`] is encoded
-    ///     in this way);
-    ///   - the value has more than 128 nested levels.
-    pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
-        Self::of(value).map_err(|fault| {
-            let detail = format!("it would be {fault}");
-            Error::new(ErrorKind::InvalidArgument, "convert to a value", detail)
-        })
+    pub fn start_of_msgpack(bytes: &[u8], most: usize) -> Result<Self, ValueError> {
+        read::read_start(bytes, most).map_err(Fault::of_read)
     }
 
     /// Converts a dtype to its description in msgpack: its string, or for a structured dtype its list of fields
     /// (`descr` in NumPy).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype, because the dtype is a sub-array, or
+    /// - [`ValueErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype, because the dtype is a sub-array, or
     ///   because fields overlap, are not in the order of their offsets, or have an empty name.
-    pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
-        array::descr(dtype).map_err(|what| {
-            let detail = format!("it would be {what}");
-            Error::new(ErrorKind::InvalidArgument, "describe a dtype", detail)
-        })
-    }
-
-    /// Encodes the value as msgpack, with the same bytes as python-blosc2.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would read a different
-    ///   value, in these cases:
-    ///   - an integer is less than -2^63 or greater than 2^64 - 1;
-    ///   - a string, bytes, a list, a map or an extension has more than 2^32 - 1 bytes or items;
-    ///   - a key of a map is not a string or bytes;
-    ///   - a set contains an item that is not hashable in Python;
-    ///   - the first item of a list, a set or a [`Value::Objects`] is the string `__tuple__`;
-    ///   - an array has a dtype for which [`from_dtype`](Self::from_dtype) fails;
-    ///   - a [`Value::Objects`] has more than 64 dimensions, or its number of values does not match its shape;
-    ///   - a [`Value::Ext`] has a type from 42 to 46, which other variants use;
-    ///   - a [`Value::Ext`] has a negative type, and is not a timestamp (type -1, with 4, 8 or 12 bytes);
-    ///   - the value has more than 128 nested levels.
-    pub fn to_msgpack(&self) -> Result<Vec<u8>> {
-        self.write().map_err(|fault| {
-            let detail = format!("it would be {fault}");
-            Error::new(ErrorKind::InvalidArgument, "write a value", detail)
-        })
+    pub fn from_dtype(dtype: &Dtype) -> Result<Self, ValueError> {
+        array::descr(dtype).map_err(|what| Fault::Wrong(what).of_write("describe a dtype"))
     }
 
     /// Returns the number of values that decoding creates: this value and all values inside it, including those that
-    /// describe a set or an array. A read allows 64 bytes of memory for each of them; see
-    /// [`OpenOptions::max_read`](crate::OpenOptions::max_read).
+    /// describe a set or an array. Limits count [`MEMORY`](Self::MEMORY) bytes for each of them.
     ///
     /// ```
-    /// use blosc2::Value;
+    /// use blosc2_format::value::Value;
     ///
     /// assert_eq!(Value::from(5).count(), 1);
     /// assert_eq!(Value::from([("a", Value::from_iter([1, 2, 3]))]).count(), 6);
@@ -270,37 +192,16 @@ impl Value {
         }
     }
 
-    /// Converts the value to any deserializable type.
-    ///
-    /// Some kinds of values have no counterpart in Rust. They are deserialized as follows:
-    /// - tuples and sets: sequences;
-    /// - complex numbers: pairs of the real and the imaginary part;
-    /// - NumPy arrays: nested sequences; items with fields are maps, dates and times are integers;
-    /// - frames: bytes;
-    /// - references: the value inside the reference;
-    /// - other extensions: pairs of the type number and the bytes.
-    ///
-    /// Bytes can also be deserialized as a sequence. If a field or an item of `T` has the type [`Value`], it receives
-    /// the corresponding part of this value unchanged.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::TypeMismatch`], in these cases:
-    ///   - the value does not have the structure of a `T`;
-    ///   - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
-    ///   - the value contains an array that would become far more sequences and items than it has bytes, such as an
-    ///     array of the shape `[2^40, 0]` (2^40 empty sequences, and no bytes).
-    pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
-        let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
-        self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)
-    }
-
     /// Converts the description of a dtype in msgpack to a dtype; see [`from_dtype`](Self::from_dtype).
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the value does not describe a dtype.
-    pub fn to_dtype(&self) -> Result<blosc2_format::Dtype> {
-        let failed = |what: String| Error::new(ErrorKind::InvalidData, "read a dtype", what);
-        array::from_descr(self).map_err(failed)
+    /// - [`ValueErrorKind::InvalidData`]: the value does not describe a dtype.
+    pub fn to_dtype(&self) -> Result<Dtype, ValueError> {
+        array::from_descr(self).map_err(|detail| ValueError {
+            kind: ValueErrorKind::InvalidData,
+            doing: "read a dtype",
+            detail,
+        })
     }
 
     /// Returns the value of the key `key` in a map; `None` if this value is not a map or does not contain the key.

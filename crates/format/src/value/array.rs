@@ -1,22 +1,19 @@
 //! NumPy arrays as values.
 
-use blosc2_format::dtype::{Dtype, MAX_SUBARRAY_NDIM};
+use crate::dtype::{Dtype, MAX_SUBARRAY_NDIM};
 
-use super::{MAX_DEPTH, Value};
-use crate::{Error, ErrorKind, Result};
+use super::{MAX_DEPTH, Value, ValueError, ValueErrorKind};
 
-/// A NumPy array inside a [`Value`], for example in a metalayer or in an `ObjectArray` of the crate `blosc2-store`. The
-/// array is uncompressed and in memory. This type needs the feature `msgpack`.
+/// A NumPy array inside a [`Value`], uncompressed and in memory.
 ///
 /// ```
-/// # #[cfg(feature = "msgpack")] {
-/// use blosc2::{ArrayValue, Dtype, Value};
+/// use blosc2_format::Dtype;
+/// use blosc2_format::value::{ArrayValue, Value};
 ///
 /// let array = ArrayValue::new(Dtype::parse("<u2")?, vec![2, 1], vec![1, 0, 2, 0])?;
 /// assert_eq!(array.shape(), [2, 1]);
 /// let value = Value::from(array);
 /// assert_eq!(value.into_type::<Vec<[u16; 1]>>()?, [[1u16], [2]]);
-/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,17 +31,16 @@ impl ArrayValue {
     /// Creates an array from the bytes of its items. The items are in C order, and have the byte order of the dtype.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`], in these cases:
+    /// - [`ValueErrorKind::InvalidArgument`], in these cases:
     ///   - the length of `data` is not the number of items times the size of the dtype;
     ///   - `shape` has more than 64 dimensions;
     ///   - the number of dimensions plus the nesting depth of the dtype exceeds 128 (each structure and each axis of
     ///     a sub-array adds one level);
     ///   - the items have a size of 0, contain pointers (the dtype `object`), or are sub-arrays: NumPy cannot read
     ///     such an array.
-    pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
-        let failed =
-            |detail| Error::new(ErrorKind::InvalidArgument, "create an array value", detail);
-        Self::checked(dtype, shape, data).map_err(failed)
+    pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self, ValueError> {
+        let (kind, doing) = (ValueErrorKind::InvalidArgument, "create an array value");
+        Self::checked(dtype, shape, data).map_err(|detail| ValueError { kind, doing, detail })
     }
 
     /// Creates an array. The error completes "it is ...".

@@ -5,10 +5,11 @@ use std::cell::Cell;
 use rmp_serde::MSGPACK_EXT_STRUCT_NAME as EXT;
 use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 
+use super::error::{Fault, ValueError};
 use super::plain::{Node, Plain};
-use super::read::below;
+use super::read::{below, read};
 use super::write::{Rules, check_first, marked};
-use super::{Fault, MAX_DEPTH, TUPLE, Value};
+use super::{MAX_DEPTH, TUPLE, Value};
 
 thread_local! {
     /// The number of tuples that this thread has serialized. In msgpack, a tuple is a list whose first item is
@@ -38,15 +39,39 @@ impl Drop for Level {
 }
 
 impl Value {
-    /// The value of any serializable type.
-    pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Fault> {
+    /// Converts a value of any serializable type to a `Value`. Structs become maps, tuples become lists, and 128-bit
+    /// integers become 16 bytes in big-endian byte order.
+    ///
+    /// A [`Value`] inside `value` is copied unchanged. To write a Python tuple, use a [`Value::Tuple`].
+    ///
+    /// ```
+    /// use blosc2_format::value::Value;
+    ///
+    /// let value = Value::from_type(&("a", vec![1.5f32]))?;
+    /// assert_eq!(value, Value::List(vec!["a".into(), Value::List(vec![1.5.into()])]));
+    /// assert_eq!(value.into_type::<(String, [f64; 1])>()?, ("a".to_owned(), [1.5]));
+    /// # Ok::<(), blosc2_format::value::ValueError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ValueErrorKind::InvalidArgument`](super::ValueErrorKind::InvalidArgument), in these cases:
+    ///   - the value cannot be serialized;
+    ///   - the value contains a `Value` that msgpack cannot represent;
+    ///   - the value contains a list whose first item is the string `__tuple__` (only a [`Value::Tuple`] is encoded
+    ///     in this way);
+    ///   - the value has more than 128 nested levels.
+    pub fn from_type<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
+        Self::serialized(value).map_err(|fault| fault.of_write("convert to a value"))
+    }
+
+    fn serialized<T: Serialize + ?Sized>(value: &T) -> Result<Self, Fault> {
         let mut bytes = Vec::new();
         let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
         let before = TUPLES.get();
         let written = value.serialize(&mut serializer);
         let tuples = TUPLES.replace(before) - before;
         written.map_err(|error| Fault::wrong(error.to_string()))?;
-        let value = super::read(&bytes, u64::MAX)?;
+        let value = read(&bytes, u64::MAX)?;
         if value.tuples() > tuples { Err(marked()) } else { Ok(value) }
     }
 

@@ -3,8 +3,9 @@
 use rmp::encode;
 
 use super::array::dtype_value;
+use super::error::{Fault, ValueError};
 use super::read::{below, check_objects};
-use super::{Fault, MAX_DEPTH, TUPLE, Value, ext};
+use super::{MAX_DEPTH, TUPLE, Value, ext};
 
 /// Which values can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +16,24 @@ pub(super) enum Rules {
 }
 
 impl Value {
-    pub(crate) fn write(&self) -> Result<Vec<u8>, Fault> {
+    /// Encodes the value as msgpack, with the same bytes as python-blosc2.
+    ///
+    /// # Errors
+    /// - [`ValueErrorKind::InvalidArgument`](super::ValueErrorKind::InvalidArgument): msgpack cannot represent the value,
+    ///   or python-blosc2 would read a different value, in these cases:
+    ///   - an integer is less than -2^63 or greater than 2^64 - 1;
+    ///   - a string, bytes, a list, a map or an extension has more than 2^32 - 1 bytes or items;
+    ///   - a key of a map is not a string or bytes;
+    ///   - a set contains an item that is not hashable in Python;
+    ///   - the first item of a list, a set or a [`Value::Objects`] is the string `__tuple__`;
+    ///   - an array has a dtype for which [`from_dtype`](Self::from_dtype) fails;
+    ///   - a [`Value::Objects`] has more than 64 dimensions, or its number of values does not match its shape;
+    ///   - a [`Value::Ext`] has a type from 42 to 46, which other variants use;
+    ///   - a [`Value::Ext`] has a negative type, and is not a timestamp (type -1, with 4, 8 or 12 bytes);
+    ///   - the value has more than 128 nested levels.
+    pub fn to_msgpack(&self) -> Result<Vec<u8>, ValueError> {
         let mut writer = ValueWriter { out: Vec::new(), rules: Rules::Pythons };
-        writer.value(self, MAX_DEPTH)?;
+        writer.value(self, MAX_DEPTH).map_err(|fault| fault.of_write("write a value"))?;
         Ok(writer.out)
     }
 

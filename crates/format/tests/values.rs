@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use blosc2::dtype::{Dtype, Field};
-use blosc2::{ArrayValue, ErrorKind, Value};
+use blosc2_format::dtype::{Dtype, Field};
+use blosc2_format::value::{ArrayValue, Value, ValueError, ValueErrorKind};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 128;
@@ -33,17 +33,17 @@ fn extension(kind: u8, content: &[u8]) -> Vec<u8> {
 
 fn fault(bytes: &[u8]) -> String {
     let error = Value::from_msgpack(bytes).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert_eq!(error.kind, ValueErrorKind::InvalidData);
     error.to_string()
 }
 
 fn refusal(value: &Value) -> String {
     let error = value.to_msgpack().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(error.kind, ValueErrorKind::InvalidArgument);
     // The same for a value inside another type.
     assert_eq!(
-        Value::from_type(value).and_then(|value| value.to_msgpack()).unwrap_err().kind(),
-        error.kind()
+        Value::from_type(value).and_then(|value| value.to_msgpack()).unwrap_err().kind,
+        error.kind
     );
     error.to_string()
 }
@@ -254,7 +254,7 @@ fn arrays_are_checked() {
         (&deep, &[1; 64], 1, "130 levels"),
     ] {
         let error = ArrayValue::new(dtype(text), shape.to_vec(), vec![0; len]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind, ValueErrorKind::InvalidArgument);
         assert!(error.to_string().contains(told), "{error}");
     }
     let told = |pairs: Vec<(&str, Value)>| {
@@ -304,9 +304,9 @@ fn arrays_are_checked() {
 fn only_values_make_tuples() {
     let words = || vec!["__tuple__".to_owned(), "a".to_owned()];
     let tuple = || Value::Tuple(vec!["a".into()]);
-    let refused = |made: blosc2::Result<Value>| {
+    let refused = |made: Result<Value, ValueError>| {
         let error = made.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind, ValueErrorKind::InvalidArgument);
         assert!(error.to_string().contains("a tuple: it is a list that starts"), "{error}");
     };
     refused(Value::from_type(&words()));
@@ -445,7 +445,7 @@ fn values_are_made_into_the_programs_types() {
     assert_eq!(value.into_type::<All>().unwrap(), all);
 
     let error = Value::from(300).into_type::<u8>().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+    assert_eq!(error.kind, ValueErrorKind::TypeMismatch);
     for (value, told) in [
         (Value::Tuple(vec![1.into()]), "tuple of size 2"),
         (Value::List(vec![1.into(); 3]), "expected 2 elements"),
@@ -574,7 +574,7 @@ fn values_too_deep_for_the_stack_are_refused() {
     for levels in [MAX_DEPTH + 1, 1_000_000] {
         let value = nested(levels);
         for made in [Value::from_type(&value).map(drop), value.to_msgpack().map(drop)] {
-            assert_eq!(made.unwrap_err().kind(), ErrorKind::InvalidArgument, "{levels} levels");
+            assert_eq!(made.unwrap_err().kind, ValueErrorKind::InvalidArgument, "{levels} levels");
         }
         // Dropped level by level from the outside, since a recursive drop would overflow the stack.
         let mut next = Some(value);

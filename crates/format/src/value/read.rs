@@ -1,50 +1,12 @@
 //! Decoding of values from msgpack.
 
-use std::fmt;
-
 use rmp::Marker;
 
+use super::error::Fault;
 use super::{ArrayValue, MAX_DEPTH, TUPLE, Value, array, ext};
-use crate::{Advice, ErrorKind};
-
-/// Why a value cannot be read or written. The text completes "it is ..." or "it would be ...".
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The bytes, or the bytes that would be written, are invalid.
-    Wrong(String),
-    /// It contains more values than the limit allows.
-    TooMany,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wrong(what) => f.write_str(what),
-            Self::TooMany => f.write_str("of too many values"),
-        }
-    }
-}
-
-impl Fault {
-    pub(super) fn wrong(what: impl Into<String>) -> Self {
-        Self::Wrong(what.into())
-    }
-
-    /// The kind and the text of the error, if the value is the content of a super-chunk.
-    pub(crate) fn in_content(&self) -> (ErrorKind, String) {
-        match self {
-            Self::Wrong(what) => (ErrorKind::InvalidData, format!("its content is {what}")),
-            Self::TooMany => {
-                let advice = Advice::RaiseMaxRead;
-                let detail = format!("its content is {self} for the limit of reads: {advice}");
-                (ErrorKind::TooLarge, detail)
-            }
-        }
-    }
-}
 
 /// Reads one value, which may contain at most `max_values` values.
-pub(crate) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
+pub(super) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
     // Each value takes at least one byte, so that a false length does not cause an allocation.
     let len = bytes.len() as u64;
     whole(bytes, &mut len.min(max_values), MAX_DEPTH).map_err(|fault| match fault {

@@ -6,17 +6,40 @@ use serde::de::{
     Visitor,
 };
 
+use super::error::{Fault, ValueError, ValueErrorKind};
 use super::plain::{Node, Plain};
 use super::write::Rules;
-use super::{Fault, MAX_DEPTH, TUPLE, Value, read};
+use super::{MAX_DEPTH, TUPLE, Value, read};
 
 type Unfit = serde::de::value::Error;
 
 impl Value {
-    /// Converts the value to any deserializable type. The inner error is the error of the type.
-    pub(crate) fn make_type<T: DeserializeOwned>(&self) -> Result<Result<T, String>, Fault> {
-        self.check_plain()?;
-        Ok(T::deserialize(Node::Value(self)).map_err(|error| error.to_string()))
+    /// Converts the value to any deserializable type.
+    ///
+    /// Some kinds of values have no counterpart in Rust. They are deserialized as follows:
+    /// - tuples and sets: sequences;
+    /// - complex numbers: pairs of the real and the imaginary part;
+    /// - NumPy arrays: nested sequences; items with fields are maps, dates and times are integers;
+    /// - frames: bytes;
+    /// - references: the value inside the reference;
+    /// - other extensions: pairs of the type number and the bytes.
+    ///
+    /// Bytes can also be deserialized as a sequence. If a field or an item of `T` has the type [`Value`], it receives
+    /// the corresponding part of this value unchanged.
+    ///
+    /// # Errors
+    /// - [`ValueErrorKind::TypeMismatch`], in these cases:
+    ///   - the value does not have the structure of a `T`;
+    ///   - the value contains an array of floats of more than 64 bits, or of strings that are not Unicode;
+    ///   - the value contains an array that would become far more sequences and items than it has bytes, such as an
+    ///     array of the shape `[2^40, 0]` (2^40 empty sequences, and no bytes).
+    pub fn into_type<T: DeserializeOwned>(self) -> Result<T, ValueError> {
+        self.check_plain().map_err(Fault::of_type)?;
+        T::deserialize(Node::Value(&self)).map_err(|error| ValueError {
+            kind: ValueErrorKind::TypeMismatch,
+            doing: "read a value",
+            detail: error.to_string(),
+        })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use blosc2_format::dtype::{Dtype, Kind, ScalarDecoder};
+use crate::dtype::{Dtype, Kind, ScalarDecoder};
 
-use super::{Fault, Value};
-use crate::item::elements::without_zeros;
+use super::Value;
+use super::error::Fault;
 
 /// A value or a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -152,9 +152,24 @@ impl Value {
         Ok(())
     }
 
+    /// Returns the number of sequences, maps and items that [`into_type`](Self::into_type) creates from the arrays in this
+    /// value. A limit counts 64 bytes for each of them, as for a value.
+    ///
+    /// ```
+    /// use blosc2_format::Dtype;
+    /// use blosc2_format::value::{ArrayValue, Value};
+    ///
+    /// let array = ArrayValue::new(Dtype::parse("|u1").unwrap(), vec![2, 3], vec![0; 6])?;
+    /// assert_eq!(Value::from(array).count_in_arrays(), 1 + 2 * (1 + 3));
+    /// # Ok::<(), blosc2_format::value::ValueError>(())
+    /// ```
+    pub fn count_in_arrays(&self) -> u64 {
+        self.plain_len().0
+    }
+
     /// Returns two sums over all arrays in the value: the number of values in plain form, and the number of bytes. Long
     /// field names count as values, because each item repeats them.
-    pub(crate) fn plain_len(&self) -> (u64, u64) {
+    fn plain_len(&self) -> (u64, u64) {
         let (values, bytes, inner) = match self {
             Self::Array(array) => {
                 let values = grid(array.shape(), item_len(array.dtype()));
@@ -190,4 +205,10 @@ fn item_len(dtype: &Dtype) -> u64 {
         let name = 1 + field.name().len() as u64 / 64;
         sum.saturating_add(name).saturating_add(item_len(field.dtype()))
     })
+}
+
+/// The bytes of a NumPy string, without the zeros that fill its end.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &bytes[..len]
 }

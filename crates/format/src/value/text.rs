@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blosc2_format::dtype::Kind;
+use crate::dtype::Kind;
 
 use super::Value;
 use super::plain::{Node, Plain};
@@ -16,7 +16,7 @@ use super::plain::{Node, Plain};
 /// - `...` replaces all items of an array whose text would have far more lists and items than the array has bytes.
 ///
 /// ```
-/// use blosc2::Value;
+/// use blosc2_format::value::Value;
 ///
 /// let value = Value::Tuple(vec![1.5.into(), Value::None, Value::Complex { re: 0.0, im: 1.0 }]);
 /// assert_eq!(value.to_string(), "(1.5, None, 1j)");
