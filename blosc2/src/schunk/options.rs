@@ -552,7 +552,7 @@ impl OpenOptions {
                 Ok(schunk)
             }
             Place::Folder(_) if target.offset > 0 => {
-                invalid("a frame in a custom folder starts at the first byte of its index file")
+                invalid("a frame in a custom directory starts at the first byte of its index file")
             }
             Place::Folder(folder) => {
                 let (schunk, report) = self.open_directory(folder)?;

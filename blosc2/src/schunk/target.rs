@@ -391,12 +391,11 @@ impl Target {
                 match (folder.has_frame()?, replace) {
                     (false, _) => {}
                     (true, false) => {
-                        let detail = "the custom folder contains a frame";
+                        let detail = "the custom directory contains a frame";
                         return refused(ErrorKind::AlreadyExists, detail.to_owned());
                     }
                     (true, true) => {
-                        let detail =
-                            "a frame in a custom folder cannot be replaced: remove its files first";
+                        let detail = "a frame in a custom directory cannot be replaced: remove its files first";
                         return refused(ErrorKind::InvalidArgument, detail.to_owned());
                     }
                 }

@@ -1,4 +1,4 @@
-//! Frames in custom folders: one file for each chunk, in a user-defined storage.
+//! Frames in custom directories: one file for each chunk, in a user-defined storage.
 
 use std::fs;
 use std::io;

@@ -16,11 +16,19 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{run, unstable, vendor};
+use crate::{integrations, run, unstable, vendor};
 
 /// The folders of the libraries, and their names.
-const CRATES: [(&str, &str); 3] =
-    [("blosc2", "blosc2"), ("crates/format", "blosc2_format"), ("crates/store", "blosc2_store")];
+const CRATES: [(&str, &str); 4] = [
+    ("blosc2", "blosc2"),
+    ("crates/format", "blosc2_format"),
+    ("crates/object-store", "blosc2_object_store"),
+    ("crates/store", "blosc2_store"),
+];
+
+/// The packages of the libraries. The root package enables all features of `blosc2` in pure Rust.
+const PACKAGES: [&str; 5] =
+    ["cblosc2", "blosc2-format", "blosc2-object-store", "blosc2-store", "blosc2-workspace"];
 
 /// The toolchain that created the committed listings. Another one may print some paths of the standard library
 /// differently.
@@ -74,12 +82,12 @@ pub(crate) fn api(check: bool) -> Result<()> {
 
 /// Lets rustdoc describe the libraries in JSON, and returns the folder with the files.
 ///
-/// The whole workspace is selected, as for its documentation: the selection determines the features of all
-/// dependencies, so cargo compiles nothing again. The crate `blosc2` then has all features of pure Rust code, which the
-/// root package enables. Without `--lib`, the command `blosc2` would write to the same file as the library.
+/// The features are those of the step "object storage, Arrow" of CI, which compiles the same dependencies.
 fn describe() -> Result<PathBuf> {
-    let mut command = run::cargo(["doc", "--lib", "--no-deps"]);
+    let mut command = run::cargo(["doc", "--lib", "--no-deps", "--no-default-features"]);
     command
+        .args(["--features", integrations::QUICK_FEATURES])
+        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
         // Errors in the documentation are ignored here.
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
         // That variable would have precedence.

@@ -55,17 +55,19 @@ fn object_store_docs() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// All default features except those of `blosc2-object-store`, which include the libraries for servers; and the feature
+/// `arrow`. `fs` is a feature of that crate. `blosc2-object-store/fs` would also enable its defaults, because `blosc2-cli`
+/// depends on it with them.
+pub(crate) const QUICK_FEATURES: &str = "fs,blosc2-store/arrow,cblosc2/default,blosc2-format/default,\
+    blosc2-store/default,cblosc2-sys/default,blosc2-workspace/default";
+
 /// Tests, without Python, `blosc2-object-store` with object stores in memory and in folders, and the feature `arrow` of
 /// `blosc2-store`. The libraries for servers compile slowly and are left out. Other crates have the features of the
 /// default build, which is reused. A step of `cargo xtask ci`.
 pub(crate) fn quick() -> Result<()> {
-    // All defaults except those of `blosc2-object-store`, which include the libraries for servers. `fs` is a feature of
-    // that crate. `blosc2-object-store/fs` would also enable its defaults, because `blosc2-cli` depends on it with them.
-    const FEATURES: &str = "fs,blosc2-store/arrow,cblosc2/default,blosc2-format/default,blosc2-store/default,\
-        cblosc2-sys/default,blosc2-workspace/default";
     let choice =
         ["test", "--test", "all", "--test", "arrow", "--workspace", "--no-default-features"];
-    run::run(run::cargo(choice).args(["--features", FEATURES]))
+    run::run(run::cargo(choice).args(["--features", QUICK_FEATURES]))
 }
 
 /// Tests `blosc2-object-store`, and the command with the feature `remote`.
