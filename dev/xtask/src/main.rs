@@ -52,7 +52,7 @@ enum Task {
         #[arg(long)]
         force: bool,
     },
-    /// Write the lists of the public API (api.txt) of blosc2, blosc2-format and blosc2-store
+    /// Write the lists of the public API (api.txt) of the published libraries
     Api {
         /// Change nothing; fail if the committed lists are not up to date
         #[arg(long)]
