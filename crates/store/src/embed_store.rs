@@ -411,6 +411,10 @@ impl Leaves for EmbedStore {
         self.remove_all(|each| key::is_below(each, key))
     }
 
+    fn has_indexes(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }

@@ -119,7 +119,9 @@ pub use blosc2;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{CTable, Cell, Column, Data, Row, Rows, Schema, TableAppender};
+pub use ctable::{
+    CTable, Cell, Column, Data, Row, Rows, Schema, Summary, SummarySegment, TableAppender,
+};
 pub use embed_store::EmbedStore;
 pub use item_type::{ItemKind, ItemType, TimeUnit};
 pub use list_array::ListArray;

@@ -17,6 +17,7 @@ use super::live::unit_of;
 use super::rows::{Picked, Rows};
 use super::schema;
 use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
+use super::summary::{EPOCH, INDEXES, Kept};
 use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::options_of;
@@ -30,8 +31,9 @@ const NROWS: &str = "n_rows";
 /// The entry of a schema with the columns that were computed from others.
 const MATERIALIZED: &str = "materialized_columns";
 const COMPUTED: &str = "computed_columns";
-/// The metalayer with the indexes of columns.
-const INDEXES: &str = "index_catalog";
+/// Whether a table has summaries of its columns, and whether they were written once.
+const SUMMARIES: &str = "create_summary_index";
+const SUMMARIZED: &str = "summary_indexes_built";
 
 /// What a change makes invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
     let entries: Vec<Value> = columns.iter().map(|column| column.entry.clone()).collect();
-    let others = [("create_summary_index", true.into()), ("summary_indexes_built", false.into())]
+    let others = [(SUMMARIES, true.into()), (SUMMARIZED, false.into())]
         .map(|(name, value): (&str, Value)| (name.into(), value));
     check_schema(entries.clone(), &others)
         .map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
@@ -396,12 +398,23 @@ impl CTable {
         }
         let capacity = self.capacity_for(start + count)?;
         self.begin(Change::Values, stale)?;
+        for kept in self.summaries.kept.values_mut() {
+            kept.resize(capacity);
+            kept.forget_range(start..start + count);
+        }
         let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
             if encoded.nulls.is_some() {
                 self.add_mask(index)?;
             }
             let batch_rows = self.batch_rows(index);
-            self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)
+            self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)?;
+            let column = &self.columns[index];
+            if let (Some(kept), Cells::Items { bytes, .. }) =
+                (self.summaries.kept.get_mut(column.name()), &encoded.cells)
+            {
+                kept.add(column, start, bytes, encoded.nulls.as_deref());
+            }
+            Ok(())
         });
         if let Err(error) = written {
             for index in 0..rows.len() {
@@ -462,6 +475,9 @@ impl CTable {
         self.stored_mut(index)?.check_rows(places.last().map_or(0, |last| last + 1))?;
         let stale = self.computed_from(self.columns[index].name());
         self.begin(Change::Values, &stale)?;
+        if let Some(kept) = self.summaries.kept.get_mut(self.columns[index].name()) {
+            kept.forget(places.iter().copied());
+        }
         if encoded.nulls.is_some() {
             self.add_mask(index)?;
         }
@@ -540,6 +556,9 @@ impl CTable {
             }
             self.begin(Change::Values, &[])?;
             for index in 0..self.stored_len() {
+                self.summarize_again(index);
+            }
+            for index in 0..self.stored_len() {
                 let batch_rows = self.batch_rows(index);
                 if let Some(stored) = self.columns[index].stored.get_mut() {
                     stored.compact(&self.live, batch_rows)?;
@@ -605,6 +624,7 @@ impl CTable {
             return Err(error);
         }
         self.number_columns();
+        self.summarize_again(place);
         Ok(())
     }
 
@@ -676,7 +696,9 @@ impl CTable {
         for (end, ending, schunk) in old.stored.get().into_iter().flat_map(|it| it.parts()) {
             self.parts.put(&format!("{}{end}", renamed.key), ending, schunk)?;
         }
-        self.exchange(index, Some(renamed))
+        self.exchange(index, Some(renamed))?;
+        self.summarize_again(index);
+        Ok(())
     }
 
     /// Removes a column. Python: `drop_column`.
@@ -729,6 +751,7 @@ impl CTable {
             return Err(error);
         }
         self.number_columns();
+        self.summaries.kept.remove(&old.name);
         let stored = old.stored.take();
         let parts = stored.iter().flat_map(|stored| stored.parts());
         let files: Vec<_> = parts.map(|(end, ending, _)| (end, ending)).collect();
@@ -787,11 +810,29 @@ impl CTable {
     pub fn finish(&mut self) -> Result<()> {
         self.check_writable()?;
         self.trim()?;
-        let rows = Value::from(self.nrows());
-        if self.other(NROWS) != Some(&rows) {
-            self.others.retain(|(key, _)| key.as_str() != Some(NROWS));
-            self.others.push((NROWS.into(), rows));
-            self.write_schema()?;
+        let catalog = if self.changed { self.store_summaries()? } else { None };
+        let old = self.others.clone();
+        let mut rewritten = false;
+        if catalog.is_some() {
+            rewritten |= self.set_other(SUMMARIZED, true.into());
+        }
+        rewritten |= self.set_other(NROWS, self.nrows().into());
+        let text = rewritten.then(|| self.schema_text());
+        if text.is_some() || catalog.is_some() {
+            self.changed = true;
+            let written = self.schema.meta.transaction(|meta| {
+                if let Some(catalog) = &catalog {
+                    meta.vlmeta_mut().set_value(INDEXES, catalog)?;
+                }
+                match &text {
+                    Some(text) => meta.vlmeta_mut().set_value("schema", text),
+                    None => Ok(()),
+                }
+            });
+            if let Err(error) = written {
+                self.others = old;
+                return Err(error);
+            }
         }
         for column in &mut self.columns {
             column.stored.get_mut().map_or(Ok(()), |stored| stored.sync())?;
@@ -803,6 +844,84 @@ impl CTable {
         }
         self.changed = false;
         Ok(())
+    }
+
+    /// Sets an entry of the schema. Returns whether it had another value.
+    fn set_other(&mut self, name: &str, value: Value) -> bool {
+        match self.others.iter_mut().rfind(|(key, _)| key.as_str() == Some(name)) {
+            Some((_, old)) if *old == value => return false,
+            Some((_, old)) => *old = value,
+            None => self.others.push((name.into(), value)),
+        }
+        true
+    }
+
+    /// Whether the table stores summaries of its columns.
+    fn has_summaries(&self) -> bool {
+        self.parts.leaves.has_indexes() && self.other(SUMMARIES) != Some(&Value::Bool(false))
+    }
+
+    /// Reads the stored summaries before a change makes them stale. As in Python, a table gets its summaries once, and
+    /// stale ones stay stale: they would require reading the columns.
+    fn load_summaries(&mut self) {
+        if self.summaries.loaded || !self.has_summaries() {
+            return;
+        }
+        self.summaries.loaded = true;
+        let is_first = self.other(SUMMARIZED) != Some(&Value::Bool(true));
+        let catalog = self.schema.meta.vlmeta().value(INDEXES).ok().flatten();
+        for index in 0..self.stored_len() {
+            // A damaged column does not prevent changes of others.
+            let opened = self.open_column(index);
+            let column = &self.columns[index];
+            let stored = column.stored.get().filter(|_| opened.is_ok());
+            let Some(array) = stored.and_then(|stored| stored.items()) else { continue };
+            let has_index = catalog.as_ref().is_some_and(|all| all.get(column.name()).is_some());
+            let kept = Kept::read(&self.parts, &self.schema.meta, column, array)
+                .or_else(|| Kept::new(column, array).filter(|_| is_first && !has_index));
+            if let Some(kept) = kept {
+                self.summaries.kept.entry(column.name().to_owned()).or_insert(kept);
+            }
+        }
+    }
+
+    /// Lets `finish` summarize all items of a column.
+    fn summarize_again(&mut self, index: usize) {
+        // A column that cannot be opened gets none.
+        let _ = self.open_column(index);
+        let column = &self.columns[index];
+        let array = column.stored.get().and_then(|stored| stored.items());
+        if let Some(kept) = array.and_then(|array| Kept::new(column, array))
+            && self.has_summaries()
+        {
+            self.summaries.kept.insert(column.name().to_owned(), kept);
+        }
+    }
+
+    /// Stores the summaries of the present items. Returns the new catalog of indexes; `None` if the old one is right.
+    fn store_summaries(&mut self) -> Result<Option<Value>> {
+        self.load_summaries();
+        // The arrays of a table without rows have unused rows only.
+        if self.live.end()? == 0 || self.summaries.kept.is_empty() {
+            return Ok(None);
+        }
+        let vlmeta = self.schema.meta.vlmeta();
+        let epoch = vlmeta.value(EPOCH)?.and_then(|epoch| epoch.as_u64()).unwrap_or(0);
+        let mut catalog = vlmeta.value(INDEXES)?.filter(|all| matches!(all, Value::Map(_)));
+        let mut catalog = catalog.take().unwrap_or(Value::Map(Vec::new()));
+        let mut changed = false;
+        for column in &self.columns {
+            let (Some(kept), Some(stored), false) =
+                (self.summaries.kept.get_mut(column.name()), column.stored.get(), column.stale)
+            else {
+                continue;
+            };
+            let old = catalog.get(column.name());
+            if let Some(entry) = kept.store(&mut self.parts, column, stored, old, epoch)? {
+                changed |= set(&mut catalog, column.name(), entry);
+            }
+        }
+        Ok(changed.then_some(catalog))
     }
 
     /// Frees the room after the last live row, and remains of calls during which a program died.
@@ -866,6 +985,7 @@ impl CTable {
 
     /// Marks in the file what the change makes invalid: the stored number of rows, indexes, and computed columns.
     fn begin(&mut self, change: Change, stale: &[String]) -> Result<()> {
+        self.load_summaries();
         self.changed = true;
         let mut rewritten = self.other(NROWS).is_some();
         let others = self.others.clone();
@@ -881,7 +1001,7 @@ impl CTable {
         let text = rewritten.then(|| self.schema_text());
         let noted = self.schema.meta.transaction(|meta| {
             let epoch = match change {
-                Change::Values => "value_epoch",
+                Change::Values => EPOCH,
                 Change::Visibility => "visibility_epoch",
             };
             let mut indexes = meta.vlmeta().value(INDEXES)?;

@@ -91,6 +91,36 @@ impl LiveRows {
         Budget::of(schunk, schunk.cbytes())
     }
 
+    /// The numbers of live rows before ascending places. Each unit of the mask is read at most once.
+    pub(super) fn before(&self, places: impl Iterator<Item = u64>) -> Result<Vec<u64>> {
+        let mut counts = Vec::with_capacity(places.size_hint().0);
+        // The unit that was read last, its marks, the next one to be counted, and the live rows before it.
+        let mut held: Option<(usize, Vec<bool>, usize, u64)> = None;
+        for place in places {
+            let unit = usize::try_from(place / self.unit).unwrap_or(usize::MAX);
+            let (Some(&before), true) = (self.before.get(unit), place < self.capacity()) else {
+                counts.push(self.len());
+                continue;
+            };
+            let rows = self.rows(unit);
+            let inside = (place - rows.start) as usize;
+            if inside == 0 || self.before.get(unit + 1) == Some(&before) {
+                counts.push(before);
+            } else if self.whole(unit).is_some() {
+                counts.push(before + inside as u64);
+            } else {
+                let (unit_of, marks, next, count) = match held.take_if(|held| held.0 == unit) {
+                    Some(held) => held,
+                    None => (unit, self.marks.read::<Vec<bool>>([rows])?, 0, before),
+                };
+                let live = marks[next..inside].iter().filter(|mark| **mark).count() as u64;
+                counts.push(count + live);
+                held = Some((unit_of, marks, inside, count + live));
+            }
+        }
+        Ok(counts)
+    }
+
     /// Number of rows that the mask has room for.
     pub(super) fn capacity(&self) -> u64 {
         self.marks.shape()[0]

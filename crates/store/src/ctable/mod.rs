@@ -14,9 +14,11 @@ mod rows;
 pub(crate) mod scalar;
 mod schema;
 mod spec;
+mod summary;
 mod write;
 
 use std::collections::HashMap;
+use std::ops::{Range, RangeBounds};
 use std::sync::{Mutex, PoisonError};
 
 use blosc2::super_chunk::Revision;
@@ -33,6 +35,8 @@ pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
 pub use spec::Schema;
+use summary::Kept;
+pub use summary::{Summary, SummarySegment};
 
 use crate::ItemKind;
 use crate::limits::options_of;
@@ -71,6 +75,11 @@ pub(super) trait Leaves: std::fmt::Debug + Send + Sync {
     /// Finds the super-chunks below a key that other handles have added.
     fn refresh(&mut self, _root: &str) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether Python's indexes of columns can be stored beside the columns.
+    fn has_indexes(&self) -> bool {
+        true
     }
 
     /// Stores all changes.
@@ -127,6 +136,16 @@ pub struct CTable {
     schema: Box<StoredSchema>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
+    /// The summaries of columns that `finish` stores.
+    summaries: Summaries,
+}
+
+/// The summaries of columns while the table is changed, by name.
+#[derive(Debug, Default)]
+struct Summaries {
+    /// Whether the stored ones were read, before they become stale.
+    loaded: bool,
+    kept: HashMap<String, Kept>,
 }
 
 /// The super-chunk with the schema of a table.
@@ -195,7 +214,8 @@ impl CTable {
         let (schema, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
-        Ok(Self { parts, columns, places, live, others, schema, changed: false })
+        let summaries = Summaries::default();
+        Ok(Self { parts, columns, places, live, others, schema, changed: false, summaries })
     }
 
     /// Reads the schema and the mask of live rows.
@@ -389,24 +409,113 @@ impl CTable {
     /// - [`ErrorKind::TypeMismatch`]: the column is a column of arrays;
     /// - the errors of [`read`](Self::read).
     pub fn find<T: Element>(&self, name: &str, predicate: impl Fn(&T) -> bool) -> Result<Vec<u64>> {
-        let column = self.find_column(name)?;
-        if let ItemKind::NDArray { .. } = column.kind() {
-            let detail = format!("the column `{name}` has arrays, not single items");
-            return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
+        self.check_single(name)?;
+        let (column, stored) = self.stored(name)?;
+        // Items of another type are an error.
+        let is_same = stored.items().and_then(NDArray::dtype) == Some(&T::dtype());
+        let summary = if column.is_nullable() && is_same { self.summary(name)? } else { None };
+        let rows = self.rows_of(summary, |segment| !segment.is_null());
+        self.find_among(name, rows, predicate)
+    }
+
+    /// Returns the indices of the rows whose item is in a range, such as `10..20` or `2.5..`. Null rows are in no range. NaN
+    /// is in no range except `..`. Python: `where`.
+    ///
+    /// The [summary](Self::summary) of the column, if there is one, determines the blocks of the column that can contain
+    /// such items; other blocks are not read. Otherwise all rows are read, as by [`find`](Self::find).
+    ///
+    /// ```
+    /// use blosc2_store::{CTable, ItemKind, Data, Schema};
+    ///
+    /// let mut table = CTable::in_memory(&Schema::new().column("price", ItemKind::Float32))?;
+    /// table.append([("price", Data::items(&[9.5f32, 2.5, f32::NAN, 8.0]))])?;
+    /// assert_eq!(table.find_in("price", 2.5f32..9.0)?, [1, 3]);
+    /// assert_eq!(table.find_in("price", 8.0f32..)?, [0, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`find`](Self::find).
+    pub fn find_in<T: Element + PartialOrd>(
+        &self,
+        name: &str,
+        range: impl RangeBounds<T>,
+    ) -> Result<Vec<u64>> {
+        self.check_single(name)?;
+        let (_, stored) = self.stored(name)?;
+        let bounds = stored.items().and_then(|array| summary::bounds_of(&range, array));
+        let rows = match &bounds {
+            Some(bounds) => self.rows_of(self.summary(name)?, |segment| segment.may_meet(bounds)),
+            None => self.rows_of(None, |_| true),
+        };
+        self.find_among(name, rows, |item| range.contains(item))
+    }
+
+    /// Checks that a column has one item for each row.
+    fn check_single(&self, name: &str) -> Result<()> {
+        match self.find_column(name)?.kind() {
+            ItemKind::NDArray { .. } => {
+                let detail = format!("the column `{name}` has arrays, not single items");
+                Err(Error::new(ErrorKind::TypeMismatch, READ, detail))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// The rows of the segments that `may_match` accepts; without a summary, all rows.
+    fn rows_of(
+        &self,
+        summary: Option<Summary>,
+        may_match: impl Fn(&SummarySegment) -> bool,
+    ) -> Vec<Range<u64>> {
+        match summary {
+            Some(summary) => summary.rows_of(may_match),
+            None => std::iter::once(0..self.nrows()).collect(),
+        }
+    }
+
+    /// The rows in some ranges for which `predicate` returns `true`.
+    fn find_among<T: Element>(
+        &self,
+        name: &str,
+        ranges: Vec<Range<u64>>,
+        predicate: impl Fn(&T) -> bool,
+    ) -> Result<Vec<u64>> {
+        let column = self.find_column(name)?;
         let mut found = Vec::new();
-        for start in (0..self.nrows()).step_by(FIND_ROWS) {
-            let rows = start..self.nrows().min(start + FIND_ROWS as u64);
-            let items = self.read::<T>(name, rows.clone())?;
-            let nulls = match column.is_nullable() {
-                true => self.nulls(name, rows.clone())?,
-                false => vec![false; items.len()],
-            };
-            let rows = rows.zip(items.iter().zip(nulls));
-            let rows = rows.filter(|(_, (item, null))| !null && predicate(item));
-            found.extend(rows.map(|(row, _)| row));
+        for range in ranges {
+            for start in range.clone().step_by(FIND_ROWS) {
+                let rows = start..range.end.min(start + FIND_ROWS as u64);
+                let items = self.read::<T>(name, rows.clone())?;
+                let nulls = match column.is_nullable() {
+                    true => self.nulls(name, rows.clone())?,
+                    false => vec![false; items.len()],
+                };
+                let rows = rows.zip(items.iter().zip(nulls));
+                let rows = rows.filter(|(_, (item, null))| !null && predicate(item));
+                found.extend(rows.map(|(row, _)| row));
+            }
         }
         Ok(found)
+    }
+
+    /// Returns the summary of a column: the bounds of its items, segment by segment. Returns `None` if there is none that
+    /// describes the present items.
+    ///
+    /// Python and [`finish`](Self::finish) write a summary for each column of numbers, booleans and timestamps. A change of
+    /// items makes the summaries stale until `finish` is called. A summary is used only if it is not stale, and if the shape,
+    /// the chunks, the blocks and the dtype of the column, and the number of changes of the table are those for which it
+    /// was made. A damaged summary is ignored. The bounds themselves are not verified, because this requires reading the
+    /// column; Python does not verify them either.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`values`](Self::values).
+    pub fn summary(&self, name: &str) -> Result<Option<Summary>> {
+        let (column, stored) = self.stored(name)?;
+        match stored.items() {
+            Some(array) => summary::read(&self.parts, &self.schema.meta, column, array, &self.live),
+            None => Ok(None),
+        }
     }
 
     /// Returns a mask of the selected rows: `true` for null rows of the column. It does not matter how the column

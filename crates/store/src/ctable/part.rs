@@ -33,6 +33,11 @@ impl Parts {
         }
     }
 
+    /// Opens the part with this key for reading, also if the table is open for changing.
+    pub(super) fn get_for_reading(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
+        self.leaves.leaf(&self.key(key), ending)
+    }
+
     /// Whether a part exists now, also if another handle has added it.
     pub(super) fn exists(&self, key: &str, ending: &str) -> bool {
         self.leaves.exists(&self.key(key), ending)
