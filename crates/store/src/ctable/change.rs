@@ -247,7 +247,8 @@ impl CTable {
     ///
     /// Each call recompresses the last chunk of each column. For many appends, use a
     /// [`TableAppender`](crate::TableAppender), which compresses each chunk only once. Like [`update`](Self::update), a
-    /// call marks all search indexes of the table as out of date.
+    /// call marks all search indexes of the table as out of date. [`finish`](Self::finish) writes the
+    /// [summaries](Self::summary) again.
     ///
     /// ```
     /// use blosc2_store::{CTable, ItemKind, ItemType, Data, Schema};
@@ -431,7 +432,8 @@ impl CTable {
     /// stored. Python: `table[name][rows] = data`.
     ///
     /// As in Python, the call marks all search indexes of the table (created by `create_index` in Python) as out of
-    /// date. Columns that Python has computed from the changed column become [stale](Column::is_stale).
+    /// date. [`finish`](Self::finish) writes the [summaries](Self::summary) again. Columns that Python has computed from
+    /// the changed column become [stale](Column::is_stale).
     ///
     /// Each chunk or batch with a changed cell is recompressed, and stays in memory until the call ends. In a `Utf8`
     /// column, all strings after the first changed string are rewritten. If the program dies during the call, the
@@ -667,7 +669,7 @@ impl CTable {
     /// Renames a column. Python: `rename_column`.
     ///
     /// If the column has a search index, the index is removed. Python's `create_index` can create an index for the new
-    /// name.
+    /// name. [`finish`](Self::finish) writes the [summary](Self::summary) of the column again.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
@@ -803,6 +805,17 @@ impl CTable {
     /// - A table in a tree store in a zip file: drop the table, and then call
     ///   [`TreeStore::finish`](crate::TreeStore::finish), which writes the zip file.
     ///
+    /// If the table was changed, `finish` also writes the [summaries](Self::summary) of its columns, as Python does:
+    /// - for new columns, for all columns after [`compact`](Self::compact), and once for a table that never had summaries:
+    ///   `finish` reads these columns, except the blocks that were appended by this handle;
+    /// - for columns whose summaries described the items before the first change: `finish` reads the changed blocks that
+    ///   were not appended as a whole.
+    ///
+    /// A summary that was already stale when this handle made its first change stays stale until `compact` is called. No
+    /// summary is written for a table in memory, a table without rows, a table that Python created with
+    /// `create_summary_index=False`, a column with an index of another kind, and a column whose name contains a
+    /// backslash.
+    ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
     /// - the errors of [changing a container](crate#changing-a-container) and of
@@ -810,6 +823,11 @@ impl CTable {
     pub fn finish(&mut self) -> Result<()> {
         self.check_writable()?;
         self.trim()?;
+        // First, so that no index describes items that are not on disk.
+        for column in &mut self.columns {
+            column.stored.get_mut().map_or(Ok(()), |stored| stored.sync())?;
+        }
+        self.live.sync()?;
         let catalog = if self.changed { self.store_summaries()? } else { None };
         let old = self.others.clone();
         let mut rewritten = false;
@@ -834,10 +852,6 @@ impl CTable {
                 return Err(error);
             }
         }
-        for column in &mut self.columns {
-            column.stored.get_mut().map_or(Ok(()), |stored| stored.sync())?;
-        }
-        self.live.sync()?;
         self.schema.meta.sync()?;
         if self.changed && self.parts.root.is_empty() {
             self.parts.leaves.finish()?;
@@ -1023,16 +1037,14 @@ impl CTable {
                 let old = meta.vlmeta().value(epoch)?.and_then(|epoch| epoch.as_u64());
                 meta.vlmeta_mut().set_value(epoch, &(old.unwrap_or(0) + 1))?;
             }
-            Ok(())
+            Ok(marked)
         });
-        if noted.is_err() {
-            self.others = others;
-            return noted;
-        }
+        let marked = noted.inspect_err(|_| self.others = others)?;
         for column in &mut self.columns {
             column.stale |= stale.contains(&column.name);
         }
-        Ok(())
+        // Before the items change on disk.
+        if marked { self.schema.meta.sync() } else { Ok(()) }
     }
 
     fn schema_text(&self) -> String {

@@ -119,7 +119,8 @@ impl SummarySegment {
 
     /// Returns bounds of the items that are neither null nor NaN: no item is smaller than the first value or larger than
     /// the second value. The items of deleted rows count, so that both bounds can be wider than the items of valid rows.
-    /// The stored value of null rows can count, too. Timestamps are integers.
+    /// The stored value of null rows can count, too. Timestamps are integers,
+    /// and so are booleans in a column that represents null by a value.
     ///
     /// Returns `None` if all rows are null or NaN.
     pub fn bounds(&self) -> Option<(&Value, &Value)> {

@@ -180,8 +180,10 @@ fn table(path: &Path, schema: Schema) -> CTable {
     CTable::create(path, &schema.expected_rows(10)).unwrap()
 }
 
+type Found = (Range<u64>, Option<(Value, Value)>, bool, bool);
+
 /// The bounds of the segments of a column, and whether they have NaN, and nulls only.
-fn segments(table: &CTable, name: &str) -> Vec<(Range<u64>, Option<(Value, Value)>, bool, bool)> {
+fn segments(table: &CTable, name: &str) -> Vec<Found> {
     let summary = table.summary(name).unwrap().unwrap();
     let segments = summary.segments().map(|segment| {
         let bounds = segment.bounds().map(|(least, greatest)| (least.clone(), greatest.clone()));
@@ -271,7 +273,7 @@ fn summaries_describe_items_of_all_types() {
     }
 }
 
-/// A summary that a program with other rules has written, of which one part is changed.
+/// One part of an index or of its entry in the catalog is changed.
 #[test]
 fn indexes_that_do_not_describe_the_column_are_not_used() {
     let folder = tempfile::tempdir().unwrap();
