@@ -428,6 +428,20 @@ fn rows_of_segments_are_valid_rows() {
 }
 
 #[test]
+fn rows_that_replace_deleted_ones_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = table(&folder.path().join("t.b2d"), Schema::new().column("n", ItemKind::Int32));
+    new.append([("n", Data::items(&(0..40).collect::<Vec<i32>>()))]).unwrap();
+    new.finish().unwrap();
+    // In the room of the deleted rows.
+    new.delete_rows(35..).unwrap();
+    new.append([("n", Data::items(&[100, 101, 102, 103, 104]))]).unwrap();
+    new.finish().unwrap();
+    assert_eq!(segments(&new, "n")[3], (30..40, Some((30.into(), 104.into())), false, false));
+    assert_eq!(new.find_in("n", 34..103).unwrap(), [34, 35, 36, 37]);
+}
+
+#[test]
 fn other_tables_have_no_summaries() {
     let folder = tempfile::tempdir().unwrap();
     let schema = Schema::new()
