@@ -399,10 +399,15 @@ impl CTable {
         }
         let capacity = self.capacity_for(start + count)?;
         self.begin(Change::Values, stale)?;
-        for kept in self.summaries.kept.values_mut() {
-            kept.resize(capacity);
+        self.summaries.kept.retain(|name, kept| {
+            let column = self.columns.iter().find(|column| column.name() == name);
+            let array =
+                column.and_then(|column| column.stored.get()).and_then(|stored| stored.items());
+            // A summary that grows too large is not kept, and stays stale.
+            let fits = array.is_none_or(|array| kept.resize(array, capacity).is_ok());
             kept.forget_range(start..start + count);
-        }
+            fits
+        });
         let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
             if encoded.nulls.is_some() {
                 self.add_mask(index)?;
@@ -811,10 +816,11 @@ impl CTable {
     /// - for columns whose summaries described the items before the first change: `finish` reads the changed blocks that
     ///   were not appended as a whole.
     ///
-    /// A summary that was already stale when this handle made its first change stays stale until `compact` is called. No
-    /// summary is written for a table in memory, a table without rows, a table that Python created with
-    /// `create_summary_index=False`, a column with an index of another kind, and a column whose name contains a
-    /// backslash.
+    /// A summary that was already stale when this handle made its first change stays stale until
+    /// [`rebuild_summary`](Self::rebuild_summary) or `compact` is called. No summary is written for a table in memory, a
+    /// table without rows, a table that Python created with `create_summary_index=False`, a column with an index of
+    /// another kind, a damaged column, a column whose name contains a backslash, and a column whose summary would be
+    /// larger than 1 MiB and than the column.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
@@ -822,6 +828,7 @@ impl CTable {
     ///   [`TreeStore::finish`](crate::TreeStore::finish).
     pub fn finish(&mut self) -> Result<()> {
         self.check_writable()?;
+        self.load_summaries();
         self.trim()?;
         // First, so that no index describes items that are not on disk.
         for column in &mut self.columns {
@@ -857,6 +864,28 @@ impl CTable {
             self.parts.leaves.finish()?;
         }
         self.changed = false;
+        Ok(())
+    }
+
+    /// Lets [`finish`](Self::finish) read a column and write its [summary](Self::summary), even if the stored one is stale.
+    /// Python: `rebuild_index`.
+    ///
+    /// A summary stays stale if a program changed the table and did not call `finish`, and if Python appended rows to the
+    /// table.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
+    /// - [`ErrorKind::NotFound`]: the table has no stored column with this name;
+    /// - [`ErrorKind::Unsupported`]: the column can have no summary, see [`finish`](Self::finish).
+    pub fn rebuild_summary(&mut self, name: &str) -> Result<()> {
+        self.check_writable()?;
+        let index = self.stored_index(name)?;
+        self.load_summaries();
+        if !self.summarize_again(index) {
+            let detail = format!("the column `{name}` can have no summary");
+            return Err(Error::new(ErrorKind::Unsupported, WRITE, detail));
+        }
+        self.changed = true;
         Ok(())
     }
 
@@ -899,22 +928,24 @@ impl CTable {
         }
     }
 
-    /// Lets `finish` summarize all items of a column.
-    fn summarize_again(&mut self, index: usize) {
+    /// Lets `finish` summarize all items of a column. Returns whether the column can have a summary.
+    fn summarize_again(&mut self, index: usize) -> bool {
         // A column that cannot be opened gets none.
         let _ = self.open_column(index);
         let column = &self.columns[index];
         let array = column.stored.get().and_then(|stored| stored.items());
-        if let Some(kept) = array.and_then(|array| Kept::new(column, array))
-            && self.has_summaries()
-        {
-            self.summaries.kept.insert(column.name().to_owned(), kept);
+        let kept = array.and_then(|array| Kept::new(column, array));
+        match kept.filter(|_| self.has_summaries()) {
+            Some(kept) => {
+                self.summaries.kept.insert(column.name().to_owned(), kept);
+                true
+            }
+            None => false,
         }
     }
 
     /// Stores the summaries of the present items. Returns the new catalog of indexes; `None` if the old one is right.
     fn store_summaries(&mut self) -> Result<Option<Value>> {
-        self.load_summaries();
         // The arrays of a table without rows have unused rows only.
         if self.live.end()? == 0 || self.summaries.kept.is_empty() {
             return Ok(None);
@@ -931,8 +962,14 @@ impl CTable {
                 continue;
             };
             let old = catalog.get(column.name());
-            if let Some(entry) = kept.store(&mut self.parts, column, stored, old, epoch)? {
-                changed |= set(&mut catalog, column.name(), entry);
+            match kept.store(&mut self.parts, column, stored, old, epoch) {
+                Ok(Some(entry)) => changed |= set(&mut catalog, column.name(), entry),
+                Ok(None) => {}
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                // A damaged column does not prevent changes of others. Its index stays stale.
+                Err(_) => {
+                    self.summaries.kept.remove(column.name());
+                }
             }
         }
         Ok(changed.then_some(catalog))
@@ -1035,7 +1072,7 @@ impl CTable {
             // Python compares it with the one at which an index was built.
             if has_indexes {
                 let old = meta.vlmeta().value(epoch)?.and_then(|epoch| epoch.as_u64());
-                meta.vlmeta_mut().set_value(epoch, &(old.unwrap_or(0) + 1))?;
+                meta.vlmeta_mut().set_value(epoch, &old.unwrap_or(0).wrapping_add(1))?;
             }
             Ok(marked)
         });

@@ -443,6 +443,7 @@ impl CTable {
     ) -> Result<Vec<u64>> {
         self.check_single(name)?;
         let (_, stored) = self.stored(name)?;
+        let range = (range.start_bound().cloned(), range.end_bound().cloned());
         let bounds = stored.items().and_then(|array| summary::bounds_of(&range, array));
         let rows = match &bounds {
             Some(bounds) => self.rows_of(self.summary(name)?, |segment| segment.may_meet(bounds)),

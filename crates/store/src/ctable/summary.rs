@@ -1,17 +1,19 @@
 //! Summaries of columns: the smallest and the largest item of each part of a column. Python: SUMMARY indexes.
 
 use std::cmp::Ordering;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Bound, Range};
 
 use blosc2::dtype::{Field, Kind};
 use blosc2::elements::bytes_of;
-use blosc2::{Dtype, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Value};
+use blosc2::{Dtype, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Special, Value};
 
+use super::WRITE;
 use super::column::{Column, Nulls, Stored};
 use super::live::{AT_ONCE, LiveRows};
 use super::part::{Budget, Parts, row_bytes};
 use super::scalar::{as_item, same, scalar};
 use crate::ItemKind;
+use crate::tag::error;
 
 /// The metalayer with the indexes of columns.
 pub(super) const INDEXES: &str = "index_catalog";
@@ -26,6 +28,9 @@ const ALL_NAN: u8 = 1;
 const HAS_NAN: u8 = 2;
 /// All rows are null. Set together with [`ALL_NAN`].
 const ALL_NULL: u8 = 4;
+/// The maximum bytes of a summary that is larger than the column itself. It bounds the memory that a column of a few stored
+/// bytes takes, and describes 10^9 rows in blocks of default size.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The smallest and the largest item of each segment of a column, without reading the column. Created by
 /// [`CTable::summary`](super::CTable::summary). Python: an index of the kind `SUMMARY`.
@@ -119,8 +124,8 @@ impl SummarySegment {
 
     /// Returns bounds of the items that are neither null nor NaN: no item is smaller than the first value or larger than
     /// the second value. The items of deleted rows count, so that both bounds can be wider than the items of valid rows.
-    /// The stored value of null rows can count, too. Timestamps are integers,
-    /// and so are booleans in a column that represents null by a value.
+    /// The stored value of null rows can count, too. Timestamps are integers, and so are booleans in a column that
+    /// represents null by a value.
     ///
     /// Returns `None` if all rows are null or NaN.
     pub fn bounds(&self) -> Option<(&Value, &Value)> {
@@ -172,7 +177,7 @@ fn order(one: &Value, other: &Value) -> Option<Ordering> {
 
 /// The bounds of a range as values; `None` if the order of `T` may differ from that of the column.
 pub(super) fn bounds_of<T: Element>(
-    range: &impl RangeBounds<T>,
+    range: &(Bound<T>, Bound<T>),
     array: &NDArray,
 ) -> Option<(Bound<Value>, Bound<Value>)> {
     use std::any::TypeId;
@@ -194,7 +199,7 @@ pub(super) fn bounds_of<T: Element>(
     if !ordered.contains(&TypeId::of::<T>()) || array.dtype() != Some(&dtype) {
         return None;
     }
-    let value = |bound: Bound<&T>| {
+    let value = |bound: &Bound<T>| {
         let value = |item: &T| scalar(&dtype, &bytes_of(&[*item])).ok();
         Some(match bound {
             Bound::Included(item) => Bound::Included(value(item)?),
@@ -202,7 +207,7 @@ pub(super) fn bounds_of<T: Element>(
             Bound::Unbounded => Bound::Unbounded,
         })
     };
-    Some((value(range.start_bound())?, value(range.end_bound())?))
+    Some((value(&range.0)?, value(&range.1)?))
 }
 
 /// The records of the segments of a column: for each segment the smallest and the largest item, and flags.
@@ -298,6 +303,30 @@ fn summarized<'a>(column: &Column, array: &'a NDArray) -> Option<&'a Dtype> {
 /// A level of segments: its name, and the number of rows of a segment.
 fn levels(array: &NDArray) -> [(&'static str, u64); 2] {
     [("block", array.block_shape()[0]), ("chunk", array.chunk_shape()[0])]
+}
+
+/// Checks that the summary of a column is not much larger than the column.
+fn check_bytes(array: &NDArray, bytes: u64) -> Result<()> {
+    let most = MAX_BYTES.max(array.schunk().cbytes());
+    if bytes <= most {
+        return Ok(());
+    }
+    let detail = format!("a summary of {bytes} bytes, at most {most} are written for this column");
+    Err(error(array.schunk(), ErrorKind::TooLarge, WRITE, detail))
+}
+
+/// The item of all rows in a range, if the range lies in a special chunk.
+fn repeated(array: &NDArray, rows: &Range<u64>) -> Result<Option<Vec<u8>>> {
+    let len = array.chunk_shape()[0].max(1);
+    let (first, last) = (rows.start / len, (rows.end - 1) / len);
+    let chunk = if first == last { array.chunk(first as usize) } else { None };
+    match chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special) {
+        Some(Special::Zeros | Special::Nan | Special::Value) => {
+            let item = array.read::<RawItems>([rows.start..rows.start + 1])?;
+            Ok(Some(item.0))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The key of an index below the table.
@@ -438,28 +467,32 @@ impl Kept {
         array: &NDArray,
     ) -> Option<Self> {
         let records = read_records(parts, meta, column, array).ok().flatten()?;
+        check_bytes(array, records.bytes.len() as u64).ok()?;
         let (level, _) = levels(array).into_iter().find(|(_, step)| *step == records.step)?;
         let current = vec![true; records.len()];
         let is_native = records.dtype.is_native();
         is_native.then_some(Self { level, records, current, stored: true })
     }
 
-    /// Changes the number of rows of the column.
-    pub(super) fn resize(&mut self, rows: u64) {
+    /// Changes the number of rows to that of the column, or to a larger one that the column will have. Fails if the
+    /// summary would be too large.
+    pub(super) fn resize(&mut self, array: &NDArray, rows: u64) -> Result<()> {
         let (old, step) = (self.records.rows, self.records.step);
         if rows == old {
-            return;
+            return Ok(());
         }
-        let boundary = old.min(rows);
-        let len = usize::try_from(rows.div_ceil(step)).unwrap_or(usize::MAX);
+        let len = rows.div_ceil(step);
+        check_bytes(array, len.saturating_mul(self.records.size() as u64))?;
+        let (boundary, len) = (old.min(rows), len as usize);
         self.records.rows = rows;
-        self.records.bytes.resize(len.saturating_mul(self.records.size()), 0);
+        self.records.bytes.resize(len * self.records.size(), 0);
         self.current.resize(len, false);
         self.stored = false;
         // The segment that ended or ends there has other rows now.
         if !boundary.is_multiple_of(step) {
             self.forget([boundary]);
         }
+        Ok(())
     }
 
     /// Notes that the items at some places change.
@@ -485,23 +518,23 @@ impl Kept {
         while start + step <= end {
             let rows = (start - at) as usize..(start - at + step) as usize;
             let nulls = nulls.map(|nulls| &nulls[rows.clone()]);
-            self.put(
-                (start / step) as usize,
-                column,
-                &bytes[rows.start * size..rows.end * size],
-                nulls,
-            );
+            let bytes = &bytes[rows.start * size..rows.end * size];
+            self.summarize((start / step) as usize, column, bytes, nulls);
             start += step;
         }
     }
 
-    /// Summarizes a segment.
-    fn put(&mut self, at: usize, column: &Column, bytes: &[u8], nulls: Option<&[bool]>) {
-        let size = self.records.size();
+    /// Summarizes the items of a segment.
+    fn summarize(&mut self, at: usize, column: &Column, bytes: &[u8], nulls: Option<&[bool]>) {
         let record = record_of(column, &self.records.dtype, bytes, nulls);
+        self.put(at, &record);
+    }
+
+    fn put(&mut self, at: usize, record: &[u8]) {
+        let size = self.records.size();
         if let Some(place) = self.records.bytes.get_mut(at * size..(at + 1) * size) {
             self.stored &= place == record;
-            place.copy_from_slice(&record);
+            place.copy_from_slice(record);
             self.current[at] = true;
         }
     }
@@ -510,10 +543,16 @@ impl Kept {
     fn complete(&mut self, column: &Column, stored: &Stored, array: &NDArray) -> Result<()> {
         let row = row_bytes(array).max(1);
         let at_once = (AT_ONCE / row).max(1) as u64;
+        // A few stored bytes can represent very many items.
+        let mut budget = Budget::of_all(array.schunk(), array.schunk().cbytes());
         let mut at = 0;
         while let Some(first) = self.current[at..].iter().position(|is| !is).map(|skip| at + skip) {
-            let start = self.records.places(first).start;
             at = first + 1;
+            if let Some(record) = self.repeated_record(first, column, stored, array)? {
+                self.put(first, &record);
+                continue;
+            }
+            let start = self.records.places(first).start;
             while at < self.current.len()
                 && !self.current[at]
                 && self.records.places(at).end - start <= at_once
@@ -521,6 +560,7 @@ impl Kept {
                 at += 1;
             }
             let rows = start..self.records.places(at - 1).end;
+            budget.take((rows.end - rows.start) * row as u64)?;
             let bytes = array.read::<RawItems>([rows.clone()])?.0;
             let nulls = stored.marks.as_ref().map(|marks| marks.read::<Vec<bool>>([rows]));
             let nulls = nulls.transpose()?.map(|marks| marks.iter().map(|mark| !mark).collect());
@@ -529,10 +569,30 @@ impl Kept {
                 let places = self.records.places(segment);
                 let part = (places.start - start) as usize..(places.end - start) as usize;
                 let nulls = nulls.as_ref().map(|nulls| &nulls[part.clone()]);
-                self.put(segment, column, &bytes[part.start * row..part.end * row], nulls);
+                self.summarize(segment, column, &bytes[part.start * row..part.end * row], nulls);
             }
         }
         Ok(())
+    }
+
+    /// The record of a segment whose rows are all equal, without decompressing them.
+    fn repeated_record(
+        &self,
+        at: usize,
+        column: &Column,
+        stored: &Stored,
+        array: &NDArray,
+    ) -> Result<Option<Vec<u8>>> {
+        let rows = self.records.places(at);
+        let Some(item) = repeated(array, &rows)? else { return Ok(None) };
+        let mark = match &stored.marks {
+            Some(marks) => match repeated(marks, &rows)? {
+                Some(mark) => Some([mark == [0]]),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        Ok(Some(record_of(column, &self.records.dtype, &item, mark.as_ref().map(|mark| &mark[..]))))
     }
 
     /// Stores the index of a column, if it is not stored. Returns its new entry in the catalog; `None` if the old one is
@@ -553,7 +613,7 @@ impl Kept {
         let (Some(array), false, true) = (stored.items(), is_other, is_key) else {
             return Ok(None);
         };
-        self.resize(array.shape()[0]);
+        self.resize(array, array.shape()[0])?;
         self.complete(column, stored, array)?;
         if self.stored
             && let Some(old) = old

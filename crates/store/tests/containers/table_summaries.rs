@@ -441,6 +441,157 @@ fn rows_that_replace_deleted_ones_count() {
     assert_eq!(new.find_in("n", 34..103).unwrap(), [34, 35, 36, 37]);
 }
 
+/// Replaces a column and the mask of valid rows by arrays of one chunk value, of a few hundred bytes.
+fn replace_column(path: &Path, name: &str, rows: u64, chunk: u64, block: u64, value: i64) {
+    let save = |array: NDArray, file: &str| {
+        let file = path.join(file);
+        fs::remove_file(&file).unwrap();
+        array.save(file).unwrap();
+    };
+    let grid = || NDArray::builder().chunk_shape([chunk]).block_shape([block]);
+    save(grid().full(value, [rows]).unwrap(), &format!("_cols/{name}.b2nd"));
+    save(NDArray::builder().full(true, [rows]).unwrap(), "_valid_rows.b2nd");
+}
+
+/// A column of a few bytes can represent very many rows. Its summary requires neither their memory nor their time.
+#[test]
+fn summaries_of_hostile_columns_take_bounded_time_and_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    const ROWS: u64 = 1 << 31;
+    for (name, block, is_summarized) in [("plain", 1 << 20, true), ("tiny", 2, false)] {
+        let path = folder.path().join(format!("{name}.b2d"));
+        let mut new = table(&path, Schema::new().column("n", ItemKind::Int64));
+        new.append([("n", Data::items(&[1i64]))]).unwrap();
+        new.finish().unwrap();
+        drop(new);
+        fs::remove_dir_all(path.join("_indexes")).unwrap();
+        replace_column(&path, "n", ROWS, 1 << 26, block, 7);
+        let mut table = CTable::open_rw(&path).unwrap();
+        assert_eq!(table.nrows(), ROWS);
+        assert!(table.summary("n").unwrap().is_none());
+        table.rebuild_summary("n").unwrap();
+        table.delete_rows([3]).unwrap();
+        table.finish().unwrap();
+        let summary = table.summary("n").unwrap();
+        assert_eq!(summary.is_some(), is_summarized, "{name}");
+        for segment in summary.iter().flat_map(|summary| summary.segments()) {
+            assert_eq!(segment.bounds(), Some((&7.into(), &7.into())));
+        }
+        if is_summarized {
+            assert_eq!(table.find_in("n", 8i64..).unwrap(), [0u64; 0]);
+        }
+    }
+}
+
+/// Special chunks have the bounds of their value, with and without null rows.
+#[test]
+fn special_chunks_are_summarized_without_their_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let schema = Schema::new()
+        .column("zero", ItemKind::Int32)
+        .column("nan", ItemKind::Float64)
+        .column("null", ItemType::from(ItemKind::Int16).nullable())
+        .column("last", ItemKind::UInt8);
+    let mut new = table(&path, schema);
+    let last: Vec<u8> = (0..100).map(|row| u8::from(row == 99)).collect();
+    new.append([
+        ("zero", Data::items(&[0i32; 100])),
+        ("nan", Data::items(&[f64::NAN; 100])),
+        ("null", Data::items(&[5i16; 100]).nulls(vec![true; 100])),
+        ("last", Data::items(&last)),
+    ])
+    .unwrap();
+    for name in ["zero", "nan", "null", "last"] {
+        // So that `finish` reads the items.
+        new.rebuild_summary(name).unwrap();
+    }
+    new.finish().unwrap();
+    check_table(&new, &mut Rng(3), true, "special chunks");
+    assert_eq!(segments(&new, "zero")[0].1, Some((0.into(), 0.into())));
+    assert_eq!(segments(&new, "nan")[9], (90..100, None, true, false));
+    assert_eq!(segments(&new, "null")[9], (90..100, None, false, true));
+    assert_eq!(segments(&new, "last")[9].1, Some((0.into(), 1.into())));
+}
+
+/// Damages the items of a stored column: the frame remains valid.
+fn damage(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let chunk = SChunk::open(path).unwrap().chunk(0).unwrap();
+    let at = bytes.windows(chunk.as_bytes().len()).position(|part| part == chunk.as_bytes());
+    let (start, len) = (at.unwrap(), chunk.as_bytes().len());
+    // After the header: the positions of the blocks.
+    bytes[start + 32..start + len].fill(0xff);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A damaged column prevents neither a change of another column nor its summary.
+#[test]
+fn a_damaged_column_gets_no_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["t.b2d", "t.b2z"] {
+        let path = folder.path().join(name);
+        let unpacked = folder.path().join("unpacked.b2d");
+        let schema = Schema::new().column("a", ItemKind::Int64).column("b", ItemKind::Int64);
+        let mut new = table(&unpacked, schema);
+        let items: Vec<i64> = (0..10_000).collect();
+        new.append([("a", Data::items(&items)), ("b", Data::items(&items))]).unwrap();
+        new.finish().unwrap();
+        drop(new);
+        damage(&unpacked.join("_cols/a.b2nd"));
+        match name {
+            "t.b2d" => fs::rename(&unpacked, &path).unwrap(),
+            _ => {
+                let packed = TreeStore::open(&unpacked).unwrap();
+                packed.pack(&path).unwrap();
+                fs::remove_dir_all(&unpacked).unwrap();
+            }
+        }
+        let mut table = CTable::open_rw(&path).unwrap();
+        table.values("a", ..).unwrap_err();
+        table.rebuild_summary("a").unwrap();
+        table.update("b", [3], Data::items(&[-1i64])).unwrap();
+        table.finish().unwrap();
+        assert!(table.summary("a").unwrap().is_none(), "{name}");
+        assert_eq!(table.find_in("b", ..0i64).unwrap(), [3], "{name}");
+        assert!(table.summary("b").unwrap().is_some(), "{name}");
+    }
+}
+
+/// A handle that was dropped without `finish` leaves stale summaries.
+#[test]
+fn stale_summaries_are_rebuilt_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let mut new =
+        table(&path, Schema::new().column("n", ItemKind::Int32).column("s", ItemKind::Utf8));
+    let texts = || Data::texts(vec![Some("a"); 40]);
+    new.append([("n", Data::items(&(0..40).collect::<Vec<i32>>())), ("s", texts())]).unwrap();
+    new.finish().unwrap();
+    new.update("n", [7], Data::items(&[70i32])).unwrap();
+    drop(new);
+    let mut table = CTable::open_rw(&path).unwrap();
+    table.finish().unwrap();
+    table.delete_rows([3]).unwrap();
+    table.finish().unwrap();
+    assert!(table.summary("n").unwrap().is_none());
+    table.rebuild_summary("n").unwrap();
+    table.rebuild_summary("s").unwrap_err();
+    table.rebuild_summary("none").unwrap_err();
+    table.finish().unwrap();
+    assert_eq!(segments(&table, "n")[0].1, Some((0.into(), 70.into())));
+    check_table(&table, &mut Rng(4), true, "rebuilt");
+
+    // Unused rows that `finish` removes do not make the summary stale, also if nothing else changes.
+    table.append([("n", Data::items(&[1i32])), ("s", Data::texts([Some("b")]))]).unwrap();
+    table.finish().unwrap();
+    table.delete_rows(30..).unwrap();
+    drop(table);
+    let mut table = CTable::open_rw(&path).unwrap();
+    table.finish().unwrap();
+    check_table(&table, &mut Rng(4), true, "trimmed by `finish`");
+}
+
 #[test]
 fn other_tables_have_no_summaries() {
     let folder = tempfile::tempdir().unwrap();
