@@ -1,17 +1,23 @@
 //! Blocks of Arrow-serialized batches: streams in Arrow's IPC format, with one record batch of one column.
 //!
-//! The lengths in the messages are compared with the bytes that follow before `arrow-ipc` decodes them: it validates
-//! the content of arrays, but panics if a buffer is not in the body of its message, or has a part of an item at its end.
+//! `arrow-ipc` validates the content of arrays, but panics in the following cases, which are therefore checked before:
+//! - a schema has an invalid type;
+//! - a buffer is not in the body of its message, or has a part of an item at its end;
+//! - a mask of null items is too short;
+//! - a message states the number of buffers of a view that does not exist.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::writer::StreamWriter;
-use arrow_ipc::{MessageHeader, RecordBatch as BatchHeader, root_as_message};
+use arrow_ipc::{
+    Field as FieldHeader, FieldNode, Int, MessageHeader, RecordBatch as BatchHeader,
+    Schema as SchemaHeader, TimeUnit, Type, root_as_message,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use blosc2::ErrorKind;
 
@@ -198,13 +204,76 @@ fn schema_of(header: &Buffer) -> Result<SchemaRef, Fault> {
         let detail = "Arrow data in a byte order other than that of this machine";
         return Err((ErrorKind::Unsupported, detail.to_owned()));
     }
-    let schema = try_fb_to_schema(schema).map_err(invalid)?;
+    check_schema(&schema)?;
+    let schema = fb_to_schema(schema);
     let [field] = &schema.fields()[..] else {
         let len = schema.fields().len();
         return Err(invalid(format!("a schema with {len} columns, expected one")));
     };
     check_type(field.data_type())?;
     Ok(Arc::new(schema))
+}
+
+/// Checks that the types in the header of a schema are complete and known.
+fn check_schema(schema: &SchemaHeader<'_>) -> Result<(), Fault> {
+    let fields = schema.fields().ok_or_else(|| invalid("a schema without columns"))?;
+    fields.iter().try_for_each(|field| {
+        if cfg!(target_endian = "big") && field.type_type() == Type::Decimal {
+            let detail = "decimal numbers of Arrow in big-endian byte order";
+            return Err((ErrorKind::Unsupported, detail.to_owned()));
+        }
+        check_field(&field)
+    })
+}
+
+/// Checks that the type in the header of a field is complete and known.
+fn check_field(field: &FieldHeader<'_>) -> Result<(), Fault> {
+    let is_integer = |int: Int<'_>| [8, 16, 32, 64].contains(&int.bitWidth());
+    let kind = field.type_type();
+    let name = kind.variant_name().unwrap_or("of an unknown type");
+    let children = || field.children().into_iter().flatten();
+    let checked = |is_valid: Option<bool>| match is_valid {
+        Some(true) => children().try_for_each(|child| check_field(&child)),
+        _ => Err(invalid(format!("an invalid Arrow type {name}"))),
+    };
+    if let Some(dictionary) = field.dictionary() {
+        let is_valid = dictionary.indexType().map(is_integer);
+        if is_valid != Some(true) {
+            return Err(invalid("a dictionary with an invalid type of indices"));
+        }
+    }
+    let has_one = || Some(children().count() == 1);
+    checked(match kind {
+        Type::Null | Type::Bool | Type::Struct_ => Some(true),
+        Type::Binary | Type::LargeBinary | Type::BinaryView => Some(true),
+        Type::Utf8 | Type::LargeUtf8 | Type::Utf8View => Some(true),
+        Type::Int => field.type_as_int().map(is_integer),
+        Type::FixedSizeBinary => field.type_as_fixed_size_binary().map(|_| true),
+        Type::FloatingPoint => {
+            field.type_as_floating_point().map(|it| it.precision().variant_name().is_some())
+        }
+        Type::Date => field.type_as_date().map(|it| it.unit().variant_name().is_some()),
+        Type::Time => field.type_as_time().map(|it| match it.bitWidth() {
+            32 => [TimeUnit::SECOND, TimeUnit::MILLISECOND].contains(&it.unit()),
+            64 => [TimeUnit::MICROSECOND, TimeUnit::NANOSECOND].contains(&it.unit()),
+            _ => false,
+        }),
+        Type::Timestamp => field.type_as_timestamp().map(|it| it.unit().variant_name().is_some()),
+        Type::Interval => field.type_as_interval().map(|it| it.unit().variant_name().is_some()),
+        Type::Duration => field.type_as_duration().map(|it| it.unit().variant_name().is_some()),
+        Type::Decimal => field.type_as_decimal().map(|it| {
+            [32, 64, 128, 256].contains(&it.bitWidth())
+                && u8::try_from(it.precision()).is_ok()
+                && i8::try_from(it.scale()).is_ok()
+        }),
+        Type::List | Type::LargeList => has_one(),
+        Type::FixedSizeList => field.type_as_fixed_size_list().and_then(|_| has_one()),
+        Type::Map => field.type_as_map().and_then(|_| has_one()),
+        _ => {
+            let detail = format!("items of the Arrow type {name} are not supported");
+            return Err((ErrorKind::Unsupported, detail));
+        }
+    })
 }
 
 fn needed(schema: &Option<SchemaRef>) -> Result<&SchemaRef, Fault> {
@@ -267,16 +336,24 @@ fn check(
     let mut views = batch.variadicBufferCounts().into_iter().flatten();
     let buffers = batch.buffers().into_iter().flatten();
     let max = batch.buffers().map_or(0, |buffers| buffers.len());
-    item_sizes(data_type, &mut views, max, &mut sizes)?;
+    let mut nodes = batch.nodes().into_iter().flatten();
+    item_sizes(data_type, &mut nodes, &mut views, max, &mut sizes)?;
+    if views.next().is_some() {
+        return Err(invalid("more numbers of buffers than views"));
+    }
     // A missing or superfluous buffer is found when the batch is decoded.
-    for (buffer, size) in buffers.zip(sizes.into_iter().chain(std::iter::repeat(1))) {
+    for (buffer, (size, least)) in buffers.zip(sizes.into_iter().chain(std::iter::repeat((1, 0)))) {
         let end = buffer.offset().checked_add(buffer.length());
         let fits = buffer.offset() >= 0 && buffer.length() >= 0;
         if !fits || !end.is_some_and(|end| within(end, body)) {
             return Err(invalid("a buffer that ends after its message"));
         }
-        if buffer.length() % size != 0 {
-            let len = buffer.length();
+        let len = buffer.length();
+        if len < least {
+            let detail = format!("a mask of null items of {len} bytes, expected {least} bytes");
+            return Err(invalid(detail));
+        }
+        if len % size != 0 {
             return Err(invalid(format!(
                 "a buffer of {len} bytes, expected items of {size} bytes"
             )));
@@ -305,47 +382,53 @@ fn check_nodes(batch: &BatchHeader<'_>, limit: usize) -> Result<(), Fault> {
     Err(invalid(detail))
 }
 
-/// Appends the size of an item of each buffer of an array of this type; 1 if the buffer can have any length.
-/// `views` are the numbers of buffers of arrays of views, of up to `max` buffers.
+/// Appends, for each buffer of an array of this type, the size of an item and the minimum length of the buffer. The size
+/// is 1 if the buffer can have any length. `nodes` are the numbers of items of the array and the arrays in it, and `views`
+/// the numbers of buffers of arrays of views, of up to `max` buffers.
 fn item_sizes(
     data_type: &DataType,
+    nodes: &mut dyn Iterator<Item = &FieldNode>,
     views: &mut dyn Iterator<Item = i64>,
     max: usize,
-    sizes: &mut Vec<i64>,
+    sizes: &mut Vec<(i64, i64)>,
 ) -> Result<(), Fault> {
+    let node = nodes.next();
+    if *data_type == DataType::Null {
+        return Ok(());
+    }
+    // The mask of items that are not null, which is empty if no item is null.
+    let with_nulls = node.filter(|node| node.null_count() > 0);
+    sizes.push((1, with_nulls.map_or(0, |node| (node.length() as u64).div_ceil(8) as i64)));
     match data_type {
-        DataType::Null => {}
-        DataType::Utf8 | DataType::Binary => sizes.extend([1, 4, 1]),
-        DataType::LargeUtf8 | DataType::LargeBinary => sizes.extend([1, 8, 1]),
+        DataType::Utf8 | DataType::Binary => sizes.extend([(4, 0), (1, 0)]),
+        DataType::LargeUtf8 | DataType::LargeBinary => sizes.extend([(8, 0), (1, 0)]),
         DataType::Utf8View | DataType::BinaryView => {
             let count = views.next().and_then(|count| usize::try_from(count).ok());
             let count = count.filter(|&count| count <= max);
             let count = count.ok_or_else(|| invalid("views with an invalid number of buffers"))?;
-            sizes.extend([1, 16]);
-            sizes.resize(sizes.len() + count, 1);
+            sizes.push((16, 0));
+            sizes.resize(sizes.len() + count, (1, 0));
         }
         DataType::List(item) | DataType::Map(item, _) => {
-            sizes.extend([1, 4]);
-            item_sizes(item.data_type(), views, max, sizes)?;
+            sizes.push((4, 0));
+            item_sizes(item.data_type(), nodes, views, max, sizes)?;
         }
         DataType::LargeList(item) => {
-            sizes.extend([1, 8]);
-            item_sizes(item.data_type(), views, max, sizes)?;
+            sizes.push((8, 0));
+            item_sizes(item.data_type(), nodes, views, max, sizes)?;
         }
         DataType::FixedSizeList(item, _) => {
-            sizes.push(1);
-            item_sizes(item.data_type(), views, max, sizes)?;
+            item_sizes(item.data_type(), nodes, views, max, sizes)?;
         }
         DataType::Struct(fields) => {
-            sizes.push(1);
             for field in fields {
-                item_sizes(field.data_type(), views, max, sizes)?;
+                item_sizes(field.data_type(), nodes, views, max, sizes)?;
             }
         }
         DataType::Dictionary(keys, _) => {
-            sizes.extend([1, keys.primitive_width().unwrap_or(1) as i64]);
+            sizes.push((keys.primitive_width().unwrap_or(1) as i64, 0));
         }
-        _ => sizes.extend([1, 1]),
+        _ => sizes.push((1, 0)),
     }
     Ok(())
 }

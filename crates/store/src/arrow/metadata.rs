@@ -62,5 +62,5 @@ pub(super) fn max_length(kind: &str, name: &str) -> Option<u64> {
 }
 
 pub(super) fn with<const N: usize>(field: Field, pairs: [(&str, String); N]) -> Field {
-    field.with_metadata(pairs)
+    field.with_metadata(pairs.map(|(key, value)| (key.to_owned(), value)).into())
 }

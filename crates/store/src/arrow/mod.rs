@@ -9,8 +9,8 @@
 //! | an array of structures to or from a record batch | [`to_record_batch`], [`from_record_batch`] |
 //! | a batch that is serialized with Arrow to or from an Arrow array | [`BatchArray::new_arrow_in`](crate::BatchArray::new_arrow_in), [`arrow_batch`](crate::BatchArray::arrow_batch), [`append_arrow`](crate::BatchArray::append_arrow), [`arrow_batches`](crate::BatchArray::arrow_batches) |
 //!
-//! The Arrow types in this module are defined by the crates `arrow-array` and `arrow-schema`, version 60. The crate
-//! `arrow` re-exports them.
+//! The Arrow types in this module are defined by the crates `arrow-array` and `arrow-schema`, version 59, the
+//! version of DataFusion 55. The crate `arrow` re-exports them.
 //!
 //! # Parquet and DataFusion
 //! [`RecordBatches`] implements [`arrow_array::RecordBatchReader`]: it is an iterator over record batches with a

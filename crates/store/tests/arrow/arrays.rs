@@ -238,10 +238,14 @@ fn what_has_no_equivalent_is_refused() {
         let item = Arc::new(Field::new("item", DataType::Int32, false));
         let values = Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6]));
         let lists = arrow_array::FixedSizeListArray::new(item, 6, values, None);
-        let field = Field::new("name", lists.data_type().clone(), false).with_metadata([
-            ("ARROW:extension:name", "arrow.fixed_shape_tensor"),
-            ("ARROW:extension:metadata", metadata),
-        ]);
+        let field = Field::new("name", lists.data_type().clone(), false).with_metadata(
+            [
+                ("ARROW:extension:name", "arrow.fixed_shape_tensor"),
+                ("ARROW:extension:metadata", metadata),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        );
         from_arrow(NDArray::builder(), &field, &lists)
     };
     assert_eq!(tensor(r#"{"shape":[2,3],"permutation":[0,1]}"#).unwrap().shape(), [1, 2, 3]);

@@ -157,7 +157,7 @@ fn tables_from_record_batches_are_read_by_python() {
 import blosc2 as b2
 import pyarrow as pa
 
-of = lambda name: pa.ipc.open_file(name + ".arrow").read(..)
+of = lambda name: pa.ipc.open_file(name + ".arrow").read_all()
 copies = [("copy_" + name, of(name)) for name in ["empty.b2d", "one.b2d", "dense.b2z", "holes.b2d"]]
 copies.append(("one.b2d", pa.concat_tables([of("one.b2d"), of("dense.b2z")[5:15]]).unify_dictionaries()))
 for name, expected in copies:
@@ -255,13 +255,13 @@ import blosc2 as b2
 import pyarrow as pa
 
 for name in "ints texts views lists large points words pairs maps decimals flags none moments".split():
-    expected = pa.ipc.open_file(name + ".arrow").read(..).column(0).to_pylist()
+    expected = pa.ipc.open_file(name + ".arrow").read_all().column(0).to_pylist()
     batches = b2.open(name + ".b2b", mode="a")
     assert [list(batch) for batch in batches] == [expected, expected[1:], expected], name
     batches = b2.open("rust_" + name + ".b2b", mode="a")
     assert [list(batch) for batch in batches] == [expected, expected[:1]], name
     # It has the schema that Python needs to append.
-    batches.append(pa.ipc.open_file(name + ".arrow").read(..).column(0))
+    batches.append(pa.ipc.open_file(name + ".arrow").read_all().column(0))
     assert list(batches[2]) == expected, name
 
 rows = b2.open("rows.b2b", mode="a")
@@ -316,7 +316,7 @@ import pyarrow as pa
 for name in "ints halves flags matrix cube texts parts moments days records".split():
     array, copy = b2.open(name + ".b2nd")[:], b2.open("copy_" + name + ".b2nd")[:]
     assert array.shape == copy.shape and array.tolist() == copy.tolist(), (name, array, copy)
-    found = pa.ipc.open_file(name + ".arrow").read(..).column(0).combine_chunks()
+    found = pa.ipc.open_file(name + ".arrow").read_all().column(0).combine_chunks()
     if array.ndim > 1:
         assert found.type.extension_name == "arrow.fixed_shape_tensor", found.type
         assert np.array_equal(found.to_numpy_ndarray(), array), name
