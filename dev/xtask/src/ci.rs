@@ -61,6 +61,7 @@ fn format() -> Result<()> {
     let check = ["fmt", "--check"];
     run::run(&mut run::cargo(check))?;
     for folder in [
+        "crates/datafusion",
         "crates/format/fuzz",
         "blosc2/fuzz",
         "dev/consumer",

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::run;
 
 /// The workspaces with published crates.
-const WORKSPACES: [&str; 2] = [".", "dev/integrations"];
+const WORKSPACES: [&str; 3] = [".", "crates/datafusion", "dev/integrations"];
 
 /// Runs cargo-deny with the rules of `dev/deny.toml`, and installs it if it is missing.
 pub(crate) fn deny(no_advisories: bool) -> Result<()> {

@@ -1,5 +1,5 @@
 //! `cargo xtask integrations`: the crates and features that connect this project with object storage, Arrow, Parquet,
-//! Zarr and HDF5.
+//! DataFusion, Zarr and HDF5.
 //!
 //! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
 //! the Python packages of the same formats, and start servers on the loopback interface.
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{ARROW, BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
+use crate::python::{ARROW, BLOSC2, DATAFUSION, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
 use crate::steps::Steps;
 use crate::vendor;
@@ -19,6 +19,7 @@ pub(crate) enum Part {
     ObjectStore,
     Arrow,
     Parquet,
+    Datafusion,
     Zarr,
     Hdf5,
 }
@@ -32,6 +33,7 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
         (Part::ObjectStore, "object storage", object_store),
         (Part::Arrow, "Arrow", arrow),
         (Part::Parquet, "Parquet", parquet),
+        (Part::Datafusion, "DataFusion", datafusion),
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
     ];
@@ -100,6 +102,12 @@ fn parquet() -> Result<()> {
     member("parquet-example", &python(&ARROW)?, &[])
 }
 
+/// Checks and tests `blosc2-datafusion`, which is a workspace of its own.
+fn datafusion() -> Result<()> {
+    let features = &["--features", "proto"];
+    in_workspace("crates/datafusion", "blosc2-datafusion", &python(&DATAFUSION)?, features)
+}
+
 fn zarr() -> Result<()> {
     let venv = python(&ZARR)?;
     member("blosc2-zarrs", &venv, &[])?;
@@ -124,7 +132,12 @@ fn hdf5() -> Result<()> {
 
 /// Checks and tests a member of the workspace `dev/integrations` with these features.
 fn member(name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
-    let folder = run::root().join("dev/integrations");
+    in_workspace("dev/integrations", name, venv, features)
+}
+
+/// Checks and tests a package of a workspace in this folder with these features.
+fn in_workspace(folder: &str, name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
+    let folder = run::root().join(folder);
     let cargo = |args: &[&str]| {
         let mut command = run::cargo(args.iter().copied());
         command

@@ -28,6 +28,8 @@ pub(crate) const OBJECT_STORE: [&str; 4] =
 
 /// What the tests of the feature `arrow` of `blosc2-store` need too.
 pub(crate) const ARROW: [&str; 1] = ["pyarrow==26.0.1"];
+/// For the integration with DataFusion, whose results are compared with those of DuckDB.
+pub(crate) const DATAFUSION: [&str; 2] = [ARROW[0], "duckdb==2.0.1"];
 
 /// What the tests of `blosc2-zarrs` need too.
 pub(crate) const ZARR: [&str; 3] = ["zarr==3.1.6", "numcodecs==0.16.6", "imagecodecs==2026.3.6"];
@@ -58,6 +60,7 @@ fn known() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .chain(BENCH)
         .chain(OBJECT_STORE)
+        .chain(DATAFUSION)
         .chain(ZARR)
         .chain(HDF5)
         .chain(UPSTREAM)

@@ -40,7 +40,8 @@
 //! The crate `parquet-example` in the directory `crates` of the repository is a complete program for both
 //! conversions.
 //!
-//! For a query with DataFusion, read the columns that the query uses:
+//! The crate `blosc2-datafusion` runs SQL over tables in files. For a query over another table, read the columns that
+//! the query uses:
 //!
 //! ```ignore
 //! let batches = ReadOptions::new().columns(["day", "price"]).read(&table)?.collect::<Result<Vec<_>, _>>()?;

@@ -85,6 +85,12 @@ impl LiveRows {
         self.before.last().copied().unwrap_or(0)
     }
 
+    /// The ranges of live rows of the units, without empty ranges.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let ranges = self.before.windows(2).map(|rows| rows[0]..rows[1]);
+        ranges.filter(|rows| !rows.is_empty())
+    }
+
     /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         let schunk = self.marks.schunk();

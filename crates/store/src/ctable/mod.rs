@@ -283,6 +283,25 @@ impl CTable {
         self.live.len()
     }
 
+    /// Returns the ranges of the valid rows that are stored together, in ascending order. Each range contains the valid
+    /// rows of one chunk of the mask of valid rows, or of a part of a large chunk; together, they contain all rows that
+    /// [`nrows`](Self::nrows) counts. A chunk without valid rows has no range.
+    ///
+    /// Columns with fixed-size items usually have the same chunks as the mask. Therefore threads that read different
+    /// ranges decompress different chunks.
+    ///
+    /// ```
+    /// # use blosc2_store::{CTable, Data, ItemKind, Schema};
+    /// # let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::Int64))?;
+    /// # table.append([("id", Data::items(&[1i64, 2, 3]))])?;
+    /// let rows: u64 = table.row_chunks().map(|rows| rows.end - rows.start).sum();
+    /// assert_eq!(rows, table.nrows());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn row_chunks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.live.chunks()
+    }
+
     /// Returns all columns: first the stored columns in the order of the schema, then the computed columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns

@@ -1,0 +1,50 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "proto")]
+mod codec;
+mod format;
+mod object;
+mod opener;
+mod source;
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::context::SessionContext;
+
+#[cfg(feature = "proto")]
+#[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
+pub use codec::CTableCodec;
+use format::CTableFactory;
+pub use format::{CTableFormat, CTableFormatFactory};
+pub use source::CTableSource;
+
+/// Registers the format of tables in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE`.
+///
+/// The session's object stores read the files. Local files need no further step; a store for URLs such as `s3://` is
+/// registered with [`SessionContext::register_object_store`]. If
+/// [`enable_url_table`](SessionContext::enable_url_table) is called afterwards, queries can also name files:
+/// `SELECT * FROM 'trips.b2z'`.
+///
+/// Calling it again has no effect.
+///
+/// # Errors
+/// Fails if DataFusion refuses the format, which does not happen at present.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+///
+/// let context = SessionContext::new();
+/// blosc2_datafusion::register(&context)?;
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+pub fn register(context: &SessionContext) -> Result<()> {
+    let state = context.state_ref();
+    let mut state = state.write();
+    state.register_file_format(Arc::new(CTableFormatFactory::new()), true)?;
+    state.register_file_format(Arc::new(CTableFormatFactory::of_extension()), true)?;
+    let tables = state.table_factories_mut();
+    tables.insert("CTABLE".to_owned(), Arc::new(CTableFactory));
+    Ok(())
+}

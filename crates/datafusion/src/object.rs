@@ -1,0 +1,215 @@
+//! Objects of DataFusion's object stores as sources of bytes, and the tables in them.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use blosc2::storage::ReadAt;
+use blosc2::{Error, ErrorKind};
+use blosc2_store::CTable;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, coalesce_ranges};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+const READ: &str = "read an object";
+
+/// The maximum gap between two byte ranges that share a request, in bytes.
+const GAP: u64 = 64 << 10;
+/// The number of bytes at the end of an object that are read first, as many as opening a zip file reads. They include the
+/// list of members of most tables, and all of a small table.
+const TAIL: u64 = 1 << 20;
+
+/// The maximum number of threads that read tables at the same time. Tokio has 512 threads for work that blocks. The
+/// others read local files for the object stores: reads of tables wait for them.
+const MOST_THREADS: usize = 64;
+static THREADS: Semaphore = Semaphore::const_new(MOST_THREADS);
+
+/// An object in an object store, in the version that a plan was made for.
+struct Object {
+    store: Arc<dyn ObjectStore>,
+    meta: ObjectMeta,
+    /// The ETag of the first response, if the plan has none: plans lose it on their way to other machines.
+    e_tag: OnceLock<Option<String>>,
+    /// The last bytes.
+    tail: OnceLock<Vec<u8>>,
+    /// The runtime of the store, for threads that belong to no runtime.
+    runtime: Handle,
+}
+
+impl Object {
+    async fn get(&self, range: Range<u64>) -> Result<bytes::Bytes, object_store::Error> {
+        let e_tag = self.meta.e_tag.as_ref().or_else(|| self.e_tag.get()?.as_ref());
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            // A weak ETag never matches.
+            if_match: e_tag.filter(|e_tag| !e_tag.starts_with("W/")).cloned(),
+            ..Default::default()
+        };
+        let response = self.store.get_opts(&self.meta.location, options).await?;
+        let found = &response.meta;
+        let expected = e_tag.or_else(|| self.e_tag.get_or_init(|| found.e_tag.clone()).as_ref());
+        let is_same_version =
+            expected.is_none() || found.e_tag.is_none() || expected == found.e_tag.as_ref();
+        if !is_same_version || !is_same(found, &self.meta) {
+            let path = self.meta.location.to_string();
+            let source = "the store returned another version".into();
+            return Err(object_store::Error::Precondition { path, source });
+        }
+        response.bytes().await
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        Handle::try_current().unwrap_or_else(|_| self.runtime.clone()).block_on(future)
+    }
+
+    /// Reads ranges of bytes that are within the object.
+    fn fetch(&self, ranges: &[Range<u64>]) -> io::Result<Vec<bytes::Bytes>> {
+        let parts = self.wait(coalesce_ranges(ranges, |range| self.get(range), GAP));
+        let parts = parts.map_err(|error| failed(&self.meta.location, error))?;
+        match ranges.iter().zip(&parts).all(|(range, part)| part.len() as u64 == len(range)) {
+            true => Ok(parts),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn tail(&self) -> io::Result<(u64, &[u8])> {
+        let start = self.meta.size.saturating_sub(TAIL);
+        if let Some(tail) = self.tail.get() {
+            return Ok((start, tail));
+        }
+        let tail = match self.meta.size {
+            0 => Vec::new(),
+            size => self.fetch(std::slice::from_ref(&(start..size)))?.concat(),
+        };
+        Ok((start, self.tail.get_or_init(|| tail)))
+    }
+}
+
+fn len(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// Whether a response is about the version that a plan was made for. Some stores state times with a precision of one
+/// second in responses, and with a higher precision in lists.
+fn is_same(found: &ObjectMeta, planned: &ObjectMeta) -> bool {
+    let (one, other) = (found.last_modified, planned.last_modified);
+    let is_whole = one.timestamp_subsec_nanos() == 0 || other.timestamp_subsec_nanos() == 0;
+    let is_same_time = one == other || is_whole && one.timestamp() == other.timestamp();
+    found.size == planned.size && is_same_time
+}
+
+/// Converts the error of a request.
+fn failed(path: &Path, error: object_store::Error) -> io::Error {
+    use object_store::Error as E;
+    let changed = |what: &str| {
+        let detail = format!("`{path}` {what} since the query was planned: plan the query again");
+        Error::new(ErrorKind::Busy, READ, detail).into()
+    };
+    match &error {
+        E::Precondition { .. } => changed("has changed"),
+        E::NotFound { .. } => changed("was removed"),
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
+            io::Error::new(io::ErrorKind::PermissionDenied, error)
+        }
+        _ => io::Error::other(error),
+    }
+}
+
+impl ReadAt for Object {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.meta.size)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_ranges_at(&mut [(offset, buffer)])
+    }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let (start, tail) = self.tail()?;
+        let (mut missing, mut buffers) = (Vec::new(), Vec::new());
+        for (offset, buffer) in ranges.iter_mut().filter(|(_, buffer)| !buffer.is_empty()) {
+            let end = offset.checked_add(buffer.len() as u64);
+            let end = end.filter(|end| *end <= self.meta.size);
+            let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+            match offset.checked_sub(start) {
+                Some(at) => buffer.copy_from_slice(&tail[at as usize..(end - start) as usize]),
+                None => {
+                    missing.push(*offset..end);
+                    buffers.push(buffer);
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for (buffer, part) in buffers.into_iter().zip(self.fetch(&missing)?) {
+            buffer.copy_from_slice(&part);
+        }
+        Ok(())
+    }
+
+    fn request_cost(&self) -> u64 {
+        GAP
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+/// Opens the table in an object.
+pub(crate) async fn open(store: Arc<dyn ObjectStore>, meta: ObjectMeta) -> Result<CTable> {
+    let path = meta.location.clone();
+    let runtime = Handle::current();
+    let (e_tag, tail) = Default::default();
+    let object = Object { store, meta, e_tag, tail, runtime };
+    let table = unblock(move || match blosc2_store::Object::open_source(object)? {
+        blosc2_store::Object::CTable(table) => Ok(table),
+        other => {
+            let detail = format!("it contains a {}, expected a table (CTable)", other.kind());
+            Err(Error::new(ErrorKind::TypeMismatch, "open a table", detail))
+        }
+    });
+    table.await?.map_err(|error| in_table(&path, error))
+}
+
+/// Runs a closure that blocks or computes on a thread for such work. A closure that waits does not run if the future is
+/// dropped.
+pub(crate) async fn unblock<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    // It is never closed.
+    let permit = THREADS.acquire().await.ok();
+    let task = SpawnedTask::spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    task.join_unwind().await.map_err(|error| DataFusionError::External(error.into()))
+}
+
+/// The error of a table in an object.
+pub(crate) fn in_table(path: &Path, error: impl Into<ReadError>) -> DataFusionError {
+    error.into().0.context(format!("read the table `{path}`"))
+}
+
+/// An error of reading a table.
+pub(crate) struct ReadError(DataFusionError);
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> Self {
+        Self(DataFusionError::External(Box::new(error)))
+    }
+}
+
+impl From<datafusion::arrow::error::ArrowError> for ReadError {
+    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
+        Self(DataFusionError::ArrowError(Box::new(error), None))
+    }
+}

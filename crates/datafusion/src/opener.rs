@@ -1,0 +1,206 @@
+//! Reading the rows of a table as a stream of record batches.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blosc2_store::CTable;
+use blosc2_store::arrow::{ReadOptions, RecordBatches};
+use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr_adapter::BatchAdapterFactory;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+use tokio::sync::OnceCell;
+
+use crate::object::{in_table, open, unblock};
+
+/// The rows that are read at once, unless they are wide.
+const BATCH_ROWS: u64 = 1 << 16;
+/// The approximate number of bytes that are read at once.
+const BATCH_BYTES: u64 = 32 << 20;
+
+/// The tables that the partitions of a scan share, so that each is opened once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tables(Arc<Mutex<HashMap<Path, Opened>>>);
+
+/// A table that is opened when it is first needed.
+type Opened = Arc<OnceCell<Arc<CTable>>>;
+
+impl Tables {
+    async fn open(&self, store: Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Arc<CTable>> {
+        let cell = {
+            let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(cells.entry(meta.location.clone()).or_default())
+        };
+        let table = async || open(store, meta.clone()).await.map(Arc::new);
+        cell.get_or_try_init(table).await.cloned()
+    }
+}
+
+/// Opens parts of tables.
+#[derive(Debug, Clone)]
+pub(crate) struct CTableOpener {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) tables: Tables,
+    /// The columns to read.
+    pub(crate) schema: SchemaRef,
+    /// The number of rows of the session's batches. DataFusion divides larger batches.
+    pub(crate) batch_rows: usize,
+    /// The number of rows that are needed.
+    pub(crate) limit: Option<usize>,
+}
+
+impl FileOpener for CTableOpener {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let this = self.clone();
+        Ok(Box::pin(async move { this.stream(file).await }))
+    }
+}
+
+impl CTableOpener {
+    async fn stream(
+        self,
+        file: PartitionedFile,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let path = file.object_meta.location.clone();
+        let table = self.tables.open(self.store, &file.object_meta).await?;
+        let (start, end) = file.range();
+        let chunks: Vec<Range<u64>> = table.row_chunks().collect();
+        let mut rows = rows_of(&chunks, start..end, file.object_meta.size);
+        if let Some(limit) = self.limit {
+            rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
+        }
+        // A file can lack columns of another file of the same table.
+        let fields = self.schema.fields().iter().map(|field| field.name().clone());
+        let columns = fields.filter(|name| table.column(name).is_some());
+        let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
+        let options = ReadOptions::new().columns(columns).rows(rows).batch_rows(batch_rows);
+        let at = path.clone();
+        let reader = unblock(move || options.read(table)).await?;
+        let reader = reader.map_err(|error| in_table(&at, error))?;
+        let adapter = match *reader.schema() == *self.schema {
+            true => None,
+            false => Some(BatchAdapterFactory::new(self.schema).make_adapter(&reader.schema())?),
+        };
+        let batches = batches(reader).map(move |batch| {
+            let batch = batch.map_err(|error| error.context(format!("read the table `{path}`")))?;
+            match &adapter {
+                Some(adapter) => adapter.adapt_batch(&batch),
+                None => Ok(batch),
+            }
+        });
+        Ok(batches.boxed())
+    }
+}
+
+/// The rows of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:
+/// each chunk belongs to one of several ranges that together cover the file.
+fn rows_of(chunks: &[Range<u64>], bytes: Range<u64>, size: u64) -> Range<u64> {
+    let len = chunks.len() as u128;
+    let byte = |chunk: usize| (chunk as u128 * u128::from(size) / len) as u64;
+    let mut selected = chunks.iter().enumerate().filter(|(chunk, _)| bytes.contains(&byte(*chunk)));
+    let Some((_, first)) = selected.next() else { return 0..0 };
+    let last = selected.next_back().map_or(first, |(_, last)| last);
+    first.start..last.end
+}
+
+/// The number of rows to read at once: several chunks, or an equal part of a chunk, so that blocks are decompressed once.
+fn batch_rows(chunks: &[Range<u64>], schema: &Schema, least: usize) -> usize {
+    let row =
+        schema.fields().iter().map(|field| width(field.data_type())).fold(0, u64::saturating_add);
+    let wanted = (least as u64).max(BATCH_ROWS).min(BATCH_BYTES / row.max(1)).max(1);
+    let chunk = chunks.iter().map(|rows| rows.end - rows.start).max().unwrap_or(1);
+    let rows = match chunk <= wanted {
+        true => wanted / chunk * chunk,
+        // A chunk often has a power of two of blocks.
+        false => chunk.div_ceil(chunk.div_ceil(wanted).next_power_of_two()),
+    };
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
+/// The approximate size of an item in bytes.
+fn width(data_type: &DataType) -> u64 {
+    const VARIABLE: u64 = 32;
+    match data_type {
+        DataType::FixedSizeList(item, len) => {
+            u64::try_from(*len).unwrap_or(0).saturating_mul(width(item.data_type()))
+        }
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| width(field.data_type())).fold(0, u64::saturating_add)
+        }
+        other => other.primitive_width().map_or(VARIABLE, |width| width as u64),
+    }
+}
+
+type Reader = RecordBatches<Arc<CTable>>;
+type Step = SpawnedTask<Result<(Reader, Option<Result<RecordBatch>>)>>;
+
+/// Starts reading the next batch.
+fn next(mut reader: Reader) -> Step {
+    SpawnedTask::spawn(unblock(move || {
+        let batch = reader.next().map(|batch| batch.map_err(DataFusionError::from));
+        (reader, batch)
+    }))
+}
+
+/// Reads the batches of a table, one of them in advance. If the stream is dropped, no further batch is read.
+fn batches(reader: Reader) -> impl futures::Stream<Item = Result<RecordBatch>> {
+    stream::unfold(Some(next(reader)), |step| async move {
+        let step = step?.join_unwind().await;
+        let step = step.map_err(|error| DataFusionError::External(error.into()));
+        match step.and_then(|step| step) {
+            Ok((reader, batch)) => match batch? {
+                Ok(batch) => Some((Ok(batch), Some(next(reader)))),
+                Err(error) => Some((Err(error), None)),
+            },
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::Field;
+
+    use super::*;
+
+    #[test]
+    fn each_chunk_belongs_to_one_range() {
+        for (count, size, parts) in
+            [(0u64, 10u64, 3u64), (1, 10, 3), (7, 100, 7), (10, 3, 3), (1000, 12_345, 7), (3, 1, 1)]
+        {
+            let chunks: Vec<Range<u64>> =
+                (0..count).map(|chunk| chunk * 5..(chunk + 1) * 5).collect();
+            let mut found = Vec::new();
+            for part in 0..parts {
+                let bytes = part * size / parts..(part + 1) * size / parts;
+                found.extend(rows_of(&chunks, bytes, size));
+            }
+            assert!(found.into_iter().eq(0..count * 5), "{count} chunks, {parts} parts");
+        }
+        let thirds = [0..1, 1..2, 2..3];
+        assert_eq!(rows_of(&thirds, 0..u64::MAX / 3, u64::MAX), 0..1);
+    }
+
+    #[test]
+    fn batches_are_chunks_or_parts_of_them() {
+        let of = |chunk: u64, data_type: DataType, least| {
+            let schema = Schema::new(vec![Field::new("a", data_type, true)]);
+            batch_rows(&[0..chunk, chunk..2 * chunk, 2 * chunk..2 * chunk + 1], &schema, least)
+        };
+        assert_eq!(of(1_000_000, DataType::Int64, 8192), 62_500);
+        assert_eq!(of(1000, DataType::Utf8, 8192), 65_000);
+        assert_eq!(of(1000, DataType::Utf8, 100_000), 100_000);
+        let item = Arc::new(Field::new("item", DataType::Float64, true));
+        assert_eq!(of(1 << 20, DataType::FixedSizeList(item.clone(), 1 << 20), 8192), 4);
+        assert_eq!(of(1 << 20, DataType::FixedSizeList(item, i32::MAX), 8192), 1);
+        assert_eq!(batch_rows(&[], &Schema::empty(), 1), 1 << 16);
+    }
+}

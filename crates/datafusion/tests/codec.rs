@@ -1,0 +1,72 @@
+//! Plans as bytes: scans keep their partitions.
+#![cfg(feature = "proto")]
+
+mod common;
+
+use std::sync::Arc;
+
+use blosc2_datafusion::CTableCodec;
+use common::{add, context, create, rows};
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
+use futures::TryStreamExt;
+
+/// A session of another machine, whose plans execute one partition each.
+fn other() -> SessionContext {
+    let config = SessionConfig::new()
+        .set_bool("datafusion.execution.enable_file_stream_work_stealing", false);
+    SessionContext::new_with_config(config)
+}
+
+fn copied(plan: &Arc<dyn ExecutionPlan>, session: &SessionContext) -> Arc<dyn ExecutionPlan> {
+    let bytes =
+        physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &CTableCodec).unwrap();
+    physical_plan_from_bytes_with_extension_codec(&bytes, &session.task_ctx(), &CTableCodec)
+        .unwrap()
+}
+
+fn sum(batches: &[RecordBatch]) -> i64 {
+    let ids = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values());
+    ids.sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_for_other_machines_read_their_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let all = rows(30_000);
+    create(&path, &all, 2048, |row| row.is_deleted());
+    let expected: i64 = all.iter().filter(|row| !row.is_deleted()).map(|row| row.id()).sum();
+    let context = context(5);
+    add(&context, "t", path.display()).await;
+
+    let frame = context.sql("SELECT id FROM t WHERE id >= 0").await.unwrap();
+    let plan = frame.clone().create_physical_plan().await.unwrap();
+    let partitions = plan.output_partitioning().partition_count();
+    assert_eq!(partitions, 5);
+    let mut found = 0;
+    for partition in 0..partitions {
+        let session = other();
+        let copy = copied(&plan, &session);
+        let stream = copy.execute(partition, session.task_ctx()).unwrap();
+        found += sum(&stream.try_collect::<Vec<_>>().await.unwrap());
+    }
+    assert_eq!(found, expected);
+
+    let session = other();
+    let grouped = context.sql("SELECT sum(id) FROM t GROUP BY word, flag").await.unwrap();
+    let grouped = copied(&grouped.create_physical_plan().await.unwrap(), &session);
+    assert_eq!(sum(&collect(grouped, session.task_ctx()).await.unwrap()), expected);
+
+    // The bytes contain the size and the time of the file.
+    let copy = copied(&frame.create_physical_plan().await.unwrap(), &session);
+    std::fs::remove_file(&path).unwrap();
+    create(&path, &all[1..], 2048, |_| false);
+    let error = collect(copy, session.task_ctx()).await.unwrap_err().to_string();
+    assert!(error.contains("has changed"), "{error}");
+}
