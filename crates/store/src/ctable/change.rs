@@ -408,20 +408,7 @@ impl CTable {
             kept.forget_range(start..start + count);
             fits
         });
-        let written = rows.iter().enumerate().try_for_each(|(index, encoded)| {
-            if encoded.nulls.is_some() {
-                self.add_mask(index)?;
-            }
-            let batch_rows = self.batch_rows(index);
-            self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)?;
-            let column = &self.columns[index];
-            if let (Some(kept), Cells::Items { bytes, .. }) =
-                (self.summaries.kept.get_mut(column.name()), &encoded.cells)
-            {
-                kept.add(column, start, bytes, encoded.nulls.as_deref());
-            }
-            Ok(())
-        });
+        let written = self.append_cells(rows, start, capacity);
         if let Err(error) = written {
             for index in 0..rows.len() {
                 // Remains do not matter to readers.
@@ -431,6 +418,37 @@ impl CTable {
         }
         // Last: rows that the mask has exist in each column.
         self.live.add(start..start + count, capacity)
+    }
+
+    /// Writes the cells of rows that the mask does not have yet.
+    fn append_cells(&mut self, rows: &[&Encoded<'_>], start: u64, capacity: u64) -> Result<()> {
+        let is_in_place = |encoded: &Encoded<'_>| {
+            matches!(encoded.cells, Cells::Items { .. } | Cells::Codes { .. })
+        };
+        for in_place in [true, false] {
+            if !in_place {
+                // If all rows of the mask are live, Python reads complete columns. So that it does not read strings of
+                // rows that are not live yet, the mask has dead rows, for which the other columns have room.
+                self.live.resize(capacity)?;
+            }
+            for (index, encoded) in rows.iter().enumerate() {
+                if is_in_place(encoded) != in_place {
+                    continue;
+                }
+                if encoded.nulls.is_some() {
+                    self.add_mask(index)?;
+                }
+                let batch_rows = self.batch_rows(index);
+                self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)?;
+                let column = &self.columns[index];
+                if let (Some(kept), Cells::Items { bytes, .. }) =
+                    (self.summaries.kept.get_mut(column.name()), &encoded.cells)
+                {
+                    kept.add(column, start, bytes, encoded.nulls.as_deref());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the cells of a column in the selected rows. If a row index occurs more than once, its last cell is
