@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{internal_datafusion_err, not_impl_err};
+use datafusion::common::{internal_datafusion_err, internal_err, not_impl_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::from_proto::{
-    parse_protobuf_file_scan_config, parse_table_schema_from_proto,
+    parse_physical_expr_with_converter, parse_protobuf_file_scan_config,
+    parse_table_schema_from_proto,
 };
-use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
+use datafusion_proto::physical_plan::to_proto::{
+    serialize_file_scan_config, serialize_physical_expr_with_converter,
+};
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use datafusion_proto::protobuf::FileScanExecConf;
+use datafusion_proto::protobuf::{FileScanExecConf, PhysicalExprNode};
 use prost::Message;
 
 use crate::CTableSource;
@@ -34,6 +38,15 @@ use crate::CTableSource;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CTableCodec;
 
+/// The bytes of a scan.
+#[derive(Clone, PartialEq, Message)]
+struct Scan {
+    #[prost(message, optional, tag = "1")]
+    scan: Option<FileScanExecConf>,
+    #[prost(message, optional, tag = "2")]
+    predicate: Option<PhysicalExprNode>,
+}
+
 impl PhysicalExtensionCodec for CTableCodec {
     fn try_decode(
         &self,
@@ -42,11 +55,19 @@ impl PhysicalExtensionCodec for CTableCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let scan = FileScanExecConf::decode(bytes)
+        let Scan { scan, predicate } = Scan::decode(bytes)
             .map_err(|error| internal_datafusion_err!("decode the scan of a table: {error}"))?;
+        let Some(scan) = scan else {
+            return internal_err!("decode the scan of a table: the bytes have no scan");
+        };
         let context = PhysicalPlanDecodeContext::new(context, self);
-        let source = Arc::new(CTableSource::new(parse_table_schema_from_proto(&scan)?));
-        let config = parse_protobuf_file_scan_config(&scan, &context, converter, source)?;
+        let schema = parse_table_schema_from_proto(&scan)?;
+        let predicate = predicate.map(|predicate| {
+            let schema = schema.table_schema();
+            parse_physical_expr_with_converter(&predicate, schema, &context, converter)
+        });
+        let source = CTableSource::new(schema.clone()).with_predicate(predicate.transpose()?);
+        let config = parse_protobuf_file_scan_config(&scan, &context, converter, Arc::new(source))?;
         Ok(DataSourceExec::from_data_source(config))
     }
 
@@ -58,10 +79,16 @@ impl PhysicalExtensionCodec for CTableCodec {
     ) -> Result<()> {
         let scan = plan.downcast_ref::<DataSourceExec>();
         let scan = scan.and_then(|scan| scan.downcast_to_file_source::<CTableSource>());
-        let Some((config, _)) = scan else {
+        let Some((config, source)) = scan else {
             return not_impl_err!("encode the plan `{}`: expected a scan of tables", plan.name());
         };
-        serialize_file_scan_config(config, self, converter)?
+        let scan = Some(serialize_file_scan_config(config, self, converter)?);
+        // The present state of filters that other parts of the plan make stricter.
+        let predicate = source.predicate().map(|predicate| {
+            let predicate = snapshot_physical_expr(Arc::clone(predicate))?;
+            serialize_physical_expr_with_converter(&predicate, self, converter)
+        });
+        Scan { scan, predicate: predicate.transpose()? }
             .encode(bytes)
             .map_err(|error| internal_datafusion_err!("encode the scan of a table: {error}"))
     }

@@ -6,6 +6,7 @@ mod codec;
 mod format;
 mod object;
 mod opener;
+mod prune;
 mod source;
 
 use std::sync::Arc;

@@ -13,6 +13,9 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr_adapter::BatchAdapterFactory;
+use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::metrics::PruningMetrics;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use object_store::path::Path;
@@ -20,6 +23,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::OnceCell;
 
 use crate::object::{in_table, open, unblock};
+use crate::prune::{PruneError, prune};
 
 /// The rows that are read at once, unless they are wide.
 const BATCH_ROWS: u64 = 1 << 16;
@@ -55,6 +59,10 @@ pub(crate) struct CTableOpener {
     pub(crate) batch_rows: usize,
     /// The number of rows that are needed.
     pub(crate) limit: Option<usize>,
+    /// The condition of the rows that are needed, and the schema of its columns.
+    pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    pub(crate) table_schema: SchemaRef,
+    pub(crate) segments: PruningMetrics,
 }
 
 impl FileOpener for CTableOpener {
@@ -70,18 +78,28 @@ impl CTableOpener {
         file: PartitionedFile,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let path = file.object_meta.location.clone();
-        let table = self.tables.open(self.store, &file.object_meta).await?;
+        let table = self.tables.open(Arc::clone(&self.store), &file.object_meta).await?;
         let (start, end) = file.range();
         let chunks: Vec<Range<u64>> = table.row_chunks().collect();
         let mut rows = rows_of(&chunks, start..end, file.object_meta.size);
         if let Some(limit) = self.limit {
             rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
         }
+        let ranges = match &self.predicate {
+            Some(predicate) => {
+                // Now, because the filters of a join or of the first rows become stricter while a query runs.
+                let pruning = PruningPredicateBuilder::new()
+                    .with_file_schema(Arc::clone(&self.table_schema))
+                    .build(Arc::clone(predicate));
+                self.prune(&table, pruning, rows, &path).await?
+            }
+            None => std::iter::once(rows).collect(),
+        };
         // A file can lack columns of another file of the same table.
         let fields = self.schema.fields().iter().map(|field| field.name().clone());
         let columns = fields.filter(|name| table.column(name).is_some());
         let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
-        let options = ReadOptions::new().columns(columns).rows(rows).batch_rows(batch_rows);
+        let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
         let at = path.clone();
         let reader = unblock(move || options.read(table)).await?;
         let reader = reader.map_err(|error| in_table(&at, error))?;
@@ -97,6 +115,29 @@ impl CTableOpener {
             }
         });
         Ok(batches.boxed())
+    }
+
+    /// The parts of `rows` that can match a filter.
+    async fn prune(
+        &self,
+        table: &Arc<CTable>,
+        predicate: Option<Arc<PruningPredicate>>,
+        rows: Range<u64>,
+        path: &Path,
+    ) -> Result<Vec<Range<u64>>> {
+        let all = || std::iter::once(rows.clone()).collect();
+        let Some(predicate) = predicate else { return Ok(all()) };
+        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.table_schema), rows.clone());
+        match unblock(move || prune(&table, &schema, &predicate, &of)).await? {
+            Ok(Some(pruned)) => {
+                self.segments.add_matched(pruned.matched);
+                self.segments.add_pruned(pruned.pruned);
+                Ok(pruned.rows)
+            }
+            Ok(None) => Ok(all()),
+            Err(PruneError::Table(error)) => Err(in_table(path, error)),
+            Err(PruneError::Filter(error)) => Err(error),
+        }
     }
 }
 

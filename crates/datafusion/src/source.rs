@@ -1,31 +1,40 @@
 //! The source of a scan.
 
+use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::physical_expr::conjunction_opt;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_plan::PhysicalExpr;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr};
 use object_store::ObjectStore;
 
 use crate::opener::{CTableOpener, Tables};
 
 /// Rows of a batch, if the session does not determine them.
 const BATCH_ROWS: usize = 8192;
+/// The metric with the numbers of segments, of the summaries of the filter's columns, that can match and that cannot.
+const SEGMENTS: &str = "segments_pruned_summary";
 
 /// The source of the scan of tables, for a [`FileScanConfig`]. Created by
 /// [`CTableFormat::file_source`](crate::CTableFormat); a program needs it only to build a plan without SQL.
 ///
-/// The scan reads the columns of its projection, and evaluates the expressions of the projection. Filters are not pushed
-/// down: DataFusion evaluates them after the scan.
+/// The scan reads the columns of its projection, and evaluates the expressions of the projection. Filters determine the
+/// blocks that are read, by the [summaries](blosc2_store::CTable::summary) of columns. DataFusion evaluates the filters
+/// after the scan.
 #[derive(Debug, Clone)]
 pub struct CTableSource {
     table_schema: TableSchema,
     projection: SplitProjection,
+    /// The condition of the rows that are needed, on the columns of the table.
+    predicate: Option<Arc<dyn PhysicalExpr>>,
     batch_rows: usize,
     metrics: ExecutionPlanMetricsSet,
     tables: Tables,
@@ -38,10 +47,22 @@ impl CTableSource {
         Self {
             projection: SplitProjection::unprojected(&table_schema),
             table_schema,
+            predicate: None,
             batch_rows: BATCH_ROWS,
             metrics: ExecutionPlanMetricsSet::new(),
             tables: Tables::default(),
         }
+    }
+
+    /// The condition of the rows that are needed.
+    #[cfg(feature = "proto")]
+    pub(crate) fn predicate(&self) -> Option<&Arc<dyn PhysicalExpr>> {
+        self.predicate.as_ref()
+    }
+
+    #[cfg(feature = "proto")]
+    pub(crate) fn with_predicate(self, predicate: Option<Arc<dyn PhysicalExpr>>) -> Self {
+        Self { predicate, ..self }
     }
 }
 
@@ -50,7 +71,7 @@ impl FileSource for CTableSource {
         &self,
         store: Arc<dyn ObjectStore>,
         config: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
         let opener = CTableOpener {
@@ -58,7 +79,11 @@ impl FileSource for CTableSource {
             tables: self.tables.clone(),
             schema: Arc::new(file_schema.project(&self.projection.file_indices)?),
             batch_rows: self.batch_rows,
-            limit: config.limit,
+            // Rows that do not match the filter do not count.
+            limit: config.limit.filter(|_| self.predicate.is_none()),
+            predicate: self.predicate.clone(),
+            table_schema: Arc::clone(self.table_schema.table_schema()),
+            segments: MetricBuilder::new(&self.metrics).pruning_metrics(SEGMENTS, partition),
         };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), file_schema)
     }
@@ -84,6 +109,28 @@ impl FileSource for CTableSource {
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }
 
+    /// Keeps the filters for skipping blocks. DataFusion evaluates them for the rows that the scan returns.
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let results = vec![PushedDown::No; filters.len()];
+        let all = self.predicate.iter().cloned().chain(filters);
+        let source = Self { predicate: conjunction_opt(all), ..self.clone() };
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(results)
+            .with_updated_node(Arc::new(source)))
+    }
+
+    fn fmt_extra(&self, kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        match (&self.predicate, kind) {
+            (Some(predicate), DisplayFormatType::Default | DisplayFormatType::Verbose) => {
+                write!(f, ", predicate={predicate}")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn metrics(&self) -> &ExecutionPlanMetricsSet {
         &self.metrics
     }
@@ -96,8 +143,9 @@ impl FileSource for CTableSource {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for projected in self.projection.source.as_ref() {
-            if visit(&projected.expr)? == TreeNodeRecursion::Stop {
+        let projected = self.projection.source.as_ref().iter().map(|projected| &projected.expr);
+        for expression in self.predicate.iter().chain(projected) {
+            if visit(expression)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
         }

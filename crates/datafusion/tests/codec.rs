@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use blosc2_datafusion::CTableCodec;
-use common::{add, context, create, rows};
+use common::{add, context, create, rows, segments};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
@@ -62,6 +62,15 @@ async fn plans_for_other_machines_read_their_partitions() {
     let grouped = context.sql("SELECT sum(id) FROM t GROUP BY word, flag").await.unwrap();
     let grouped = copied(&grouped.create_physical_plan().await.unwrap(), &session);
     assert_eq!(sum(&collect(grouped, session.task_ctx()).await.unwrap()), expected);
+
+    // The bytes contain the filter that skips blocks.
+    let last = context.sql("SELECT id FROM t WHERE id >= 29000").await.unwrap();
+    let copy = copied(&last.create_physical_plan().await.unwrap(), &session);
+    let expected: i64 =
+        all.iter().map(|row| row.id()).filter(|id| *id >= 29_000 && id % 13 != 5).sum();
+    assert_eq!(sum(&collect(Arc::clone(&copy), session.task_ctx()).await.unwrap()), expected);
+    let (matched, pruned) = segments(&copy);
+    assert!(matched < pruned, "{matched} segments match, {pruned} are skipped");
 
     // The bytes contain the size and the time of the file.
     let copy = copied(&frame.create_physical_plan().await.unwrap(), &session);

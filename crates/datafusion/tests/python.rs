@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{add, context, query};
+use common::{add, context, query, run};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -126,6 +126,39 @@ fn run_python(script: &str, folder: &Path) {
     let printed =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "Python failed ({}):\n{}", output.status, printed.join("\n"));
+}
+
+/// Writes a sorted table, whose summaries Python writes when it closes the table.
+const SORTED: &str = r#"
+import dataclasses
+import blosc2 as b2
+import blosc2.schema as S
+import numpy as np
+
+@dataclasses.dataclass
+class Row:
+    id: int = b2.field(S.int64(), default=0)
+    price: float = b2.field(S.float64(nullable=True), default=0.0)
+
+count = 4_000_000
+table = b2.CTable(Row, urlpath="sorted.b2z", mode="w", expected_size=count)
+table.extend({"id": np.arange(count), "price": np.arange(count) / 2})
+table.close()
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summaries_of_python_skip_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(SORTED, folder.path());
+    let context = context(2);
+    add(&context, "t", folder.path().join("sorted.b2z").display()).await;
+    for condition in ["id BETWEEN 1000000 AND 1039999", "price >= 1000000 AND price < 1020000"] {
+        let (rows, matched, pruned) =
+            run(&context, &format!("SELECT * FROM t WHERE {condition}")).await;
+        assert_eq!(rows, 40_000, "{condition}");
+        let all = matched + pruned;
+        assert!(matched * 100 <= all * 3, "{condition}: {matched} of {all} segments");
+    }
 }
 
 /// The items of a column as texts, booleans and numbers.

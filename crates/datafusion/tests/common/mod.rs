@@ -16,6 +16,9 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Int32Type, Int64Type};
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_plan::metrics::MetricValue;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::stream::BoxStream;
 use object_store::path::Path as Key;
@@ -189,6 +192,34 @@ pub(crate) async fn number(context: &SessionContext, sql: &str) -> i64 {
     let batches = query(context, sql).await;
     let column = batches[0].column(0);
     column.as_any().downcast_ref::<Int64Array>().unwrap().value(0)
+}
+
+/// The numbers of segments that a filter matched and skipped, summed over all scans of a plan that was executed.
+pub(crate) fn segments(plan: &Arc<dyn ExecutionPlan>) -> (usize, usize) {
+    let mut sums = (0, 0);
+    if plan.is::<DataSourceExec>() {
+        for metric in plan.metrics().unwrap().iter() {
+            if let MetricValue::PruningMetrics { name, pruning_metrics } = metric.value()
+                && name == "segments_pruned_summary"
+            {
+                sums.0 += pruning_metrics.matched();
+                sums.1 += pruning_metrics.pruned();
+            }
+        }
+    }
+    for child in plan.children() {
+        let (matched, pruned) = segments(child);
+        sums = (sums.0 + matched, sums.1 + pruned);
+    }
+    sums
+}
+
+/// The number of rows of a query, and the numbers of segments that it matched and skipped.
+pub(crate) async fn run(context: &SessionContext, sql: &str) -> (usize, usize, usize) {
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
+    let (matched, pruned) = segments(&plan);
+    (batches.iter().map(|batch| batch.num_rows()).sum(), matched, pruned)
 }
 
 /// Counts the requests for bytes to an object store.

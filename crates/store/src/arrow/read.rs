@@ -1,6 +1,7 @@
 //! Tables as record batches.
 
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ const BATCH_ROWS: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     columns: Option<Vec<String>>,
-    rows: Option<Range<u64>>,
+    rows: Option<Vec<Range<u64>>>,
     batch_rows: usize,
 }
 
@@ -66,7 +67,12 @@ impl ReadOptions {
 
     /// Selects a range of the valid rows; deleted rows are not counted.
     pub fn rows(self, rows: Range<u64>) -> Self {
-        Self { rows: Some(rows), ..self }
+        self.row_ranges([rows])
+    }
+
+    /// Selects several ranges of the valid rows, which are read in this order. A batch contains rows of one range.
+    pub fn row_ranges(self, ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+        Self { rows: Some(ranges.into_iter().collect()), ..self }
     }
 
     /// Sets the number of rows of each batch. The last batch can have fewer rows. 0 means 1.
@@ -78,7 +84,7 @@ impl ReadOptions {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: a selected column does not exist;
-    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::OutOfBounds`]: a range extends beyond the number of rows;
     /// - [`ErrorKind::Unsupported`]: a selected column has no Arrow type, is computed, or is [stale](crate::Column::is_stale);
     /// - [`ErrorKind::InvalidData`]: a column is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
@@ -88,14 +94,16 @@ impl ReadOptions {
         let names: Vec<String> = self.columns.clone().unwrap_or_else(all);
         let fields = names.iter().map(|name| field(of, name)).collect::<Result<Vec<Field>>>()?;
         let nrows = of.nrows();
-        let rows = self.rows.clone().unwrap_or(0..nrows);
-        if rows.start > rows.end || rows.end > nrows {
+        let mut ranges = self.rows.clone().unwrap_or_else(|| std::iter::once(0..nrows).collect());
+        if let Some(rows) = ranges.iter().find(|rows| rows.start > rows.end || rows.end > nrows) {
             let detail = format!("there are {nrows} rows, asked for {rows:?}");
             return Err(Error::new(ErrorKind::OutOfBounds, READ, detail));
         }
+        ranges.retain(|rows| !rows.is_empty());
         let dictionaries = vec![None; fields.len()];
         let schema = Arc::new(Schema::new(fields));
-        Ok(RecordBatches { table, schema, rows, batch_rows: self.batch_rows as u64, dictionaries })
+        let batch_rows = self.batch_rows as u64;
+        Ok(RecordBatches { table, schema, ranges: ranges.into(), batch_rows, dictionaries })
     }
 }
 
@@ -120,8 +128,8 @@ impl ReadOptions {
 pub struct RecordBatches<T> {
     table: T,
     schema: SchemaRef,
-    /// The remaining rows.
-    rows: Range<u64>,
+    /// The remaining rows, without empty ranges.
+    ranges: VecDeque<Range<u64>>,
     batch_rows: u64,
     /// The distinct strings of dictionary columns, which all batches share.
     dictionaries: Vec<Option<ArrayRef>>,
@@ -149,21 +157,20 @@ impl<T: Borrow<CTable>> Iterator for RecordBatches<T> {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rows.is_empty() {
-            return None;
-        }
-        let end = self.rows.end.min(self.rows.start.saturating_add(self.batch_rows));
-        let batch = self.batch(self.rows.start..end);
+        let rows = self.ranges.pop_front()?;
+        let end = rows.end.min(rows.start.saturating_add(self.batch_rows));
+        let batch = self.batch(rows.start..end);
         match &batch {
-            Ok(_) => self.rows.start = end,
-            Err(_) => self.rows.start = self.rows.end,
+            Ok(_) if end < rows.end => self.ranges.push_front(end..rows.end),
+            Ok(_) => {}
+            Err(_) => self.ranges.clear(),
         }
         Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.rows.end - self.rows.start).div_ceil(self.batch_rows) as usize;
-        (0, Some(left))
+        let left = self.ranges.iter().map(|rows| (rows.end - rows.start).div_ceil(self.batch_rows));
+        (0, usize::try_from(left.fold(0, u64::saturating_add)).ok())
     }
 }
 

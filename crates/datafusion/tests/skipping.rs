@@ -1,0 +1,263 @@
+//! Filters skip blocks by the summaries of columns, and never rows.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema, TimeUnit};
+use common::{add, context, number, query, run, text};
+use datafusion::datasource::MemTable;
+use datafusion::prelude::SessionContext;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selective_filter_reads_few_blocks() {
+    const ROWS: i64 = 6_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let time = ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: None };
+    let schema = Schema::new()
+        .column("id", ItemKind::Int64)
+        .column("time", time)
+        .column("price", ItemType::from(ItemKind::Float32).nullable())
+        .column("late", ItemKind::Bool);
+    let mut table = CTable::create(&path, &schema).unwrap();
+    let ids: Vec<i64> = (0..ROWS).collect();
+    let times: Vec<i64> = ids.iter().map(|id| id * 1000).collect();
+    let prices: Vec<f32> = ids.iter().map(|id| *id as f32).collect();
+    let late: Vec<bool> = ids.iter().map(|id| *id >= ROWS - 100).collect();
+    // The first quarter has no price.
+    let nulls = ids.iter().map(|id| *id < ROWS / 4).collect::<Vec<_>>();
+    table
+        .append([
+            ("id", Data::items(&ids)),
+            ("time", Data::items(&times)),
+            ("price", Data::items(&prices).nulls(nulls)),
+            ("late", Data::items(&late)),
+        ])
+        .unwrap();
+    table.finish().unwrap();
+
+    for partitions in [1, 3] {
+        let context = context(partitions);
+        add(&context, "t", path.display()).await;
+        for (sql, rows, most) in [
+            ("SELECT * FROM t WHERE id BETWEEN 1000000 AND 1059999", 60_000, 0.03),
+            ("SELECT id FROM t WHERE time < '1970-01-01T16:40:00'", 60_000, 0.03),
+            ("SELECT id FROM t WHERE price >= 5980000 AND id < 5990000", 10_000, 0.03),
+            ("SELECT id FROM t WHERE id IN (5, 6, 7) OR id = 5999999", 4, 0.03),
+            ("SELECT id FROM t WHERE late", 100, 0.03),
+            ("SELECT id FROM t WHERE id < 0", 0, 0.0),
+            ("SELECT id FROM t WHERE price > -1", ROWS as usize * 3 / 4, 0.77),
+            ("SELECT id FROM t WHERE id % 2 = 0", ROWS as usize / 2, 1.0),
+        ] {
+            let (found, matched, pruned) = run(&context, sql).await;
+            assert_eq!(found, rows, "{sql}");
+            let share = matched as f64 / (matched + pruned).max(1) as f64;
+            assert!(share <= most, "{sql}: {matched} of {} segments", matched + pruned);
+        }
+        let explained = text(&context, "EXPLAIN ANALYZE SELECT id FROM t WHERE id < 20000").await;
+        assert!(explained.contains("segments_pruned_summary"), "{explained}");
+        assert!(explained.contains("predicate=id"), "{explained}");
+        // The filter of a join or of the first rows is known only while the query runs.
+        let sql = "SELECT a.id FROM t a JOIN (VALUES (7), (1000)) b(id) ON a.id = b.id";
+        assert_eq!(run(&context, sql).await.0, 2);
+        assert_eq!(run(&context, "SELECT id FROM t ORDER BY id DESC LIMIT 3").await.0, 3);
+    }
+}
+
+/// Values that Arrow and Python order in different ways, and nulls that are values.
+#[tokio::test(flavor = "multi_thread")]
+async fn special_values_are_never_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let schema = Schema::new()
+        .column("f", ItemKind::Float64)
+        .column("g", ItemType::from(ItemKind::Float32).nullable())
+        .column("u", ItemKind::UInt64)
+        .column("b", ItemType::from(ItemKind::Bool).with("null_value", 255))
+        .column("n", ItemType::from(ItemKind::Int16).with("null_value", -32768))
+        .expected_rows(10);
+    let mut table = CTable::create(&path, &schema).unwrap();
+    let parts: [&[f64]; 5] = [
+        &[0.0, -0.0, 0.0, 0.0],
+        &[-0.0; 4],
+        &[f64::NAN, -f64::NAN, 1.0, 2.0],
+        &[f64::NAN; 4],
+        &[f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, -1.0],
+    ];
+    let mut row = 0u64;
+    for part in parts {
+        // Equal items in several blocks.
+        for _ in 0..10 {
+            let len = part.len();
+            let narrow: Vec<f32> = part.iter().map(|item| *item as f32).collect();
+            let nulls = vec![row.is_multiple_of(3); len];
+            let large: Vec<u64> = (0..len as u64).map(|k| u64::MAX - row * 4 - k).collect();
+            let value = |null: bool, value: i64| match null {
+                true => blosc2::Value::None,
+                false => value.into(),
+            };
+            let bools = (0..len).map(|k| match k % 3 {
+                0 => blosc2::Value::None,
+                k => blosc2::Value::Bool(k == 1),
+            });
+            let numbers = (0..len).map(|k| value(k % 2 == 0, k as i64 - 2));
+            table
+                .append([
+                    ("f", Data::items(part)),
+                    ("g", Data::items(&narrow).nulls(nulls)),
+                    ("u", Data::items(&large)),
+                    ("b", Data::values(bools.collect::<Vec<_>>())),
+                    ("n", Data::values(numbers.collect::<Vec<_>>())),
+                ])
+                .unwrap();
+            row += 1;
+        }
+    }
+    table.delete_rows([0, 1, 2, 3, 50, 60]).unwrap();
+    table.finish().unwrap();
+    let batches: Vec<_> = table.record_batches().unwrap().collect::<Result<_, _>>().unwrap();
+    let memory = SessionContext::new();
+    let whole = MemTable::try_new(batches[0].schema(), vec![batches]).unwrap();
+    memory.register_table("t", Arc::new(whole)).unwrap();
+    let context = context(2);
+    add(&context, "t", path.display()).await;
+    let numbers = ["0.0", "-0.0", "'NaN'::double", "'inf'::double", "'-inf'::double", "1.5", "-1"];
+    let mut conditions = Vec::new();
+    for column in ["f", "g"] {
+        for operator in ["<", "<=", "=", "<>", ">", ">="] {
+            conditions.extend(numbers.map(|number| format!("{column} {operator} {number}")));
+        }
+    }
+    conditions.extend(
+        [
+            "u > 18446744073709551515",
+            "u <= 18446744073709551450",
+            "u = 18446744073709551615",
+            "b",
+            "NOT b",
+            "b IS NULL",
+            "b IS NOT NULL",
+            "n < 0",
+            "n IS NULL",
+            "n IS NOT NULL AND n >= 1",
+            "g IS NULL",
+            "g IS NOT NULL",
+            "f IS NOT NULL",
+            "f > 0 AND u < 18446744073709551500 OR b",
+        ]
+        .map(String::from),
+    );
+    let mut skipped = 0;
+    for condition in conditions {
+        let sql = format!("SELECT * FROM t WHERE {condition} ORDER BY u");
+        let [found, expected] = [text(&context, &sql).await, text(&memory, &sql).await];
+        assert!(found == expected, "{sql}\n{found}\n{expected}");
+        skipped += run(&context, &sql).await.2;
+    }
+    assert!(skipped > 100, "{skipped} segments are skipped");
+}
+
+/// A small generator of pseudo-random numbers.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Adds a file as a table, and compares filters with the same rows in memory.
+async fn check(path: &Path, rng: &mut Rng, what: &str) -> usize {
+    let table = CTable::open(path).unwrap();
+    let batches: Vec<_> = table.record_batches().unwrap().collect::<Result<_, _>>().unwrap();
+    let context = context(1 + rng.below(3) as usize);
+    add(&context, "t", path.display()).await;
+    let Some(first) = batches.first() else {
+        assert_eq!(number(&context, "SELECT count(*) FROM t WHERE n > 3").await, 0);
+        return 0;
+    };
+    let whole = MemTable::try_new(first.schema(), vec![batches.clone()]).unwrap();
+    context.register_table("memory", Arc::new(whole)).unwrap();
+    let mut skipped = 0;
+    for _ in 0..2 {
+        let (low, high) = (rng.below(3000), rng.below(3000));
+        let condition = match rng.below(4) {
+            0 => format!("n >= {low} AND n < {high}"),
+            1 => format!("x < {low}"),
+            2 => format!("n > {low} AND x > {high}"),
+            _ => format!("n = {low} OR x IS NULL"),
+        };
+        let of = |name: &str| format!("SELECT n, x FROM {name} WHERE {condition} ORDER BY n, x");
+        let [found, expected] =
+            [query(&context, &of("t")).await, query(&context, &of("memory")).await];
+        let rows = |batches: &[datafusion::arrow::array::RecordBatch]| {
+            datafusion::arrow::util::pretty::pretty_format_batches(batches).unwrap().to_string()
+        };
+        assert!(rows(&found) == rows(&expected), "{what}: {condition}");
+        skipped += run(&context, &of("t")).await.2;
+    }
+    skipped
+}
+
+/// Summaries that do not describe the items are never used: after each of 300 changes, with and without `finish`.
+#[tokio::test(flavor = "multi_thread")]
+async fn stale_summaries_are_never_used() {
+    let mut rng = Rng(52);
+    let mut skipped = 0;
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, path) = (folder.path().join("t.b2d"), folder.path().join("t.b2z"));
+        let schema = Schema::new()
+            .column("n", ItemKind::Int32)
+            .column("x", ItemType::from(ItemKind::Float64).nullable())
+            .expected_rows(10);
+        let mut table = CTable::create(&source, &schema).unwrap();
+        for change in 0..30 {
+            let what = format!("round {round}, change {change}");
+            let rows = table.nrows();
+            match rng.below(5) {
+                0 | 1 => {
+                    let count = rng.below(60);
+                    let start = rng.below(2500) as i32;
+                    let numbers: Vec<i32> = (start..start + count as i32).collect();
+                    let items: Vec<f64> = (0..count).map(|_| rng.below(3000) as f64).collect();
+                    let nulls = (0..count).map(|_| rng.below(5) == 0).collect::<Vec<_>>();
+                    let items = Data::items(&items).nulls(nulls);
+                    table.append([("n", Data::items(&numbers)), ("x", items)]).unwrap();
+                }
+                2 if rows > 0 => {
+                    let row = rng.below(rows);
+                    table.update("n", [row], Data::items(&[rng.below(3000) as i32])).unwrap();
+                }
+                3 if rows > 0 => {
+                    let start = rng.below(rows);
+                    table.delete_rows(start..rows.min(start + 1 + rng.below(15))).unwrap();
+                }
+                4 if rng.below(4) == 0 => table.compact().unwrap(),
+                _ => {}
+            }
+            match rng.below(3) {
+                0 => {}
+                1 => {
+                    if rng.below(2) == 0 {
+                        table.rebuild_summary("n").unwrap();
+                        table.rebuild_summary("x").unwrap();
+                    }
+                    table.finish().unwrap();
+                }
+                _ => {
+                    drop(table);
+                    table = CTable::open_rw(&source).unwrap();
+                }
+            }
+            let _ = std::fs::remove_file(&path);
+            // As the files are now, also without `finish`.
+            blosc2_store::TreeStore::open(&source).unwrap().pack(&path).unwrap();
+            skipped += check(&path, &mut rng, &what).await;
+        }
+    }
+    assert!(skipped > 500, "{skipped} segments are skipped");
+}
