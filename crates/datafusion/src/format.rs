@@ -14,18 +14,21 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{GetExt, Statistics, exec_err, not_impl_err, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSource};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::provider::DefaultTableFactory;
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
+use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::CTableSource;
 use crate::object::{in_table, open, unblock};
+use crate::sink::CTableSink;
 
 /// The extension of the files of tables.
 pub(crate) const EXTENSION: &str = "b2z";
@@ -104,6 +107,16 @@ impl FileFormat for CTableFormat {
         config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(DataSourceExec::from_data_source(config))
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        config: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(CTableSink::new(config)?), order)))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

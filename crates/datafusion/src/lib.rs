@@ -7,6 +7,7 @@ mod format;
 mod object;
 mod opener;
 mod prune;
+mod sink;
 mod source;
 
 use std::sync::Arc;
