@@ -21,7 +21,8 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf::{FileScanExecConf, PhysicalExprNode};
 use prost::Message;
 
-use crate::CTableSource;
+use crate::Blosc2Source;
+use crate::content::{Kind, Reading};
 
 /// Converts scans of tables to bytes and back, so that physical plans can be sent to other machines.
 ///
@@ -36,7 +37,7 @@ use crate::CTableSource;
 /// # Errors
 /// Encoding a plan other than a scan of tables fails, and so does decoding other bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CTableCodec;
+pub struct Blosc2Codec;
 
 /// The bytes of a scan.
 #[derive(Clone, PartialEq, Message)]
@@ -45,9 +46,16 @@ struct Scan {
     scan: Option<FileScanExecConf>,
     #[prost(message, optional, tag = "2")]
     predicate: Option<PhysicalExprNode>,
+    #[prost(uint32, tag = "3")]
+    kind: u32,
+    /// Empty if the files name their axes.
+    #[prost(string, repeated, tag = "4")]
+    dims: Vec<String>,
 }
 
-impl PhysicalExtensionCodec for CTableCodec {
+const KINDS: [Kind; 3] = [Kind::Any, Kind::Table, Kind::Arrays];
+
+impl PhysicalExtensionCodec for Blosc2Codec {
     fn try_decode(
         &self,
         bytes: &[u8],
@@ -55,7 +63,7 @@ impl PhysicalExtensionCodec for CTableCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Scan { scan, predicate } = Scan::decode(bytes)
+        let Scan { scan, predicate, kind, dims } = Scan::decode(bytes)
             .map_err(|error| internal_datafusion_err!("decode the scan of a table: {error}"))?;
         let Some(scan) = scan else {
             return internal_err!("decode the scan of a table: the bytes have no scan");
@@ -66,7 +74,13 @@ impl PhysicalExtensionCodec for CTableCodec {
             let schema = schema.table_schema();
             parse_physical_expr_with_converter(&predicate, schema, &context, converter)
         });
-        let source = CTableSource::new(schema.clone()).with_predicate(predicate.transpose()?);
+        let Some(kind) = KINDS.get(kind as usize) else {
+            return internal_err!("decode the scan of a table: there is no kind {kind} of files");
+        };
+        let reading = Reading { kind: *kind, dims: Some(dims).filter(|dims| !dims.is_empty()) };
+        let source = Blosc2Source::new(schema.clone())
+            .with_predicate(predicate.transpose()?)
+            .with_reading(reading);
         let config = parse_protobuf_file_scan_config(&scan, &context, converter, Arc::new(source))?;
         Ok(DataSourceExec::from_data_source(config))
     }
@@ -78,7 +92,7 @@ impl PhysicalExtensionCodec for CTableCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         let scan = plan.downcast_ref::<DataSourceExec>();
-        let scan = scan.and_then(|scan| scan.downcast_to_file_source::<CTableSource>());
+        let scan = scan.and_then(|scan| scan.downcast_to_file_source::<Blosc2Source>());
         let Some((config, source)) = scan else {
             return not_impl_err!("encode the plan `{}`: expected a scan of tables", plan.name());
         };
@@ -88,7 +102,9 @@ impl PhysicalExtensionCodec for CTableCodec {
             let predicate = snapshot_physical_expr(Arc::clone(predicate))?;
             serialize_physical_expr_with_converter(&predicate, self, converter)
         });
-        Scan { scan, predicate: predicate.transpose()? }
+        let Reading { kind, dims } = source.reading().clone();
+        let kind = KINDS.iter().position(|each| *each == kind).unwrap_or_default() as u32;
+        Scan { scan, predicate: predicate.transpose()?, kind, dims: dims.unwrap_or_default() }
             .encode(bytes)
             .map_err(|error| internal_datafusion_err!("encode the scan of a table: {error}"))
     }

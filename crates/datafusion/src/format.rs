@@ -4,10 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blosc2::ErrorKind;
-use blosc2_store::CTable;
-use blosc2_store::arrow::ReadOptions;
-use datafusion::arrow::array::RecordBatchReader;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::stats::Precision;
@@ -26,27 +22,78 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::CTableSource;
+use crate::Blosc2Source;
+use crate::content::{Kind, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::sink::CTableSink;
 
-/// The extension of the files of tables.
+/// The extension of the files of tables and stores, and that of the files of arrays.
 pub(crate) const EXTENSION: &str = "b2z";
+const ARRAY_EXTENSION: &str = "b2nd";
 
-/// The format of tables in zip files (`.b2z`), for a
+/// The format of tables (`.b2z`) and of arrays (`.b2nd`, and stores with the extension `.b2z`), for a
 /// [`ListingTable`](datafusion::datasource::listing::ListingTable). [`register`](crate::register) makes it available in
-/// SQL; a program needs it only to create such a table without SQL.
+/// SQL; a program needs it only to create such a table without SQL. The default format accepts tables and arrays.
 ///
 /// The schema contains the columns that have an Arrow type. Other columns are left out: computed and stale columns, and
 /// columns of Python objects. To infer the schema, each file and the metadata of its columns are read. The statistics
 /// contain the exact number of rows.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CTableFormat;
+///
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use std::sync::Arc;
+///
+/// use blosc2::NDArray;
+/// use blosc2_datafusion::Blosc2Format;
+/// use datafusion::datasource::listing::{
+///     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+/// };
+/// use datafusion::prelude::SessionContext;
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a.b2nd");
+/// NDArray::from_slice(&[3, 1, 4, 1, 5, 9], [2, 3])?.save(&path)?;
+///
+/// let context = SessionContext::new();
+/// let dims = vec!["row".to_owned(), "column".to_owned()];
+/// let options = ListingOptions::new(Arc::new(Blosc2Format::arrays(Some(dims))))
+///     .with_file_extension(".b2nd");
+/// let url = ListingTableUrl::parse(path.to_str().unwrap())?;
+/// let config = ListingTableConfig::new(url).with_listing_options(options);
+/// let config = config.infer_schema(&context.state()).await?;
+/// context.register_table("a", Arc::new(ListingTable::try_new(config)?))?;
+/// let found = context.sql("SELECT value FROM a WHERE row = 1 AND column = 2").await?;
+/// assert!(found.to_string().await?.contains("| 9 "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Blosc2Format {
+    reading: Reading,
+}
+
+impl Blosc2Format {
+    /// Creates the format of files that contain tables.
+    pub fn tables() -> Self {
+        Self { reading: Reading { kind: Kind::Table, dims: None } }
+    }
+
+    /// Creates the format of files that contain arrays. `dims` are the names of the axes. `None` means those in the
+    /// metadata of the arrays; without metadata, the names are `axis_0`, `axis_1` and so on.
+    pub fn arrays(dims: Option<Vec<String>>) -> Self {
+        Self { reading: Reading { kind: Kind::Arrays, dims } }
+    }
+}
 
 #[async_trait]
-impl FileFormat for CTableFormat {
+impl FileFormat for Blosc2Format {
     fn get_ext(&self) -> String {
-        EXTENSION.to_owned()
+        match self.reading.kind {
+            Kind::Arrays => ARRAY_EXTENSION,
+            Kind::Any | Kind::Table => EXTENSION,
+        }
+        .to_owned()
     }
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
@@ -68,14 +115,15 @@ impl FileFormat for CTableFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         if objects.is_empty() {
-            return plan_err!("open a table: there is no file with the extension `.{EXTENSION}`");
+            let extension = self.get_ext();
+            return plan_err!("open a table: there is no file with the extension `.{extension}`");
         }
         let schemas = objects.iter().map(|object| {
             let (store, object) = (Arc::clone(store), object.clone());
             async move {
                 let path = object.location.clone();
-                let table = open(store, object).await?;
-                let schema = unblock(move || schema_of(&table)).await?;
+                let content = open(store, object, self.reading.clone()).await?;
+                let schema = unblock(move || content.schema()).await?;
                 schema.map_err(|error| in_table(&path, error))
             }
         });
@@ -94,7 +142,8 @@ impl FileFormat for CTableFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        let rows = open(Arc::clone(store), object.clone()).await?.nrows();
+        let reading = self.reading.clone();
+        let rows = open(Arc::clone(store), object.clone(), reading).await?.nrows();
         let Ok(rows) = usize::try_from(rows) else {
             return exec_err!("the table `{}` has {rows} rows, too many", object.location);
         };
@@ -116,20 +165,23 @@ impl FileFormat for CTableFormat {
         config: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.reading.kind == Kind::Arrays {
+            return not_impl_err!("write rows to arrays: expected a table (`STORED AS CTABLE`)");
+        }
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(CTableSink::new(config)?), order)))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        Arc::new(CTableSource::new(table_schema))
+        Arc::new(Blosc2Source::new(table_schema).with_reading(self.reading.clone()))
     }
 }
 
 /// Creates tables for `CREATE EXTERNAL TABLE`, as DataFusion does for other formats.
 #[derive(Debug)]
-pub(crate) struct CTableFactory;
+pub(crate) struct ExternalTableFactory;
 
 #[async_trait]
-impl TableProviderFactory for CTableFactory {
+impl TableProviderFactory for ExternalTableFactory {
     async fn create(
         &self,
         state: &dyn Session,
@@ -146,64 +198,63 @@ impl TableProviderFactory for CTableFactory {
     }
 }
 
-/// The schema of the columns that have an Arrow type.
-fn schema_of(table: &CTable) -> blosc2::Result<Schema> {
-    let mut fields = Vec::new();
-    for column in table.columns() {
-        match ReadOptions::new().columns([column.name()]).read(table) {
-            Ok(column) => fields.extend(column.schema().fields().iter().cloned()),
-            Err(error) if error.kind() == ErrorKind::Unsupported => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Schema::new(fields))
-}
-
-/// Creates [`CTableFormat`] for SQL. [`register`](crate::register) registers it in a session.
+/// Creates [`Blosc2Format`] for SQL. [`register`](crate::register) registers it in a session.
 ///
-/// There are no options; `CREATE EXTERNAL TABLE ... OPTIONS` with any option fails.
+/// Arrays have one option, `dims`: the names of the axes, separated by commas. `CREATE EXTERNAL TABLE ... OPTIONS` with
+/// another option fails.
 #[derive(Debug, Clone)]
-pub struct CTableFormatFactory {
+pub struct Blosc2FormatFactory {
     name: &'static str,
+    kind: Kind,
 }
 
-impl CTableFormatFactory {
-    /// Creates a factory for the name `ctable`, for `STORED AS CTABLE`.
-    pub const fn new() -> Self {
-        Self { name: "ctable" }
+impl Blosc2FormatFactory {
+    /// Creates a factory of tables for the name `ctable`, for `STORED AS CTABLE`.
+    pub const fn tables() -> Self {
+        Self { name: "ctable", kind: Kind::Table }
     }
 
-    /// A factory for the extension of files, with which `SELECT * FROM 'file.b2z'` finds the format.
-    pub(crate) const fn of_extension() -> Self {
-        Self { name: EXTENSION }
+    /// Creates a factory of arrays for the name `b2nd`, for `STORED AS B2ND` and for `SELECT * FROM 'file.b2nd'`.
+    pub const fn arrays() -> Self {
+        Self { name: ARRAY_EXTENSION, kind: Kind::Arrays }
+    }
+
+    /// Creates a factory for the name `b2z`, for `SELECT * FROM 'file.b2z'`. The file contains a table or arrays.
+    pub const fn archives() -> Self {
+        Self { name: EXTENSION, kind: Kind::Any }
     }
 }
 
-impl Default for CTableFormatFactory {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl GetExt for CTableFormatFactory {
+impl GetExt for Blosc2FormatFactory {
     fn get_ext(&self) -> String {
         self.name.to_owned()
     }
 }
 
-impl FileFormatFactory for CTableFormatFactory {
+impl FileFormatFactory for Blosc2FormatFactory {
     fn create(
         &self,
         _state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        match options.keys().next() {
-            None => Ok(Arc::new(CTableFormat)),
-            Some(option) => plan_err!("create a table: `{option}` is no option of CTABLE"),
+        let mut dims = None;
+        for (option, value) in options {
+            match option.strip_prefix("format.").unwrap_or(option) {
+                "dims" if self.kind != Kind::Table => {
+                    let names = value.split(',').map(|name| name.trim().to_owned());
+                    dims = Some(names.collect::<Vec<_>>());
+                }
+                option => {
+                    let name = self.name.to_uppercase();
+                    return plan_err!("create a table: `{option}` is no option of {name}");
+                }
+            }
         }
+        let reading = Reading { kind: self.kind, dims };
+        Ok(Arc::new(Blosc2Format { reading }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(CTableFormat)
+        Arc::new(Blosc2Format { reading: Reading { kind: self.kind, dims: None } })
     }
 }

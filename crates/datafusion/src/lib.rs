@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod arrays;
 #[cfg(feature = "proto")]
 mod codec;
+mod content;
 mod format;
 mod object;
 mod opener;
@@ -17,12 +19,12 @@ use datafusion::execution::context::SessionContext;
 
 #[cfg(feature = "proto")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
-pub use codec::CTableCodec;
-use format::CTableFactory;
-pub use format::{CTableFormat, CTableFormatFactory};
-pub use source::CTableSource;
+pub use codec::Blosc2Codec;
+use format::ExternalTableFactory;
+pub use format::{Blosc2Format, Blosc2FormatFactory};
+pub use source::Blosc2Source;
 
-/// Registers the format of tables in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE`.
+/// Registers the formats in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE` (tables) and `B2ND` (arrays).
 ///
 /// The session's object stores read the files. Local files need no further step; a store for URLs such as `s3://` is
 /// registered with [`SessionContext::register_object_store`]. If
@@ -44,9 +46,15 @@ pub use source::CTableSource;
 pub fn register(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     let mut state = state.write();
-    state.register_file_format(Arc::new(CTableFormatFactory::new()), true)?;
-    state.register_file_format(Arc::new(CTableFormatFactory::of_extension()), true)?;
-    let tables = state.table_factories_mut();
-    tables.insert("CTABLE".to_owned(), Arc::new(CTableFactory));
+    for factory in [
+        Blosc2FormatFactory::tables(),
+        Blosc2FormatFactory::arrays(),
+        Blosc2FormatFactory::archives(),
+    ] {
+        state.register_file_format(Arc::new(factory), true)?;
+    }
+    for name in ["CTABLE", "B2ND"] {
+        state.table_factories_mut().insert(name.to_owned(), Arc::new(ExternalTableFactory));
+    }
     Ok(())
 }

@@ -8,13 +8,14 @@ use std::sync::{Arc, OnceLock};
 
 use blosc2::storage::ReadAt;
 use blosc2::{Error, ErrorKind};
-use blosc2_store::CTable;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, coalesce_ranges};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+
+use crate::content::{Content, Reading};
 
 const READ: &str = "read an object";
 
@@ -164,20 +165,19 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Opens the table in an object.
-pub(crate) async fn open(store: Arc<dyn ObjectStore>, meta: ObjectMeta) -> Result<CTable> {
+/// Opens the content of an object.
+pub(crate) async fn open(
+    store: Arc<dyn ObjectStore>,
+    meta: ObjectMeta,
+    reading: Reading,
+) -> Result<Content> {
     let path = meta.location.clone();
     let runtime = Handle::current();
     let (e_tag, tail) = Default::default();
     let object = Object { store, meta, e_tag, tail, runtime };
-    let table = unblock(move || match blosc2_store::Object::open_source(object)? {
-        blosc2_store::Object::CTable(table) => Ok(table),
-        other => {
-            let detail = format!("it contains a {}, expected a table (CTable)", other.kind());
-            Err(Error::new(ErrorKind::TypeMismatch, "open a table", detail))
-        }
-    });
-    table.await?.map_err(|error| in_table(&path, error))
+    let content =
+        unblock(move || Content::new(blosc2_store::Object::open_source(object)?, &reading));
+    content.await?.map_err(|error| in_table(&path, error))
 }
 
 /// Runs a closure that blocks or computes on a thread for such work. A closure that waits does not run if the future is

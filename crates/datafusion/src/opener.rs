@@ -1,11 +1,12 @@
 //! Reading the rows of a table as a stream of record batches.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blosc2_store::CTable;
-use blosc2_store::arrow::{ReadOptions, RecordBatches};
+use blosc2_store::arrow::ReadOptions;
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::runtime::SpawnedTask;
@@ -22,6 +23,8 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::OnceCell;
 
+use crate::arrays::Batches;
+use crate::content::{Content, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::prune::{PruneError, prune};
 
@@ -30,29 +33,35 @@ const BATCH_ROWS: u64 = 1 << 16;
 /// The approximate number of bytes that are read at once.
 const BATCH_BYTES: u64 = 32 << 20;
 
-/// The tables that the partitions of a scan share, so that each is opened once.
+/// The files that the partitions of a scan share, so that each is opened once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tables(Arc<Mutex<HashMap<Path, Opened>>>);
 
-/// A table that is opened when it is first needed.
-type Opened = Arc<OnceCell<Arc<CTable>>>;
+/// A file that is opened when it is first needed.
+type Opened = Arc<OnceCell<Arc<Content>>>;
 
 impl Tables {
-    async fn open(&self, store: Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<Arc<CTable>> {
+    async fn open(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        meta: &ObjectMeta,
+        reading: &Reading,
+    ) -> Result<Arc<Content>> {
         let cell = {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cells.entry(meta.location.clone()).or_default())
         };
-        let table = async || open(store, meta.clone()).await.map(Arc::new);
+        let table = async || open(store, meta.clone(), reading.clone()).await.map(Arc::new);
         cell.get_or_try_init(table).await.cloned()
     }
 }
 
 /// Opens parts of tables.
 #[derive(Debug, Clone)]
-pub(crate) struct CTableOpener {
+pub(crate) struct Blosc2Opener {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) tables: Tables,
+    pub(crate) reading: Reading,
     /// The columns to read.
     pub(crate) schema: SchemaRef,
     /// The number of rows of the session's batches. DataFusion divides larger batches.
@@ -65,49 +74,33 @@ pub(crate) struct CTableOpener {
     pub(crate) segments: PruningMetrics,
 }
 
-impl FileOpener for CTableOpener {
+impl FileOpener for Blosc2Opener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let this = self.clone();
         Ok(Box::pin(async move { this.stream(file).await }))
     }
 }
 
-impl CTableOpener {
+impl Blosc2Opener {
     async fn stream(
         self,
         file: PartitionedFile,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let path = file.object_meta.location.clone();
-        let table = self.tables.open(Arc::clone(&self.store), &file.object_meta).await?;
-        let (start, end) = file.range();
-        let chunks: Vec<Range<u64>> = table.row_chunks().collect();
-        let mut rows = rows_of(&chunks, start..end, file.object_meta.size);
-        if let Some(limit) = self.limit {
-            rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
-        }
-        let ranges = match &self.predicate {
-            Some(predicate) => {
-                // Now, because the filters of a join or of the first rows become stricter while a query runs.
-                let pruning = PruningPredicateBuilder::new()
-                    .with_file_schema(Arc::clone(&self.table_schema))
-                    .build(Arc::clone(predicate));
-                self.prune(&table, pruning, rows, &path).await?
-            }
-            None => std::iter::once(rows).collect(),
+        let store = Arc::clone(&self.store);
+        let content = self.tables.open(store, &file.object_meta, &self.reading).await?;
+        let (reader, schema) = match &*content {
+            Content::Table(_) => self.read_table(&file, content).await?,
+            Content::Arrays(_) => self.read_arrays(&file, content).await?,
         };
-        // A file can lack columns of another file of the same table.
-        let fields = self.schema.fields().iter().map(|field| field.name().clone());
-        let columns = fields.filter(|name| table.column(name).is_some());
-        let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
-        let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
-        let at = path.clone();
-        let reader = unblock(move || options.read(table)).await?;
-        let reader = reader.map_err(|error| in_table(&at, error))?;
-        let adapter = match *reader.schema() == *self.schema {
+        let adapter = match schema == self.schema {
             true => None,
-            false => Some(BatchAdapterFactory::new(self.schema).make_adapter(&reader.schema())?),
+            false => {
+                let schema_of_table = Arc::clone(&self.schema);
+                Some(BatchAdapterFactory::new(schema_of_table).make_adapter(&schema)?)
+            }
         };
-        let batches = batches(reader).map(move |batch| {
+        let batches = batches(reader, self.limit).map(move |batch| {
             let batch = batch.map_err(|error| error.context(format!("read the table `{path}`")))?;
             match &adapter {
                 Some(adapter) => adapter.adapt_batch(&batch),
@@ -117,18 +110,85 @@ impl CTableOpener {
         Ok(batches.boxed())
     }
 
+    /// The rows of a part of a table, with the columns that the file has.
+    async fn read_table(
+        &self,
+        file: &PartitionedFile,
+        content: Arc<Content>,
+    ) -> Result<(Reader, SchemaRef)> {
+        let path = &file.object_meta.location;
+        let table = TableOf(content);
+        let (start, end) = file.range();
+        let chunks: Vec<Range<u64>> = table.table().row_chunks().collect();
+        let mut rows = match chunks_of(chunks.len() as u64, start..end, file.object_meta.size) {
+            range if range.is_empty() => 0..0,
+            range => chunks[range.start as usize].start..chunks[range.end as usize - 1].end,
+        };
+        if let Some(limit) = self.limit {
+            rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
+        }
+        let ranges = match &self.predicate {
+            Some(predicate) => {
+                // Now, because the filters of a join or of the first rows become stricter while a query runs.
+                let pruning = PruningPredicateBuilder::new()
+                    .with_file_schema(Arc::clone(&self.table_schema))
+                    .build(Arc::clone(predicate));
+                self.prune(&table, pruning, rows, path).await?
+            }
+            None => std::iter::once(rows).collect(),
+        };
+        let fields = self.schema.fields().iter().map(|field| field.name().clone());
+        let columns = fields.filter(|name| table.table().column(name).is_some());
+        let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
+        let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
+        let reader = unblock(move || options.read(table)).await?;
+        let reader = reader.map_err(|error| in_table(path, error))?;
+        let schema = reader.schema();
+        Ok((Box::new(reader.map(|batch| batch.map_err(DataFusionError::from))), schema))
+    }
+
+    /// The items of a part of arrays, with the columns that the file has.
+    async fn read_arrays(
+        &self,
+        file: &PartitionedFile,
+        content: Arc<Content>,
+    ) -> Result<(Reader, SchemaRef)> {
+        let Content::Arrays(arrays) = &*content else { unreachable!("the caller has checked it") };
+        let path = &file.object_meta.location;
+        let fields = self.schema.fields().iter();
+        let columns: Vec<usize> = fields.filter_map(|field| arrays.column(field.name())).collect();
+        let schema = Arc::new(arrays.schema().project(&columns)?);
+        let (start, end) = file.range();
+        let chunks = chunks_of(arrays.nchunks(), start..end, file.object_meta.size);
+        let (of, predicate) = (Arc::clone(&content), self.predicate.clone());
+        let selected = unblock(move || {
+            let Content::Arrays(arrays) = &*of else { unreachable!("the caller has checked it") };
+            arrays.select(predicate.as_ref())
+        });
+        let selected = selected.await?.map_err(|error| in_table(path, error))?;
+        let counts = self.predicate.is_some().then(|| self.segments.clone());
+        let most = wanted_rows(&schema, self.batch_rows);
+        let schema_of_batches = Arc::clone(&schema);
+        let batches =
+            Batches::new(content, schema_of_batches, columns, selected, chunks, counts, most);
+        let batches =
+            batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
+        Ok((Box::new(batches), schema))
+    }
+
     /// The parts of `rows` that can match a filter.
     async fn prune(
         &self,
-        table: &Arc<CTable>,
+        table: &TableOf,
         predicate: Option<Arc<PruningPredicate>>,
         rows: Range<u64>,
         path: &Path,
     ) -> Result<Vec<Range<u64>>> {
         let all = || std::iter::once(rows.clone()).collect();
         let Some(predicate) = predicate else { return Ok(all()) };
-        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.table_schema), rows.clone());
-        match unblock(move || prune(&table, &schema, &predicate, &of)).await? {
+        let table = TableOf(Arc::clone(&table.0));
+        let (schema, of) = (Arc::clone(&self.table_schema), rows.clone());
+        match unblock(move || prune(table.table(), &schema, &predicate, &of)).await? {
             Ok(Some(pruned)) => {
                 self.segments.add_matched(pruned.matched);
                 self.segments.add_pruned(pruned.pruned);
@@ -141,22 +201,38 @@ impl CTableOpener {
     }
 }
 
-/// The rows of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:
+/// The chunks of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:
 /// each chunk belongs to one of several ranges that together cover the file.
-fn rows_of(chunks: &[Range<u64>], bytes: Range<u64>, size: u64) -> Range<u64> {
-    let len = chunks.len() as u128;
-    let byte = |chunk: usize| (chunk as u128 * u128::from(size) / len) as u64;
-    let mut selected = chunks.iter().enumerate().filter(|(chunk, _)| bytes.contains(&byte(*chunk)));
-    let Some((_, first)) = selected.next() else { return 0..0 };
-    let last = selected.next_back().map_or(first, |(_, last)| last);
-    first.start..last.end
+fn chunks_of(count: u64, bytes: Range<u64>, size: u64) -> Range<u64> {
+    // The first chunk whose byte is not before `byte`.
+    let first = |byte: u64| match byte >= size {
+        true => count,
+        false => (u128::from(byte) * u128::from(count)).div_ceil(u128::from(size)) as u64,
+    };
+    first(bytes.start)..first(bytes.end)
+}
+
+/// The content of a file that contains a table.
+struct TableOf(Arc<Content>);
+
+impl Borrow<CTable> for TableOf {
+    fn borrow(&self) -> &CTable {
+        self.table()
+    }
+}
+
+impl TableOf {
+    fn table(&self) -> &CTable {
+        match &*self.0 {
+            Content::Table(table) => table,
+            Content::Arrays(_) => unreachable!("it is created for tables only"),
+        }
+    }
 }
 
 /// The number of rows to read at once: several chunks, or an equal part of a chunk, so that blocks are decompressed once.
 fn batch_rows(chunks: &[Range<u64>], schema: &Schema, least: usize) -> usize {
-    let row =
-        schema.fields().iter().map(|field| width(field.data_type())).fold(0, u64::saturating_add);
-    let wanted = (least as u64).max(BATCH_ROWS).min(BATCH_BYTES / row.max(1)).max(1);
+    let wanted = wanted_rows(schema, least);
     let chunk = chunks.iter().map(|rows| rows.end - rows.start).max().unwrap_or(1);
     let rows = match chunk <= wanted {
         true => wanted / chunk * chunk,
@@ -164,6 +240,13 @@ fn batch_rows(chunks: &[Range<u64>], schema: &Schema, least: usize) -> usize {
         false => chunk.div_ceil(chunk.div_ceil(wanted).next_power_of_two()),
     };
     usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
+/// The number of rows of a batch of about [`BATCH_BYTES`] bytes at most.
+fn wanted_rows(schema: &Schema, least: usize) -> u64 {
+    let row =
+        schema.fields().iter().map(|field| width(field.data_type())).fold(0, u64::saturating_add);
+    (least as u64).max(BATCH_ROWS).min(BATCH_BYTES / row.max(1)).max(1)
 }
 
 /// The approximate size of an item in bytes.
@@ -180,28 +263,37 @@ fn width(data_type: &DataType) -> u64 {
     }
 }
 
-type Reader = RecordBatches<Arc<CTable>>;
+type Reader = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 type Step = SpawnedTask<Result<(Reader, Option<Result<RecordBatch>>)>>;
 
 /// Starts reading the next batch.
 fn next(mut reader: Reader) -> Step {
     SpawnedTask::spawn(unblock(move || {
-        let batch = reader.next().map(|batch| batch.map_err(DataFusionError::from));
+        let batch = reader.next();
         (reader, batch)
     }))
 }
 
-/// Reads the batches of a table, one of them in advance. If the stream is dropped, no further batch is read.
-fn batches(reader: Reader) -> impl futures::Stream<Item = Result<RecordBatch>> {
-    stream::unfold(Some(next(reader)), |step| async move {
+/// Reads batches, one of them in advance, until there are `limit` rows. If the stream is dropped, no further batch is read.
+fn batches(
+    reader: Reader,
+    limit: Option<usize>,
+) -> impl futures::Stream<Item = Result<RecordBatch>> {
+    let left = limit.unwrap_or(usize::MAX);
+    let first = (left > 0).then(|| next(reader));
+    stream::unfold((first, left), |(step, left)| async move {
         let step = step?.join_unwind().await;
         let step = step.map_err(|error| DataFusionError::External(error.into()));
         match step.and_then(|step| step) {
             Ok((reader, batch)) => match batch? {
-                Ok(batch) => Some((Ok(batch), Some(next(reader)))),
-                Err(error) => Some((Err(error), None)),
+                Ok(batch) => {
+                    let batch = batch.slice(0, batch.num_rows().min(left));
+                    let left = left - batch.num_rows();
+                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left)))
+                }
+                Err(error) => Some((Err(error), (None, 0))),
             },
-            Err(error) => Some((Err(error), None)),
+            Err(error) => Some((Err(error), (None, 0))),
         }
     })
 }
@@ -217,17 +309,18 @@ mod tests {
         for (count, size, parts) in
             [(0u64, 10u64, 3u64), (1, 10, 3), (7, 100, 7), (10, 3, 3), (1000, 12_345, 7), (3, 1, 1)]
         {
-            let chunks: Vec<Range<u64>> =
-                (0..count).map(|chunk| chunk * 5..(chunk + 1) * 5).collect();
             let mut found = Vec::new();
             for part in 0..parts {
                 let bytes = part * size / parts..(part + 1) * size / parts;
-                found.extend(rows_of(&chunks, bytes, size));
+                for chunk in chunks_of(count, bytes.clone(), size) {
+                    assert!(bytes.contains(&(chunk * size / count)));
+                    found.push(chunk);
+                }
             }
-            assert!(found.into_iter().eq(0..count * 5), "{count} chunks, {parts} parts");
+            assert!(found.into_iter().eq(0..count), "{count} chunks, {parts} parts");
         }
-        let thirds = [0..1, 1..2, 2..3];
-        assert_eq!(rows_of(&thirds, 0..u64::MAX / 3, u64::MAX), 0..1);
+        assert_eq!(chunks_of(3, 0..u64::MAX / 3, u64::MAX), 0..1);
+        assert_eq!(chunks_of(3, 0..0, 0), 3..3);
     }
 
     #[test]

@@ -16,21 +16,22 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder}
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr};
 use object_store::ObjectStore;
 
-use crate::opener::{CTableOpener, Tables};
+use crate::content::Reading;
+use crate::opener::{Blosc2Opener, Tables};
 
 /// Rows of a batch, if the session does not determine them.
 const BATCH_ROWS: usize = 8192;
 /// The metric with the numbers of segments, of the summaries of the filter's columns, that can match and that cannot.
-const SEGMENTS: &str = "segments_pruned_summary";
+const SEGMENTS: &str = "segments_pruned";
 
 /// The source of the scan of tables, for a [`FileScanConfig`]. Created by
-/// [`CTableFormat::file_source`](crate::CTableFormat); a program needs it only to build a plan without SQL.
+/// [`Blosc2Format::file_source`](crate::Blosc2Format); a program needs it only to build a plan without SQL.
 ///
 /// The scan reads the columns of its projection, and evaluates the expressions of the projection. Filters determine the
 /// blocks that are read, by the [summaries](blosc2_store::CTable::summary) of columns. DataFusion evaluates the filters
 /// after the scan.
 #[derive(Debug, Clone)]
-pub struct CTableSource {
+pub struct Blosc2Source {
     table_schema: TableSchema,
     projection: SplitProjection,
     /// The condition of the rows that are needed, on the columns of the table.
@@ -38,9 +39,10 @@ pub struct CTableSource {
     batch_rows: usize,
     metrics: ExecutionPlanMetricsSet,
     tables: Tables,
+    reading: Reading,
 }
 
-impl CTableSource {
+impl Blosc2Source {
     /// Creates a source that reads all columns of files with this schema.
     pub fn new(table_schema: impl Into<TableSchema>) -> Self {
         let table_schema = table_schema.into();
@@ -51,7 +53,17 @@ impl CTableSource {
             batch_rows: BATCH_ROWS,
             metrics: ExecutionPlanMetricsSet::new(),
             tables: Tables::default(),
+            reading: Reading::default(),
         }
+    }
+
+    pub(crate) fn with_reading(self, reading: Reading) -> Self {
+        Self { reading, ..self }
+    }
+
+    #[cfg(feature = "proto")]
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
     }
 
     /// The condition of the rows that are needed.
@@ -66,7 +78,7 @@ impl CTableSource {
     }
 }
 
-impl FileSource for CTableSource {
+impl FileSource for Blosc2Source {
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -74,9 +86,10 @@ impl FileSource for CTableSource {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
-        let opener = CTableOpener {
+        let opener = Blosc2Opener {
             store,
             tables: self.tables.clone(),
+            reading: self.reading.clone(),
             schema: Arc::new(file_schema.project(&self.projection.file_indices)?),
             batch_rows: self.batch_rows,
             // Rows that do not match the filter do not count.
@@ -136,7 +149,7 @@ impl FileSource for CTableSource {
     }
 
     fn file_type(&self) -> &str {
-        "ctable"
+        "blosc2"
     }
 
     fn apply_expressions(

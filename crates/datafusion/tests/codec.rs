@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blosc2_datafusion::CTableCodec;
+use blosc2_datafusion::Blosc2Codec;
 use common::{add, context, create, rows, segments};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
@@ -25,8 +25,8 @@ fn other() -> SessionContext {
 
 fn copied(plan: &Arc<dyn ExecutionPlan>, session: &SessionContext) -> Arc<dyn ExecutionPlan> {
     let bytes =
-        physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &CTableCodec).unwrap();
-    physical_plan_from_bytes_with_extension_codec(&bytes, &session.task_ctx(), &CTableCodec)
+        physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &Blosc2Codec).unwrap();
+    physical_plan_from_bytes_with_extension_codec(&bytes, &session.task_ctx(), &Blosc2Codec)
         .unwrap()
 }
 

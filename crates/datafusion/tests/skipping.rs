@@ -57,7 +57,7 @@ async fn a_selective_filter_reads_few_blocks() {
             assert!(share <= most, "{sql}: {matched} of {} segments", matched + pruned);
         }
         let explained = text(&context, "EXPLAIN ANALYZE SELECT id FROM t WHERE id < 20000").await;
-        assert!(explained.contains("segments_pruned_summary"), "{explained}");
+        assert!(explained.contains("segments_pruned"), "{explained}");
         assert!(explained.contains("predicate=id"), "{explained}");
         // The filter of a join or of the first rows is known only while the query runs.
         let sql = "SELECT a.id FROM t a JOIN (VALUES (7), (1000)) b(id) ON a.id = b.id";

@@ -200,7 +200,7 @@ pub(crate) fn segments(plan: &Arc<dyn ExecutionPlan>) -> (usize, usize) {
     if plan.is::<DataSourceExec>() {
         for metric in plan.metrics().unwrap().iter() {
             if let MetricValue::PruningMetrics { name, pruning_metrics } = metric.value()
-                && name == "segments_pruned_summary"
+                && name == "segments_pruned"
             {
                 sums.0 += pruning_metrics.matched();
                 sums.1 += pruning_metrics.pruned();

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::Field;
-use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
+use blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result, Selection};
 
 use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};
@@ -38,16 +38,7 @@ const FROM: &str = "convert from Arrow to an array";
 /// ```
 pub fn field(name: &str, array: &NDArray) -> Result<Field> {
     let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
-    let dtype = array.dtype().ok_or_else(|| {
-        let detail = format!("its dtype {:?} is not known", array.dtype_str());
-        failed(ErrorKind::Unsupported, detail)
-    })?;
-    if dtype.size() != array.typesize() {
-        let (typesize, size) = (array.typesize(), dtype.size());
-        let detail =
-            format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
-        return Err(failed(ErrorKind::InvalidData, detail));
-    }
+    let dtype = dtype_of(array)?;
     let [_, inner @ ..] = array.shape() else {
         return Err(failed(ErrorKind::InvalidArgument, "it has no axes, expected rows".to_owned()));
     };
@@ -95,15 +86,76 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
         let detail = format!("there are {nrows} rows, asked for {start}..{end}");
         return Err(failed(ErrorKind::OutOfBounds, detail));
     }
-    let invalid = |detail: String| failed(ErrorKind::InvalidData, detail);
-    let rows = start..end;
-    let mut bytes = array.read::<RawItems>([rows])?.0;
-    let dtype = array.dtype().ok_or_else(|| invalid("its dtype is not known".to_owned()))?;
-    if !dtype.is_native() {
-        dtype.swap_plan().map_err(|error| invalid(error.to_string()))?.apply(&mut bytes);
+    let bytes = array.read::<RawItems>([start..end])?.0;
+    array_from_bytes(array, &field, &array.shape()[1..], (end - start) as usize, bytes)
+}
+
+/// Reads the selected items of an array as an Arrow array, in C order. The Arrow type is that of single items, without the
+/// axes of the array. Points and masks are selections, too; fields are not.
+///
+/// # Errors
+/// - [`ErrorKind::Unsupported`]: the dtype of the array is unknown, or has no Arrow type;
+/// - the errors of [`NDArray::read`] and [`to_arrow`].
+///
+/// ```
+/// use arrow_array::cast::AsArray;
+/// use arrow_array::types::Int32Type;
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1, 2, 3, 4, 5, 6], &[2, 3])?;
+/// let items = blosc2_store::arrow::items_to_arrow(&array, (.., 1..3))?;
+/// assert_eq!(items.as_primitive::<Int32Type>().values()[..], [2, 3, 5, 6]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn items_to_arrow(array: &NDArray, selection: impl Into<Selection>) -> Result<ArrayRef> {
+    let field = item_field("item", array)?;
+    let bytes = array.read::<RawItems>(selection)?.0;
+    let len = bytes.len() / array.typesize().max(1);
+    array_from_bytes(array, &field, &[], len, bytes)
+}
+
+/// Returns an Arrow field with the type of single items of an array, as [`items_to_arrow`] returns them.
+///
+/// # Errors
+/// Fails with the errors of [`field`](fn@field), except those about axes.
+pub fn item_field(name: &str, array: &NDArray) -> Result<Field> {
+    let dtype = dtype_of(array)?;
+    items_field(name, dtype, &[], false)
+        .map_err(|detail| error(array.schunk(), ErrorKind::Unsupported, TO, detail))
+}
+
+/// The dtype of an array whose items have the size of the dtype.
+fn dtype_of(array: &NDArray) -> Result<&Dtype> {
+    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
+    let dtype = array.dtype().ok_or_else(|| {
+        let detail = format!("its dtype {:?} is not known", array.dtype_str());
+        failed(ErrorKind::Unsupported, detail)
+    })?;
+    if dtype.size() != array.typesize() {
+        let (typesize, size) = (array.typesize(), dtype.size());
+        let detail =
+            format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
+        return Err(failed(ErrorKind::InvalidData, detail));
     }
-    let inner = &array.shape()[1..];
-    array_of(&field, &dtype.to_native(), inner, (end - start) as usize, bytes, None)
+    Ok(dtype)
+}
+
+/// Converts the bytes of rows, in the byte order of the array, to an Arrow array.
+fn array_from_bytes(
+    array: &NDArray,
+    field: &Field,
+    inner: &[u64],
+    len: usize,
+    mut bytes: Vec<u8>,
+) -> Result<ArrayRef> {
+    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
+    let dtype = dtype_of(array)?;
+    if !dtype.is_native() {
+        let plan = dtype.swap_plan();
+        let plan = plan.map_err(|error| failed(ErrorKind::InvalidData, error.to_string()))?;
+        plan.apply(&mut bytes);
+    }
+    array_of(field, &dtype.to_native(), inner, len, bytes, None)
         .map_err(|(kind, detail)| failed(kind, detail))
 }
 

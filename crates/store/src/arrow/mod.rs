@@ -119,5 +119,7 @@ mod types;
 pub(super) mod values;
 mod write;
 
-pub use arrays::{field, from_arrow, from_record_batch, to_arrow, to_record_batch};
+pub use arrays::{
+    field, from_arrow, from_record_batch, item_field, items_to_arrow, to_arrow, to_record_batch,
+};
 pub use read::{ReadOptions, RecordBatches};
