@@ -35,18 +35,20 @@ pub(crate) fn package(verify: bool) -> Result<()> {
     ensure!(crates.iter().any(|published| published.name == SYS), "{SYS} is not to be published");
     pack(&root, &crates, &[], verify, &place)?;
 
-    // For these, the packages above take the place of the published ones.
-    let folder = root.join("dev/integrations");
-    let integrations = metadata(&folder)?;
-    ensure!(!integrations.is_empty(), "no crate of dev/integrations is to be published");
     if verify {
         integrations::need_hdf5()?;
     }
-    let lock = fs::read(folder.join("Cargo.lock"))?;
-    let packed = pack(&folder, &integrations, &patches(&crates, &place), verify, &place);
-    // Cargo has written the places of the packages to it.
-    fs::write(folder.join("Cargo.lock"), lock)?;
-    packed?;
+    // For these, the packages above take the place of the published ones.
+    for workspace in ["dev/integrations", "crates/datafusion"] {
+        let folder = root.join(workspace);
+        let integrations = metadata(&folder)?;
+        ensure!(!integrations.is_empty(), "no crate of {workspace} is to be published");
+        let lock = fs::read(folder.join("Cargo.lock"))?;
+        let packed = pack(&folder, &integrations, &patches(&crates, &place), verify, &place);
+        // Cargo has written the places of the packages to it.
+        fs::write(folder.join("Cargo.lock"), lock)?;
+        packed?;
+    }
     consume(&crates, &place)
 }
 

@@ -10,10 +10,11 @@ use anyhow::{Context, Result, ensure};
 use crate::{run, vendor};
 
 /// Documents with lines that add crates to a package. The first one also contains a program.
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "blosc2/guide/quick_start.md",
     "crates/object-store/README.md",
+    "crates/datafusion/README.md",
     "crates/zarrs/README.md",
     "crates/hdf5/README.md",
 ];
