@@ -18,8 +18,6 @@ use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_phys
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 
-use crate::content::Content;
-
 const OPEN: &str = "open arrays as a table";
 /// The number of coordinates of an axis for which a filter is evaluated at once.
 const AT_ONCE: u64 = 1 << 20;
@@ -383,7 +381,7 @@ fn repeat(coordinates: ArrayRef, region: &Region, axis: usize) -> Result<ArrayRe
 
 /// Reads record batches of some chunks.
 pub(crate) struct Batches {
-    arrays: Arc<Content>,
+    arrays: Arc<Arrays>,
     schema: SchemaRef,
     columns: Vec<usize>,
     selected: Vec<Vec<Range<u64>>>,
@@ -397,9 +395,9 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// `arrays` contains arrays, and `columns` are indices of their columns.
+    /// `columns` are indices of the columns of `arrays`.
     pub(crate) fn new(
-        arrays: Arc<Content>,
+        arrays: Arc<Arrays>,
         schema: SchemaRef,
         columns: Vec<usize>,
         selected: Vec<Vec<Range<u64>>>,
@@ -415,7 +413,7 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Content::Arrays(arrays) = &*self.arrays else { return None };
+        let arrays = &*self.arrays;
         let mut skipped = 0;
         while self.regions.is_empty() {
             let chunk = self.chunks.next()?;

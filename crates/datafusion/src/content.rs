@@ -1,5 +1,7 @@
 //! What a file contains: a table, or arrays that are read as a table.
 
+use std::sync::Arc;
+
 use blosc2::{Error, ErrorKind, Result};
 use blosc2_store::arrow::ReadOptions;
 use blosc2_store::{CTable, Object};
@@ -7,6 +9,9 @@ use datafusion::arrow::array::RecordBatchReader;
 use datafusion::arrow::datatypes::Schema;
 
 use crate::arrays::Arrays;
+
+/// The extension of the files of tables and stores.
+pub(crate) const EXTENSION: &str = "b2z";
 
 /// What files are expected to contain, and how it is read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,19 +30,21 @@ pub(crate) enum Kind {
 }
 
 /// The opened content of a file.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each opened file")]
+#[derive(Debug, Clone)]
 pub(crate) enum Content {
-    Table(CTable),
-    Arrays(Arrays),
+    Table(Arc<CTable>),
+    Arrays(Arc<Arrays>),
 }
 
 impl Content {
     pub(crate) fn new(object: Object, reading: &Reading) -> Result<Self> {
         let expected = match (object, reading.kind) {
-            (Object::CTable(table), Kind::Table | Kind::Any) => return Ok(Self::Table(table)),
+            (Object::CTable(table), Kind::Table | Kind::Any) => {
+                return Ok(Self::Table(Arc::new(table)));
+            }
             (object @ (Object::NDArray(_) | Object::TreeStore(_)), Kind::Arrays | Kind::Any) => {
-                return Arrays::new(object, reading.dims.as_deref()).map(Self::Arrays);
+                let arrays = Arrays::new(object, reading.dims.as_deref())?;
+                return Ok(Self::Arrays(Arc::new(arrays)));
             }
             (found, Kind::Table) => (found.kind().to_string(), "a table (CTable)"),
             (found, Kind::Arrays) => (found.kind().to_string(), "an array or a store of arrays"),

@@ -23,12 +23,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::Blosc2Source;
-use crate::content::{Kind, Reading};
+use crate::content::{EXTENSION, Kind, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::sink::CTableSink;
 
-/// The extension of the files of tables and stores, and that of the files of arrays.
-pub(crate) const EXTENSION: &str = "b2z";
+/// The extension of the files of arrays.
 const ARRAY_EXTENSION: &str = "b2nd";
 
 /// The format of tables (`.b2z`) and of arrays (`.b2nd`, and stores with the extension `.b2z`), for a

@@ -1,6 +1,5 @@
 //! Reading the rows of a table as a stream of record batches.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +22,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::OnceCell;
 
-use crate::arrays::Batches;
+use crate::arrays::{Arrays, Batches};
 use crate::content::{Content, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::prune::{PruneError, prune};
@@ -38,7 +37,7 @@ const BATCH_BYTES: u64 = 32 << 20;
 pub(crate) struct Tables(Arc<Mutex<HashMap<Path, Opened>>>);
 
 /// A file that is opened when it is first needed.
-type Opened = Arc<OnceCell<Arc<Content>>>;
+type Opened = Arc<OnceCell<Content>>;
 
 impl Tables {
     async fn open(
@@ -46,12 +45,12 @@ impl Tables {
         store: Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
         reading: &Reading,
-    ) -> Result<Arc<Content>> {
+    ) -> Result<Content> {
         let cell = {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cells.entry(meta.location.clone()).or_default())
         };
-        let table = async || open(store, meta.clone(), reading.clone()).await.map(Arc::new);
+        let table = async || open(store, meta.clone(), reading.clone()).await;
         cell.get_or_try_init(table).await.cloned()
     }
 }
@@ -89,9 +88,9 @@ impl Blosc2Opener {
         let path = file.object_meta.location.clone();
         let store = Arc::clone(&self.store);
         let content = self.tables.open(store, &file.object_meta, &self.reading).await?;
-        let (reader, schema) = match &*content {
-            Content::Table(_) => self.read_table(&file, content).await?,
-            Content::Arrays(_) => self.read_arrays(&file, content).await?,
+        let (reader, schema) = match content {
+            Content::Table(table) => self.read_table(&file, table).await?,
+            Content::Arrays(arrays) => self.read_arrays(&file, arrays).await?,
         };
         let adapter = match schema == self.schema {
             true => None,
@@ -114,12 +113,11 @@ impl Blosc2Opener {
     async fn read_table(
         &self,
         file: &PartitionedFile,
-        content: Arc<Content>,
+        table: Arc<CTable>,
     ) -> Result<(Reader, SchemaRef)> {
         let path = &file.object_meta.location;
-        let table = TableOf(content);
         let (start, end) = file.range();
-        let chunks: Vec<Range<u64>> = table.table().row_chunks().collect();
+        let chunks: Vec<Range<u64>> = table.row_chunks().collect();
         let mut rows = match chunks_of(chunks.len() as u64, start..end, file.object_meta.size) {
             range if range.is_empty() => 0..0,
             range => chunks[range.start as usize].start..chunks[range.end as usize - 1].end,
@@ -138,7 +136,7 @@ impl Blosc2Opener {
             None => std::iter::once(rows).collect(),
         };
         let fields = self.schema.fields().iter().map(|field| field.name().clone());
-        let columns = fields.filter(|name| table.table().column(name).is_some());
+        let columns = fields.filter(|name| table.column(name).is_some());
         let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
         let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
         let reader = unblock(move || options.read(table)).await?;
@@ -151,26 +149,22 @@ impl Blosc2Opener {
     async fn read_arrays(
         &self,
         file: &PartitionedFile,
-        content: Arc<Content>,
+        arrays: Arc<Arrays>,
     ) -> Result<(Reader, SchemaRef)> {
-        let Content::Arrays(arrays) = &*content else { unreachable!("the caller has checked it") };
         let path = &file.object_meta.location;
         let fields = self.schema.fields().iter();
         let columns: Vec<usize> = fields.filter_map(|field| arrays.column(field.name())).collect();
         let schema = Arc::new(arrays.schema().project(&columns)?);
         let (start, end) = file.range();
         let chunks = chunks_of(arrays.nchunks(), start..end, file.object_meta.size);
-        let (of, predicate) = (Arc::clone(&content), self.predicate.clone());
-        let selected = unblock(move || {
-            let Content::Arrays(arrays) = &*of else { unreachable!("the caller has checked it") };
-            arrays.select(predicate.as_ref())
-        });
+        let (of, predicate) = (Arc::clone(&arrays), self.predicate.clone());
+        let selected = unblock(move || of.select(predicate.as_ref()));
         let selected = selected.await?.map_err(|error| in_table(path, error))?;
         let counts = self.predicate.is_some().then(|| self.segments.clone());
         let most = wanted_rows(&schema, self.batch_rows);
         let schema_of_batches = Arc::clone(&schema);
         let batches =
-            Batches::new(content, schema_of_batches, columns, selected, chunks, counts, most);
+            Batches::new(arrays, schema_of_batches, columns, selected, chunks, counts, most);
         let batches =
             batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok((Box::new(batches), schema))
@@ -179,16 +173,15 @@ impl Blosc2Opener {
     /// The parts of `rows` that can match a filter.
     async fn prune(
         &self,
-        table: &TableOf,
+        table: &Arc<CTable>,
         predicate: Option<Arc<PruningPredicate>>,
         rows: Range<u64>,
         path: &Path,
     ) -> Result<Vec<Range<u64>>> {
         let all = || std::iter::once(rows.clone()).collect();
         let Some(predicate) = predicate else { return Ok(all()) };
-        let table = TableOf(Arc::clone(&table.0));
-        let (schema, of) = (Arc::clone(&self.table_schema), rows.clone());
-        match unblock(move || prune(table.table(), &schema, &predicate, &of)).await? {
+        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.table_schema), rows.clone());
+        match unblock(move || prune(&table, &schema, &predicate, &of)).await? {
             Ok(Some(pruned)) => {
                 self.segments.add_matched(pruned.matched);
                 self.segments.add_pruned(pruned.pruned);
@@ -210,24 +203,6 @@ fn chunks_of(count: u64, bytes: Range<u64>, size: u64) -> Range<u64> {
         false => (u128::from(byte) * u128::from(count)).div_ceil(u128::from(size)) as u64,
     };
     first(bytes.start)..first(bytes.end)
-}
-
-/// The content of a file that contains a table.
-struct TableOf(Arc<Content>);
-
-impl Borrow<CTable> for TableOf {
-    fn borrow(&self) -> &CTable {
-        self.table()
-    }
-}
-
-impl TableOf {
-    fn table(&self) -> &CTable {
-        match &*self.0 {
-            Content::Table(table) => table,
-            Content::Arrays(_) => unreachable!("it is created for tables only"),
-        }
-    }
 }
 
 /// The number of rows to read at once: several chunks, or an equal part of a chunk, so that blocks are decompressed once.

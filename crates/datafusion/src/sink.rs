@@ -20,7 +20,7 @@ use futures::StreamExt;
 use object_store::{MultipartUpload, ObjectStoreExt};
 use tempfile::TempDir;
 
-use crate::format::EXTENSION;
+use crate::content::EXTENSION;
 use crate::object::{in_table, unblock};
 
 /// The number of bytes of a part of an upload.

@@ -86,7 +86,8 @@ pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef
         let detail = format!("there are {nrows} rows, asked for {start}..{end}");
         return Err(failed(ErrorKind::OutOfBounds, detail));
     }
-    let bytes = array.read::<RawItems>([start..end])?.0;
+    let rows = start..end;
+    let bytes = array.read::<RawItems>([rows])?.0;
     array_from_bytes(array, &field, &array.shape()[1..], (end - start) as usize, bytes)
 }
 

@@ -322,8 +322,8 @@ fn repeated(array: &NDArray, rows: &Range<u64>) -> Result<Option<Vec<u8>>> {
     let chunk = if first == last { array.chunk(first as usize) } else { None };
     match chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special) {
         Some(Special::Zeros | Special::Nan | Special::Value) => {
-            let item = array.read::<RawItems>([rows.start..rows.start + 1])?;
-            Ok(Some(item.0))
+            let first = rows.start..rows.start + 1;
+            Ok(Some(array.read::<RawItems>([first])?.0))
         }
         _ => Ok(None),
     }
