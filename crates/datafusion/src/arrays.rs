@@ -18,6 +18,8 @@ use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_phys
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 
+use crate::prune::is_stored;
+
 const OPEN: &str = "open arrays as a table";
 /// The number of coordinates of an axis for which a filter is evaluated at once.
 const AT_ONCE: u64 = 1 << 20;
@@ -207,20 +209,24 @@ impl Arrays {
     }
 
     /// The ranges of indices of each axis that a filter can match: those for which each condition on one coordinate is
-    /// true. Ranges with less than a block between them are one.
+    /// true. Ranges with less than a block between them are one. `schema` has the columns of the files, as the table
+    /// declares them.
     pub(crate) fn select(
         &self,
         predicate: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
     ) -> Result<Vec<Vec<Range<u64>>>> {
         let snapshot = predicate.and_then(|all| snapshot_physical_expr(Arc::clone(all)).ok());
         let conditions = snapshot.iter().flat_map(split_conjunction);
         let mut of_axes: Vec<Vec<(&Column, &Arc<dyn PhysicalExpr>)>> =
             self.shape.iter().map(|_| Vec::new()).collect();
         for condition in conditions.filter(|condition| !is_volatile(condition)) {
-            let names = collect_columns(condition);
-            let mut names = names.iter().map(|column| column.name());
-            let (Some(name), None) = (names.next(), names.next()) else { continue };
-            let Some(column) = self.column(name).map(|at| &self.columns[at]) else { continue };
+            let columns = collect_columns(condition);
+            let mut columns = columns.iter();
+            let (Some(of), None) = (columns.next(), columns.next()) else { continue };
+            let column = self.column(of.name()).map(|at| &self.columns[at]);
+            let column = column.filter(|column| is_stored(of, schema, &column.field));
+            let Some(column) = column else { continue };
             if let Items::Coordinate(axis, _) | Items::Index(axis) = column.items {
                 of_axes[axis].push((column, condition));
             }

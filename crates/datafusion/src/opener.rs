@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 use crate::arrays::{Arrays, Batches};
 use crate::content::{Content, Reading};
 use crate::object::{in_table, open, unblock};
-use crate::prune::{PruneError, prune};
+use crate::prune::prune;
 
 /// The rows that are read at once, unless they are wide.
 const BATCH_ROWS: u64 = 1 << 16;
@@ -70,6 +70,8 @@ pub(crate) struct Blosc2Opener {
     /// The condition of the rows that are needed, and the schema of its columns.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
     pub(crate) table_schema: SchemaRef,
+    /// The columns of the files, as the table declares them.
+    pub(crate) file_schema: SchemaRef,
     pub(crate) segments: PruningMetrics,
 }
 
@@ -158,7 +160,8 @@ impl Blosc2Opener {
         let (start, end) = file.range();
         let chunks = chunks_of(arrays.nchunks(), start..end, file.object_meta.size);
         let (of, predicate) = (Arc::clone(&arrays), self.predicate.clone());
-        let selected = unblock(move || of.select(predicate.as_ref()));
+        let file_schema = Arc::clone(&self.file_schema);
+        let selected = unblock(move || of.select(predicate.as_ref(), &file_schema));
         let selected = selected.await?.map_err(|error| in_table(path, error))?;
         let counts = self.predicate.is_some().then(|| self.segments.clone());
         let most = wanted_rows(&schema, self.batch_rows);
@@ -180,16 +183,15 @@ impl Blosc2Opener {
     ) -> Result<Vec<Range<u64>>> {
         let all = || std::iter::once(rows.clone()).collect();
         let Some(predicate) = predicate else { return Ok(all()) };
-        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.table_schema), rows.clone());
-        match unblock(move || prune(&table, &schema, &predicate, &of)).await? {
-            Ok(Some(pruned)) => {
+        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.file_schema), rows.clone());
+        let pruned = unblock(move || prune(&table, &schema, &predicate, &of)).await?;
+        match pruned.map_err(|error| in_table(path, error))? {
+            Some(pruned) => {
                 self.segments.add_matched(pruned.matched);
                 self.segments.add_pruned(pruned.pruned);
                 Ok(pruned.rows)
             }
-            Ok(None) => Ok(all()),
-            Err(PruneError::Table(error)) => Err(in_table(path, error)),
-            Err(PruneError::Filter(error)) => Err(error),
+            None => Ok(all()),
         }
     }
 }

@@ -5,14 +5,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use blosc2::Value;
+use blosc2_store::arrow::ReadOptions;
 use blosc2_store::{CTable, Summary, SummarySegment};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatchReader, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
+use datafusion::physical_expr::expressions;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::PruningPredicate;
+
+/// The maximum number of segments of a summary that is used. Each takes about 200 bytes of memory; a few stored bytes can
+/// represent very many.
+const MAX_SEGMENTS: usize = 1 << 18;
 
 /// Consecutive rows that lie in one segment of each column of a filter.
 struct Segments {
@@ -36,27 +42,46 @@ pub(crate) struct Pruned {
     pub(crate) pruned: usize,
 }
 
-/// Finds the rows, among `rows`, that can match a filter. `schema` is the schema of the columns of the filter. Returns
-/// `None` if no column of the filter has a summary.
+/// Whether a column of a filter is a column of the files, and not one of the names of directories, and the file stores
+/// items of its type. Conditions on converted items are left to the filter.
+pub(crate) fn is_stored(column: &expressions::Column, schema: &Schema, stored: &Field) -> bool {
+    let field = schema.fields().get(column.index());
+    field.is_some_and(|field| {
+        field.name() == column.name() && field.data_type() == stored.data_type()
+    })
+}
+
+/// Finds the rows, among `rows`, that can match a filter. `schema` has the columns of the files, as the table declares
+/// them. Returns `None` if the summaries do not tell.
 pub(crate) fn prune(
     table: &CTable,
     schema: &SchemaRef,
     predicate: &PruningPredicate,
     rows: &Range<u64>,
-) -> Result<Option<Pruned>, PruneError> {
+) -> blosc2::Result<Option<Pruned>> {
     let mut summaries = Vec::new();
     for column in collect_columns(predicate.orig_expr()) {
-        let (name, field) = (column.name(), schema.column_with_name(column.name()));
-        let (Some((_, field)), Some(_)) = (field, table.column(name)) else { continue };
-        if let Some(summary) = table.summary(name)? {
-            summaries.push((name.to_owned(), field.data_type().clone(), summary));
+        let name = column.name();
+        // A column can be missing, or have no Arrow type.
+        let Ok(stored) = ReadOptions::new().columns([name]).read(table) else { continue };
+        let stored = stored.schema();
+        let stored = stored.field(0);
+        if is_stored(&column, schema, stored)
+            && let Some(summary) = table.summary(name)?
+            && summary.segments().len() <= MAX_SEGMENTS
+        {
+            summaries.push((name.to_owned(), stored.data_type().clone(), summary));
         }
     }
     if summaries.is_empty() || rows.is_empty() {
         return Ok(None);
     }
-    let segments = Segments::new(summaries, rows)?;
-    let kept = predicate.prune(&segments)?;
+    // A filter can fail for bounds that are not items, such as those of deleted rows.
+    let found = Segments::new(summaries, rows).and_then(|segments| {
+        let kept = predicate.prune(&segments)?;
+        Ok((segments, kept))
+    });
+    let Ok((segments, kept)) = found else { return Ok(None) };
     let matched = kept.iter().filter(|kept| **kept).count();
     let mut found: Vec<Range<u64>> = Vec::new();
     for (rows, _) in segments.rows.iter().zip(&kept).filter(|(_, kept)| **kept) {
@@ -66,24 +91,6 @@ pub(crate) fn prune(
         }
     }
     Ok(Some(Pruned { rows: found, matched, pruned: kept.len() - matched }))
-}
-
-/// An error of a table or of a filter.
-pub(crate) enum PruneError {
-    Table(blosc2::Error),
-    Filter(datafusion::error::DataFusionError),
-}
-
-impl From<blosc2::Error> for PruneError {
-    fn from(error: blosc2::Error) -> Self {
-        Self::Table(error)
-    }
-}
-
-impl From<datafusion::error::DataFusionError> for PruneError {
-    fn from(error: datafusion::error::DataFusionError) -> Self {
-        Self::Filter(error)
-    }
 }
 
 impl Segments {

@@ -96,6 +96,7 @@ impl FileSource for Blosc2Source {
             limit: config.limit.filter(|_| self.predicate.is_none()),
             predicate: self.predicate.clone(),
             table_schema: Arc::clone(self.table_schema.table_schema()),
+            file_schema: Arc::clone(file_schema),
             segments: MetricBuilder::new(&self.metrics).pruning_metrics(SEGMENTS, partition),
         };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), file_schema)
@@ -122,7 +123,8 @@ impl FileSource for Blosc2Source {
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }
 
-    /// Keeps the filters for skipping blocks. DataFusion evaluates them for the rows that the scan returns.
+    /// Keeps the filters for skipping blocks. DataFusion evaluates them for the rows that the scan returns: `filter` returns
+    /// `None`, because not all of these rows match. Therefore the statistics of a scan are those of all rows.
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,

@@ -261,3 +261,119 @@ async fn stale_summaries_are_never_used() {
     }
     assert!(skipped > 500, "{skipped} segments are skipped");
 }
+
+/// A table of hours and numbers, in blocks of ten rows.
+fn create_hours(path: &Path, numbers: &[i64]) {
+    let time = ItemKind::Timestamp { unit: TimeUnit::Microseconds, timezone: None };
+    let schema = Schema::new()
+        .column("id", ItemKind::Int64)
+        .column("time", time)
+        .column("n", ItemKind::Int64)
+        .expected_rows(10);
+    let mut table = CTable::create(path, &schema).unwrap();
+    let ids: Vec<i64> = (0..numbers.len() as i64).collect();
+    let times: Vec<i64> = ids.iter().map(|id| 1_700_000_000_000_000 + id * 3_600_000_000).collect();
+    table
+        .append([
+            ("id", Data::items(&ids)),
+            ("time", Data::items(&times)),
+            ("n", Data::items(numbers)),
+        ])
+        .unwrap();
+    table.finish().unwrap();
+}
+
+/// The bounds have the types of the file, which can differ from those that the table declares.
+#[tokio::test(flavor = "multi_thread")]
+async fn converted_columns_are_not_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    create_hours(&path, &(0..100).collect::<Vec<_>>());
+    let context = context(1);
+    query(&context, "SET datafusion.execution.time_zone = '+10:00'").await;
+    for (name, columns) in [
+        ("same", ""),
+        ("nanoseconds", "(id BIGINT, time TIMESTAMP, n DOUBLE)"),
+        ("zone", "(id SMALLINT, time TIMESTAMPTZ, n VARCHAR)"),
+    ] {
+        let location = path.display();
+        let sql = format!(
+            "CREATE EXTERNAL TABLE {name} {columns} STORED AS CTABLE LOCATION '{location}'"
+        );
+        query(&context, &sql).await;
+        for condition in ["time >= '2023-11-15T00:00:00'", "id >= 50", "n >= 5", "id IN (1, 2)"] {
+            let count = |of: &str| format!("SELECT count(*) FROM {name} WHERE {of}");
+            let found = number(&context, &count(condition)).await;
+            // DataFusion does not derive bounds from this condition.
+            let all = format!("CASE WHEN random() < 2 THEN {condition} ELSE false END");
+            assert_eq!(found, number(&context, &count(&all)).await, "{name}: {condition}");
+            assert!(found > 0, "{name}: {condition}");
+        }
+    }
+}
+
+/// The name of a directory can have the name of a column in the files.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_directories_are_no_columns_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for year in [2020, 2021] {
+        let [tables, arrays] =
+            ["t", "a"].map(|name| folder.path().join(name).join(format!("n={year}")));
+        std::fs::create_dir_all(&tables).unwrap();
+        std::fs::create_dir_all(&arrays).unwrap();
+        create_hours(&tables.join("t.b2z"), &[1; 100]);
+        let array = blosc2::NDArray::builder().chunk_shape([10]).from_slice(&[1; 100][..], [100]);
+        array.unwrap().save(arrays.join("a.b2nd")).unwrap();
+    }
+    let context = context(2);
+    for (name, format, column) in
+        [("t", "CTABLE", "id BIGINT"), ("a", "B2ND OPTIONS ('dims' 'n')", "value INT")]
+    {
+        let (format, options) = format.split_once(' ').unwrap_or((format, ""));
+        let location = folder.path().join(name);
+        let location = location.display();
+        let sql = format!(
+            "CREATE EXTERNAL TABLE {name} ({column}, n BIGINT) STORED AS {format} PARTITIONED BY (n) LOCATION '{location}/' {options}"
+        );
+        query(&context, &sql).await;
+        let first = column.split_once(' ').unwrap().0;
+        for (condition, rows) in [
+            ("n = 2020".to_owned(), 100),
+            (format!("n = 2020 OR {first} = -1"), 100),
+            (format!("n > 2000 OR {first} < -5"), 200),
+            ("n + 0 = 2021".to_owned(), 100),
+            ("n < 2000".to_owned(), 0),
+        ] {
+            let sql = format!("SELECT count(*) FROM {name} WHERE {condition}");
+            assert_eq!(number(&context, &sql).await, rows, "{sql}");
+        }
+        let sql = format!(
+            "SELECT count(*) FROM {name} JOIN (VALUES (2020), (2030)) v(k) ON {name}.n = v.k"
+        );
+        assert_eq!(number(&context, &sql).await, 100);
+    }
+}
+
+/// A filter that fails for the bounds of deleted rows does not fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_are_no_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let mut numbers: Vec<i64> = (0..100).collect();
+    (numbers[50], numbers[60]) = (i64::MIN, 1 << 40);
+    create_hours(&path, &numbers);
+    let mut table = CTable::open_rw(&path).unwrap();
+    table.delete_rows([50, 60]).unwrap();
+    table.finish().unwrap();
+    let context = context(1);
+    add(&context, "t", path.display()).await;
+    for (condition, rows) in [
+        ("CAST(n AS INT) < 10", 10),
+        ("arrow_cast(n, 'Int8') > 97.5", 2),
+        ("CAST(CAST(n AS INT) AS DOUBLE) < 1.5", 2),
+        ("10 / (n - 200) = 0 AND n < 3", 3),
+    ] {
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        assert_eq!(number(&context, &sql).await, rows, "{sql}");
+    }
+}

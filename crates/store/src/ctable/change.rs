@@ -838,7 +838,7 @@ impl CTable {
     /// [`rebuild_summary`](Self::rebuild_summary) or `compact` is called. No summary is written for a table in memory, a
     /// table without rows, a table that Python created with `create_summary_index=False`, a column with an index of
     /// another kind, a damaged column, a column whose name contains a backslash, and a column whose summary would be
-    /// larger than 1 MiB and than the column.
+    /// larger than 1 MiB and larger than the compressed column.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the table was opened for reading;
@@ -885,8 +885,8 @@ impl CTable {
         Ok(())
     }
 
-    /// Lets [`finish`](Self::finish) read a column and write its [summary](Self::summary), even if the stored one is stale.
-    /// Python: `rebuild_index`.
+    /// Marks the [summary](Self::summary) of a column to be rebuilt by [`finish`](Self::finish), even if the stored one is
+    /// stale. `finish` reads the column. Python: `rebuild_index`.
     ///
     /// A summary stays stale if a program changed the table and did not call `finish`, and if Python appended rows to the
     /// table.

@@ -350,7 +350,7 @@ pub(super) fn read(
     live: &LiveRows,
 ) -> Result<Option<Summary>> {
     let found = read_records(parts, meta, column, array).and_then(|records| {
-        let Some(records) = records else { return Ok(None) };
+        let Some((_, records)) = records else { return Ok(None) };
         let starts = (0..records.len()).map(|at| records.places(at).start);
         let before = live.before(starts.chain([records.rows]))?;
         Ok(Some(Summary { records, before }))
@@ -361,12 +361,13 @@ pub(super) fn read(
     }
 }
 
+/// The records of the index of a column that describes its present items, and the level of their segments.
 fn read_records(
     parts: &Parts,
     meta: &SChunk,
     column: &Column,
     array: &NDArray,
-) -> Result<Option<Records>> {
+) -> Result<Option<(&'static str, Records)>> {
     let Some(dtype) = summarized(column, array) else { return Ok(None) };
     let Some(catalog) = meta.vlmeta().value(INDEXES)? else { return Ok(None) };
     let Some(entry) = catalog.get(column.name()) else { return Ok(None) };
@@ -391,7 +392,7 @@ fn read_records(
     Budget::of(schunk, schunk.cbytes()).take(member.shape()[0].saturating_mul(each))?;
     let bytes = member.read::<RawItems>(..)?.0;
     let records = Records { dtype: dtype.clone(), rows, step, bytes };
-    Ok(Some(records).filter(Records::are_valid))
+    Ok(records.are_valid().then_some((level, records)))
 }
 
 /// The finest level of an index that describes the present state of a column.
@@ -466,9 +467,8 @@ impl Kept {
         column: &Column,
         array: &NDArray,
     ) -> Option<Self> {
-        let records = read_records(parts, meta, column, array).ok().flatten()?;
+        let (level, records) = read_records(parts, meta, column, array).ok().flatten()?;
         check_bytes(array, records.bytes.len() as u64).ok()?;
-        let (level, _) = levels(array).into_iter().find(|(_, step)| *step == records.step)?;
         let current = vec![true; records.len()];
         let is_native = records.dtype.is_native();
         is_native.then_some(Self { level, records, current, stored: true })

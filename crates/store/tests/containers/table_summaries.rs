@@ -558,6 +558,43 @@ fn a_damaged_column_gets_no_summary() {
     }
 }
 
+/// Python can create an index with a segment for each chunk (`granularity="chunk"`). It keeps its level, also if a chunk has
+/// one block.
+#[test]
+fn summaries_of_chunks_remain_summaries_of_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2d");
+    let mut new = table(&path, Schema::new().column("n", ItemKind::Int32));
+    new.append([("n", Data::items(&(0..35).collect::<Vec<i32>>()))]).unwrap();
+    new.finish().unwrap();
+    drop(new);
+    let index = path.join("_indexes/n");
+    fs::rename(index.join("summary.block.b2nd"), index.join("summary.chunk.b2nd")).unwrap();
+    let mut meta = SChunk::open_rw(path.join("_meta.b2f")).unwrap();
+    let mut catalog = meta.vlmeta().value("index_catalog").unwrap().unwrap();
+    {
+        let Value::Map(columns) = &mut catalog else { panic!("it is a map") };
+        let Value::Map(entry) = &mut columns[0].1 else { panic!("it is a map") };
+        let levels = entry.iter_mut().find(|(key, _)| key.as_str() == Some("levels")).unwrap();
+        let Value::Map(levels) = &mut levels.1 else { panic!("it is a map") };
+        levels[0].0 = "chunk".into();
+        let Value::Map(level) = &mut levels[0].1 else { panic!("it is a map") };
+        let place = level.iter_mut().find(|(key, _)| key.as_str() == Some("path")).unwrap();
+        place.1 = "_indexes/n/summary.chunk.b2nd".into();
+    }
+    meta.vlmeta_mut().set_value("index_catalog", &catalog).unwrap();
+    drop(meta);
+    for value in [3i32, 300] {
+        let mut table = CTable::open_rw(&path).unwrap();
+        assert!(table.summary("n").unwrap().is_some());
+        table.update("n", [3], Data::items(&[value])).unwrap();
+        table.finish().unwrap();
+        assert_eq!(segments(&table, "n")[0].1.as_ref().unwrap().1, Value::from(value.max(9)));
+        let files = fs::read_dir(&index).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(files.collect::<Vec<_>>(), ["summary.chunk.b2nd"]);
+    }
+}
+
 /// A handle that was dropped without `finish` leaves stale summaries.
 #[test]
 fn stale_summaries_are_rebuilt_on_request() {
