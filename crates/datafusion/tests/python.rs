@@ -161,6 +161,72 @@ async fn summaries_of_python_skip_blocks() {
     }
 }
 
+/// Writes a data set of xarray, and the results of xarray.
+const XARRAY: &str = r#"
+import json
+import numpy as np
+import xarray as xr
+import xarray_blosc2 as xb
+
+rng = np.random.default_rng(52)
+time = np.datetime64("2020-01-15", "ns") + np.arange(100) * np.timedelta64(1, "D")
+temperature = rng.normal(280, 10, (100, 6, 8)).astype("f4")
+temperature[rng.random(temperature.shape) < 0.1] = np.nan
+data = xr.Dataset(
+    {"temperature": (("time", "lat", "lon"), temperature),
+     "rain": (("time", "lat", "lon"), rng.random((100, 6, 8))),
+     "mask": (("lat", "lon"), np.ones((6, 8), bool))},
+    coords={"time": time, "lat": np.linspace(-50, 50, 6), "lon": np.arange(8) * 10.0})
+xb.save_dataset(data, "x.b2")
+xb.freeze_dataset("x.b2", "x.b2z")
+part = data.sel(lat=slice(0, 40), lon=[20, 70])
+months = data.rain.groupby("time.month").mean()
+with open("results.json", "w") as file:
+    json.dump(dict(months={int(m): float(v) for m, v in zip(months.month, months.mean(("lat", "lon")))},
+                   part=[float(part.rain.sum()), float(np.nanmax(part.temperature)), int(part.rain.size)]), file)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_sets_of_xarray_are_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(XARRAY, folder.path());
+    let results = std::fs::read(folder.path().join("results.json")).unwrap();
+    let results: Value = serde_json::from_slice(&results).unwrap();
+    let context = context(2);
+    let location = folder.path().join("x.b2z");
+    let sql = format!("CREATE EXTERNAL TABLE x STORED AS B2ND LOCATION '{}'", location.display());
+    context.sql(&sql).await.unwrap();
+    let frame = context.table("x").await.unwrap();
+    let names: Vec<_> = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, ["time", "lat", "lon", "rain", "temperature"]);
+    let batches = query(
+        &context,
+        "SELECT CAST(date_part('month', time) AS BIGINT), avg(rain) FROM x GROUP BY 1 ORDER BY 1",
+    )
+    .await;
+    let mut months = serde_json::Map::new();
+    for batch in batches {
+        let [keys, means] = [0, 1].map(|at| cells(batch.column(at)));
+        for (key, mean) in keys.iter().zip(means) {
+            months.insert(key.as_f64().unwrap().to_string(), mean);
+        }
+    }
+    assert_eq!(months.len(), 4);
+    for (month, mean) in results["months"].as_object().unwrap() {
+        assert!(is_same(mean, &months[month]), "{month}: {mean}, {months:?}");
+    }
+    let sql = "SELECT sum(rain), max(CASE WHEN NOT isnan(temperature) THEN temperature END), count(*) \
+               FROM x WHERE lat BETWEEN 0 AND 40 AND lon IN (20, 70)";
+    let batches = query(&context, sql).await;
+    let found: Vec<Value> =
+        batches[0].columns().iter().map(|column| cells(column)[0].clone()).collect();
+    let expected = results["part"].as_array().unwrap();
+    assert!(
+        found.iter().zip(expected).all(|(one, other)| is_same(one, other)),
+        "{found:?}, {expected:?}"
+    );
+}
+
 /// The items of a column as texts, booleans and numbers.
 fn cells(column: &ArrayRef) -> Vec<Value> {
     let as_type = |data_type| cast(column, &data_type).unwrap();

@@ -167,7 +167,8 @@ pub struct TreeStore {
 }
 
 impl TreeStore {
-    /// Opens a directory or a zip file for reading.
+    /// Opens a directory or a zip file for reading. Zip files of arrays (`.b2nd`) without the index `embed.b2e`, as
+    /// xarray-blosc2 writes them, can be read, too.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -342,12 +343,21 @@ impl TreeStore {
 
     fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
         let archive = Archive::open(source)?;
-        if !archive.has(INDEX) {
-            let detail = format!("it is a zip file without a member `{INDEX}`, not a store");
-            return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
-        }
-        let embed = open_member(&archive, INDEX, options).and_then(EmbedStore::from_schunk);
-        let embed = embed.map_err(|error| error.at(path.join(INDEX)))?;
+        let embed = match archive.has(INDEX) {
+            true => open_member(&archive, INDEX, options)
+                .and_then(EmbedStore::from_schunk)
+                .map_err(|error| error.at(path.join(INDEX)))?,
+            // Other programs, such as xarray-blosc2, write arrays to a zip file without an index.
+            false if archive.names().any(|name| name.ends_with(".b2nd")) => {
+                EmbedStore::in_memory()?
+            }
+            false => {
+                let detail = format!(
+                    "it is a zip file with neither a member `{INDEX}` nor arrays (`.b2nd`), not a store"
+                );
+                return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
+            }
+        };
         let names = archive.names().map(str::to_owned).collect();
         Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
     }

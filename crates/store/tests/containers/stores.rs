@@ -294,8 +294,20 @@ fn zip_files_of_others() {
     let (stored, deflated) = (CompressionMethod::Stored, CompressionMethod::Deflated);
     let open = |bytes: Vec<u8>| TreeStore::open_source(bytes);
 
-    let error = open(zipped(&[("a.b2nd", &node, stored)])).unwrap_err();
+    let error = open(zipped(&[("a.npy", &node, stored)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
+    // Arrays without an index, as xarray-blosc2 writes them, can be read, but not changed.
+    let arrays = zipped(&[("_coord_x.b2nd", &node, stored), ("data.json", b"{}", stored)]);
+    let store = open(arrays.clone()).unwrap();
+    assert!(store.keys().eq(["/_coord_x"]));
+    assert_eq!(store.array("/_coord_x").unwrap().read::<Vec<i32>>(..).unwrap(), [1, 2]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.b2z");
+    fs::write(&path, &arrays).unwrap();
+    assert!(TreeStore::open(&path).is_ok());
+    let error = TreeStore::open_rw(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    assert!(fs::read(&path).unwrap() == arrays);
     let error = open(zipped(&[("embed.b2e", &index, deflated)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("`embed.b2e` is compressed"), "{error}");
