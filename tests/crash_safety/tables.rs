@@ -107,7 +107,10 @@ fn an_append_that_dies_leaves_the_old_rows_or_also_all_new_ones() {
             record(folder.path(), Fault::None, || append(&mut table, rows.clone()));
         result.unwrap();
         let (commits, syncs) = counted(&recorded);
-        assert!(commits.values().all(|count| *count == 1), "{commits:?}");
+        // The mask gets room before the strings if all its rows are live: otherwise Python reads strings of rows that are
+        // not live.
+        assert!(commits.values().all(|count| *count <= 2), "{commits:?}");
+        assert!(commits.values().filter(|count| **count == 2).count() <= 1, "{commits:?}");
         // New files are synced. The others are not, but the folders of new files are.
         assert!(syncs.values().all(|count| *count <= 2), "{syncs:?}");
         let new = cells(&table).unwrap();

@@ -425,10 +425,11 @@ impl CTable {
         let is_in_place = |encoded: &Encoded<'_>| {
             matches!(encoded.cells, Cells::Items { .. } | Cells::Codes { .. })
         };
+        let all_in_place = rows.iter().all(|encoded| is_in_place(encoded));
         for in_place in [true, false] {
-            if !in_place {
+            if !in_place && !all_in_place && self.live.len() == self.live.capacity() {
                 // If all rows of the mask are live, Python reads complete columns. So that it does not read strings of
-                // rows that are not live yet, the mask has dead rows, for which the other columns have room.
+                // rows that are not live yet, the mask gets dead rows, for which the other columns have room.
                 self.live.resize(capacity)?;
             }
             for (index, encoded) in rows.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Rng, run_python};
+use crate::common::{Rng, repeats, run_python};
 use crate::python_tables::PRELUDE;
 use crate::table_model::Model;
 use blosc2::storage::ReadAt;
@@ -169,7 +169,7 @@ fn summaries_are_true_after_any_change() {
             }
         }
         model.check(&table, &format!("table {seed}"));
-        if changes >= 300 {
+        if changes >= repeats(120) {
             break;
         }
     }
@@ -766,7 +766,10 @@ fn summaries_of_python_are_used() {
     for name in ["few.b2d", "few.b2z", "one.b2d", "one.b2z", "none.b2d", "none.b2z", "many.b2z"] {
         let table = CTable::open(folder.join(name)).unwrap();
         for column in table.columns() {
-            assert!(check_summary(&table, column.name(), name), "{name}, {}", column.name());
+            // Reading all values of a large table as such takes long.
+            if !name.starts_with("many") || column.name() == "n" {
+                assert!(check_summary(&table, column.name(), name), "{name}, {}", column.name());
+            }
         }
         if !name.starts_with("many") {
             check_table(&table, &mut rng, true, name);
