@@ -1,13 +1,25 @@
-//! Scans of tables as bytes.
+//! Scans and tables as bytes.
 
 use std::sync::Arc;
 
-use datafusion::common::{internal_datafusion_err, internal_err, not_impl_err};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
+use datafusion::common::{
+    TableReference, internal_datafusion_err, internal_err, not_impl_err, plan_err,
+};
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{
+    AggregateUDF, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, WindowUDF,
+};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::from_proto::{
     parse_physical_expr_with_converter, parse_protobuf_file_scan_config,
     parse_table_schema_from_proto,
@@ -21,8 +33,8 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf::{FileScanExecConf, PhysicalExprNode};
 use prost::Message;
 
-use crate::Blosc2Source;
 use crate::content::{Kind, Reading};
+use crate::{Blosc2Format, Blosc2FormatFactory, Blosc2Source, Blosc2Table};
 
 /// Converts scans of tables to bytes and back, so that physical plans can be sent to other machines.
 ///
@@ -55,6 +67,19 @@ struct Scan {
 
 const KINDS: [Kind; 3] = [Kind::Any, Kind::Table, Kind::Arrays];
 
+fn parts(reading: &Reading) -> (u32, Vec<String>) {
+    let Reading { kind, dims } = reading.clone();
+    let kind = KINDS.iter().position(|each| *each == kind).unwrap_or_default();
+    (kind as u32, dims.unwrap_or_default())
+}
+
+fn reading(kind: u32, dims: Vec<String>) -> Result<Reading> {
+    let Some(kind) = KINDS.get(kind as usize) else {
+        return internal_err!("decode a plan: there is no kind {kind} of files");
+    };
+    Ok(Reading { kind: *kind, dims: Some(dims).filter(|dims| !dims.is_empty()) })
+}
+
 impl PhysicalExtensionCodec for Blosc2Codec {
     fn try_decode(
         &self,
@@ -74,10 +99,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
             let schema = schema.table_schema();
             parse_physical_expr_with_converter(&predicate, schema, &context, converter)
         });
-        let Some(kind) = KINDS.get(kind as usize) else {
-            return internal_err!("decode the scan of a table: there is no kind {kind} of files");
-        };
-        let reading = Reading { kind: *kind, dims: Some(dims).filter(|dims| !dims.is_empty()) };
+        let reading = reading(kind, dims)?;
         let source = Blosc2Source::new(schema.clone())
             .with_predicate(predicate.transpose()?)
             .with_reading(reading);
@@ -102,10 +124,226 @@ impl PhysicalExtensionCodec for Blosc2Codec {
             let predicate = snapshot_physical_expr(Arc::clone(predicate))?;
             serialize_physical_expr_with_converter(&predicate, self, converter)
         });
-        let Reading { kind, dims } = source.reading().clone();
-        let kind = KINDS.iter().position(|each| *each == kind).unwrap_or_default() as u32;
-        Scan { scan, predicate: predicate.transpose()?, kind, dims: dims.unwrap_or_default() }
+        let (kind, dims) = parts(source.reading());
+        Scan { scan, predicate: predicate.transpose()?, kind, dims }
             .encode(bytes)
             .map_err(|error| internal_datafusion_err!("encode the scan of a table: {error}"))
+    }
+}
+
+/// Converts tables in logical plans to bytes and back, so that logical plans can be sent to other machines. It wraps the
+/// codec of another extension, which converts everything else.
+///
+/// The bytes contain the locations, the schema and the format of a [`Blosc2Table`], as
+/// [`CREATE EXTERNAL TABLE`](crate::register) creates it. The machine that decodes them lists the files; it registers its
+/// own object stores. A declared order (`WITH ORDER`) and default values of columns are left out.
+///
+/// # Errors
+/// Encoding a table in one file that a query names by its path (`SELECT * FROM 'trips.b2z'`) fails.
+#[derive(Debug, Clone)]
+pub struct Blosc2LogicalCodec {
+    inner: Arc<dyn LogicalExtensionCodec>,
+}
+
+impl Blosc2LogicalCodec {
+    /// Creates a codec that converts everything except tables of Blosc2 with `inner`.
+    pub fn new(inner: Arc<dyn LogicalExtensionCodec>) -> Self {
+        Self { inner }
+    }
+}
+
+/// What the bytes of a table start with. The bytes of other tables belong to the other codec.
+const TABLE: &[u8] = b"blosc2 table\0";
+
+/// The bytes of a table. Its schema is part of the plan.
+#[derive(Clone, PartialEq, Message)]
+struct Table {
+    #[prost(message, repeated, tag = "1")]
+    locations: Vec<Location>,
+    #[prost(string, tag = "2")]
+    extension: String,
+    #[prost(uint32, tag = "3")]
+    kind: u32,
+    #[prost(string, repeated, tag = "4")]
+    dims: Vec<String>,
+    /// The columns whose items are parts of the paths, the last columns of the schema.
+    #[prost(string, repeated, tag = "5")]
+    partition_columns: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(string, tag = "1")]
+    url: String,
+    /// The pattern of the files, below the URL.
+    #[prost(string, optional, tag = "2")]
+    pattern: Option<String>,
+}
+
+impl Table {
+    fn new(table: &ListingTable) -> Result<Self> {
+        let options = table.options();
+        let Some(format) = options.format.downcast_ref::<Blosc2Format>() else {
+            return not_impl_err!(
+                "encode a table: expected files of Blosc2, found {:?}",
+                options.format
+            );
+        };
+        let (kind, dims) = parts(format.reading());
+        let locations = table.table_paths().iter().map(|location| Location {
+            url: location.get_url().to_string(),
+            pattern: location.get_glob().as_ref().map(|pattern| pattern.to_string()),
+        });
+        let columns = options.table_partition_cols.iter().map(|(name, _)| name.clone());
+        Ok(Self {
+            locations: locations.collect(),
+            extension: options.file_extension.clone(),
+            kind,
+            dims,
+            partition_columns: columns.collect(),
+        })
+    }
+
+    fn into_table(self, schema: &Schema) -> Result<ListingTable> {
+        let locations = self.locations.into_iter().map(|location| {
+            let url = ListingTableUrl::parse(&location.url)?;
+            match location.pattern {
+                Some(pattern) => url.with_glob(&pattern),
+                None => Ok(url),
+            }
+        });
+        let locations = locations.collect::<Result<Vec<_>>>()?;
+        let Some(files) = schema.fields().len().checked_sub(self.partition_columns.len()) else {
+            return plan_err!(
+                "decode a table: it has {} columns, fewer than the parts of its paths",
+                schema.fields().len()
+            );
+        };
+        let (of_files, of_paths) = schema.fields().split_at(files);
+        let partitions: Vec<(String, DataType)> = of_paths
+            .iter()
+            .map(|field| (field.name().clone(), field.data_type().clone()))
+            .collect();
+        if !partitions.iter().map(|(name, _)| name).eq(&self.partition_columns) {
+            return plan_err!(
+                "decode a table: expected the last columns {:?}, found {partitions:?}",
+                self.partition_columns
+            );
+        }
+        let format = Blosc2Format::with_reading(reading(self.kind, self.dims)?);
+        let options = ListingOptions::new(Arc::new(format))
+            .with_file_extension(self.extension)
+            .with_table_partition_cols(partitions);
+        let config = ListingTableConfig::new_with_multi_paths(locations)
+            .with_listing_options(options)
+            .with_schema(Arc::new(Schema::new(of_files.to_vec())));
+        ListingTable::try_new(config)
+    }
+}
+
+impl LogicalExtensionCodec for Blosc2LogicalCodec {
+    fn try_decode_table_provider(
+        &self,
+        bytes: &[u8],
+        name: &TableReference,
+        schema: SchemaRef,
+        context: &TaskContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let Some(bytes) = bytes.strip_prefix(TABLE) else {
+            return self.inner.try_decode_table_provider(bytes, name, schema, context);
+        };
+        let table = Table::decode(bytes)
+            .map_err(|error| internal_datafusion_err!("decode the table `{name}`: {error}"))?;
+        Ok(Arc::new(Blosc2Table::from(table.into_table(&schema)?)))
+    }
+
+    fn try_encode_table_provider(
+        &self,
+        name: &TableReference,
+        table: Arc<dyn TableProvider>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(table) = table.downcast_ref::<Blosc2Table>() else {
+            return self.inner.try_encode_table_provider(name, table, bytes);
+        };
+        bytes.extend_from_slice(TABLE);
+        let table = Table::new(table.listing())?;
+        table
+            .encode(bytes)
+            .map_err(|error| internal_datafusion_err!("encode the table `{name}`: {error}"))
+    }
+
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[LogicalPlan],
+        context: &TaskContext,
+    ) -> Result<Extension> {
+        self.inner.try_decode(bytes, inputs, context)
+    }
+
+    fn try_encode(&self, node: &Extension, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode(node, bytes)
+    }
+
+    fn try_decode_file_format(
+        &self,
+        bytes: &[u8],
+        context: &TaskContext,
+    ) -> Result<Arc<dyn FileFormatFactory>> {
+        self.inner.try_decode_file_format(bytes, context)
+    }
+
+    fn try_encode_file_format(
+        &self,
+        bytes: &mut Vec<u8>,
+        format: Arc<dyn FileFormatFactory>,
+    ) -> Result<()> {
+        if format.is::<Blosc2FormatFactory>() {
+            return not_impl_err!(
+                "write a table on other machines: write the result of the query in this program"
+            );
+        }
+        self.inner.try_encode_file_format(bytes, format)
+    }
+
+    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
+        self.inner.try_decode_udf(name, bytes)
+    }
+
+    fn try_encode_udf(&self, function: &ScalarUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode_udf(function, bytes)
+    }
+
+    fn try_decode_higher_order_function(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Arc<HigherOrderUDF>> {
+        self.inner.try_decode_higher_order_function(name, bytes)
+    }
+
+    fn try_encode_higher_order_function(
+        &self,
+        function: &HigherOrderUDF,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.inner.try_encode_higher_order_function(function, bytes)
+    }
+
+    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
+        self.inner.try_decode_udaf(name, bytes)
+    }
+
+    fn try_encode_udaf(&self, function: &AggregateUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode_udaf(function, bytes)
+    }
+
+    fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
+        self.inner.try_decode_udwf(name, bytes)
+    }
+
+    fn try_encode_udwf(&self, function: &WindowUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode_udwf(function, bytes)
     }
 }

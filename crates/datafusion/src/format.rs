@@ -4,12 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+#[cfg(feature = "ballista")]
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::stats::Precision;
 use datafusion::common::{GetExt, Statistics, exec_err, not_impl_err, plan_err};
+#[cfg(feature = "ballista")]
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::datasource::sink::DataSinkExec;
@@ -22,10 +27,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::Blosc2Source;
 use crate::content::{EXTENSION, Kind, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::sink::CTableSink;
+use crate::{Blosc2Source, Blosc2Table};
 
 /// The extension of the files of arrays.
 const ARRAY_EXTENSION: &str = "b2nd";
@@ -75,13 +80,22 @@ pub struct Blosc2Format {
 impl Blosc2Format {
     /// Creates the format of files that contain tables.
     pub fn tables() -> Self {
-        Self { reading: Reading { kind: Kind::Table, dims: None } }
+        Self::with_reading(Reading { kind: Kind::Table, dims: None })
     }
 
     /// Creates the format of files that contain arrays. `dims` are the names of the axes. `None` means those in the
     /// metadata of the arrays; without metadata, the names are `axis_0`, `axis_1` and so on.
     pub fn arrays(dims: Option<Vec<String>>) -> Self {
-        Self { reading: Reading { kind: Kind::Arrays, dims } }
+        Self::with_reading(Reading { kind: Kind::Arrays, dims })
+    }
+
+    pub(crate) fn with_reading(reading: Reading) -> Self {
+        Self { reading }
+    }
+
+    #[cfg(feature = "proto")]
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
     }
 }
 
@@ -131,7 +145,10 @@ impl FileFormat for Blosc2Format {
             .buffered(at_once.into())
             .try_collect()
             .await?;
-        Ok(Arc::new(Schema::try_merge(schemas)?))
+        let schema = Schema::try_merge(schemas)?;
+        #[cfg(feature = "ballista")]
+        let schema = without_dictionaries(schema, state.config_options());
+        Ok(Arc::new(schema))
     }
 
     async fn infer_stats(
@@ -175,6 +192,28 @@ impl FileFormat for Blosc2Format {
     }
 }
 
+/// Replaces dictionaries by their values in the schema of files, in a session of Ballista. Arrow Flight, by which Ballista
+/// sends batches between machines, sends the values of dictionaries by default, and the schema of the plan has to agree.
+#[cfg(feature = "ballista")]
+fn without_dictionaries(schema: Schema, session: &ConfigOptions) -> Schema {
+    if session.extensions.get::<ballista_core::config::BallistaConfig>().is_none() {
+        return schema;
+    }
+    let fields = schema.fields().iter().map(with_values);
+    Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())
+}
+
+#[cfg(feature = "ballista")]
+fn with_values(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        DataType::List(item) => DataType::List(with_values(item)),
+        DataType::LargeList(item) => DataType::LargeList(with_values(item)),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
 /// Creates tables for `CREATE EXTERNAL TABLE`, as DataFusion does for other formats.
 #[derive(Debug)]
 pub(crate) struct ExternalTableFactory;
@@ -193,7 +232,11 @@ impl TableProviderFactory for ExternalTableFactory {
                  blosc2-store converts it"
             );
         }
-        DefaultTableFactory::new().create(state, command).await
+        let table = DefaultTableFactory::new().create(state, command).await?;
+        match table.downcast_ref::<ListingTable>() {
+            Some(table) => Ok(Arc::new(Blosc2Table::from(table.clone()))),
+            None => Ok(table),
+        }
     }
 }
 
@@ -249,11 +292,10 @@ impl FileFormatFactory for Blosc2FormatFactory {
                 }
             }
         }
-        let reading = Reading { kind: self.kind, dims };
-        Ok(Arc::new(Blosc2Format { reading }))
+        Ok(Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, dims })))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(Blosc2Format { reading: Reading { kind: self.kind, dims: None } })
+        Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, dims: None }))
     }
 }

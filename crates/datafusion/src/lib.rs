@@ -2,6 +2,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arrays;
+#[cfg(feature = "ballista")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ballista")))]
+pub mod ballista;
 #[cfg(feature = "proto")]
 mod codec;
 mod content;
@@ -11,6 +14,9 @@ mod opener;
 mod prune;
 mod sink;
 mod source;
+#[cfg(feature = "remote")]
+mod stores;
+mod table;
 
 use std::sync::Arc;
 
@@ -19,10 +25,14 @@ use datafusion::execution::context::SessionContext;
 
 #[cfg(feature = "proto")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
-pub use codec::Blosc2Codec;
+pub use codec::{Blosc2Codec, Blosc2LogicalCodec};
 use format::ExternalTableFactory;
 pub use format::{Blosc2Format, Blosc2FormatFactory};
 pub use source::Blosc2Source;
+#[cfg(feature = "remote")]
+#[cfg_attr(docsrs, doc(cfg(feature = "remote")))]
+pub use stores::ObjectStores;
+pub use table::Blosc2Table;
 
 /// Registers the formats in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE` (tables) and `B2ND` (arrays).
 ///

@@ -5,15 +5,17 @@ mod common;
 
 use std::sync::Arc;
 
-use blosc2_datafusion::Blosc2Codec;
-use common::{add, context, create, rows, segments};
+use blosc2_datafusion::{Blosc2Codec, Blosc2LogicalCodec};
+use common::{add, context, create, query, rows, segments};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::bytes::{
+    logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
+use datafusion_proto::logical_plan::DefaultLogicalExtensionCodec;
 use futures::TryStreamExt;
 
 /// A session of another machine, whose plans execute one partition each.
@@ -78,4 +80,33 @@ async fn plans_for_other_machines_read_their_partitions() {
     create(&path, &all[1..], 2048, |_| false);
     let error = collect(copy, session.task_ctx()).await.unwrap_err().to_string();
     assert!(error.contains("has changed"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logical_plans_contain_the_locations() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(3000);
+    for (name, part) in ["a1", "a2", "b"].iter().zip(all.chunks(1000)) {
+        create(&folder.path().join(format!("{name}.b2z")), part, 2048, |_| false);
+    }
+    let context = context(2);
+    add(&context, "t", folder.path().join("a*.b2z").display()).await;
+    let array = folder.path().join("x.b2nd");
+    blosc2::NDArray::from_slice(&[1i64, 2, 3], [3]).unwrap().save(&array).unwrap();
+    let create = "CREATE EXTERNAL TABLE x STORED AS B2ND";
+    let create = format!("{create} LOCATION '{}' OPTIONS ('dims' 'at')", array.display());
+    query(&context, &create).await;
+
+    let codec = Blosc2LogicalCodec::new(Arc::new(DefaultLogicalExtensionCodec {}));
+    let sql = "SELECT sum(t.id), sum(x.value) FROM t JOIN x ON t.id = x.at";
+    for (sql, expected) in [("SELECT sum(id) FROM t", 1_999_000), (sql, 3)] {
+        let plan = context.sql(sql).await.unwrap().into_optimized_plan().unwrap();
+        let bytes = logical_plan_to_bytes_with_extension_codec(&plan, &codec).unwrap();
+        // Without registering the formats.
+        let session = other();
+        let copy =
+            logical_plan_from_bytes_with_extension_codec(&bytes, &session.task_ctx(), &codec);
+        let frame = session.execute_logical_plan(copy.unwrap()).await.unwrap();
+        assert_eq!(sum(&frame.collect().await.unwrap()), expected, "{sql}");
+    }
 }

@@ -62,6 +62,7 @@ fn format() -> Result<()> {
     run::run(&mut run::cargo(check))?;
     for folder in [
         "crates/datafusion",
+        "crates/cluster",
         "crates/format/fuzz",
         "blosc2/fuzz",
         "dev/consumer",

@@ -22,7 +22,7 @@ use syn::{Attribute, ForeignItem, Item, ItemMod, ItemUse, Macro, UseTree, Visibi
 
 use crate::run;
 
-const ROOTS: [&str; 9] = [
+const ROOTS: [&str; 10] = [
     "blosc2-sys/build/main.rs",
     "blosc2-sys/src/lib.rs",
     "crates/format/src/lib.rs",
@@ -31,6 +31,7 @@ const ROOTS: [&str; 9] = [
     "crates/store/src/lib.rs",
     "crates/cli/src/main.rs",
     "crates/datafusion/src/lib.rs",
+    "crates/cluster/src/main.rs",
     "dev/xtask/src/main.rs",
 ];
 

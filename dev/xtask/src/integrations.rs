@@ -102,10 +102,12 @@ fn parquet() -> Result<()> {
     member("parquet-example", &python(&ARROW)?, &[])
 }
 
-/// Checks and tests `blosc2-datafusion`, which is a workspace of its own.
+/// Checks and tests the workspace of `blosc2-datafusion`, with the command and the cluster. With all features at once,
+/// except that of the benches, so that DataFusion is compiled once.
 fn datafusion() -> Result<()> {
-    let features = &["--features", "proto"];
-    in_workspace("crates/datafusion", "blosc2-datafusion", &python(&DATAFUSION)?, features)
+    let packages = ["blosc2-datafusion", "blosc2-cluster"];
+    let features = &["--features", "blosc2-datafusion/ballista,blosc2-datafusion/remote"];
+    in_workspace("crates/datafusion", &packages, &python(&DATAFUSION)?, features)
 }
 
 fn zarr() -> Result<()> {
@@ -132,16 +134,16 @@ fn hdf5() -> Result<()> {
 
 /// Checks and tests a member of the workspace `dev/integrations` with these features.
 fn member(name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
-    in_workspace("dev/integrations", name, venv, features)
+    in_workspace("dev/integrations", &[name], venv, features)
 }
 
-/// Checks and tests a package of a workspace in this folder with these features.
-fn in_workspace(folder: &str, name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
+/// Checks and tests packages of a workspace in this folder with these features.
+fn in_workspace(folder: &str, names: &[&str], venv: &Venv, features: &[&str]) -> Result<()> {
     let folder = run::root().join(folder);
     let cargo = |args: &[&str]| {
         let mut command = run::cargo(args.iter().copied());
         command
-            .args(["-p", name])
+            .args(names.iter().flat_map(|name| ["-p", name]))
             .args(features)
             .current_dir(&folder)
             // With the compiled dependencies of the main workspace.

@@ -28,8 +28,10 @@ pub(crate) const OBJECT_STORE: [&str; 4] =
 
 /// What the tests of the feature `arrow` of `blosc2-store` need too.
 pub(crate) const ARROW: [&str; 1] = ["pyarrow==26.0.1"];
-/// For the integration with DataFusion, whose results are compared with those of DuckDB.
-pub(crate) const DATAFUSION: [&str; 3] = [ARROW[0], "duckdb==2.0.1", "xarray-blosc2==1.7.1"];
+/// For the integration with DataFusion, whose results are compared with those of DuckDB, and for the S3 server of its
+/// cluster.
+pub(crate) const DATAFUSION: [&str; 4] =
+    [ARROW[0], "duckdb==2.0.1", "xarray-blosc2==1.7.1", OBJECT_STORE[3]];
 
 /// What the tests of `blosc2-zarrs` need too.
 pub(crate) const ZARR: [&str; 3] = ["zarr==3.1.6", "numcodecs==0.16.6", "imagecodecs==2026.3.6"];

@@ -1,0 +1,139 @@
+//! The command `blosc2-cluster`: a scheduler and executors of Ballista that read Blosc2.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ballista_core::config::LogRotationPolicy;
+use ballista_core::error::{BallistaError, Result};
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::utils::default_session_builder;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_executor::health::spawn_health_server;
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::SchedulerConfig;
+use ballista_scheduler::scheduler_process::start_server;
+use blosc2_datafusion::ObjectStores;
+use blosc2_datafusion::ballista::{configure, logical_codec, physical_codec};
+use clap::Parser;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::SessionConfig;
+use tokio::sync::oneshot;
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::EnvFilter;
+
+/// Runs SQL over tables and arrays of Blosc2 on several machines, with Ballista.
+#[derive(Debug, Parser)]
+#[command(name = "blosc2-cluster", version)]
+enum Role {
+    /// Plans the queries of clients and assigns the parts to executors. One for each cluster.
+    Scheduler(ballista_scheduler::config::Config),
+    /// Reads parts of the files and computes. One for each machine.
+    Executor(ballista_executor::config::Config),
+}
+
+/// Plans of many parts are nested, and are decoded by recursion.
+const STACK_BYTES: usize = 32 << 20;
+
+fn main() -> Result<()> {
+    let role = Role::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(STACK_BYTES)
+        .build()?;
+    match role {
+        Role::Scheduler(options) => runtime.block_on(scheduler(options)),
+        Role::Executor(options) => runtime.block_on(executor(options)),
+    }
+}
+
+async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
+    let name = format!("scheduler_{}_{}", options.external_host, options.bind_port);
+    let rotation = options.log_rotation_policy;
+    log(
+        &options.log_level_setting,
+        options.log_dir.as_deref(),
+        rotation,
+        &name,
+        options.print_thread_info,
+    );
+    let address = address(&options.bind_host, options.bind_port)?;
+    let mut config = SchedulerConfig::try_from(options)?
+        .with_override_config_producer(Arc::new(new_config))
+        .with_override_session_builder(Arc::new(|config| {
+            let runtime = runtime(&config)?;
+            let state = default_session_builder(config)?;
+            Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())
+        }));
+    config.override_logical_codec = Some(logical_codec());
+    config.override_physical_codec = Some(physical_codec());
+    let cluster = BallistaCluster::new_from_config(&config).await?;
+    start_server(cluster, address, Arc::new(config)).await
+}
+
+async fn executor(options: ballista_executor::config::Config) -> Result<()> {
+    let health_address = address(&options.bind_host, options.bind_health_port)?;
+    let mut config = ExecutorProcessConfig::try_from(options)?;
+    let name = config.log_file_name_prefix();
+    let (level, directory) = (config.special_mod_log_level.clone(), config.log_dir.as_deref());
+    log(&level, directory, config.log_rotation_policy, &name, config.print_thread_info);
+    config.override_config_producer = Some(Arc::new(new_config));
+    config.override_runtime_producer = Some(Arc::new(runtime));
+    config.override_logical_codec = Some(logical_codec());
+    config.override_physical_codec = Some(physical_codec());
+    let (stop, stopped) = oneshot::channel();
+    let health = spawn_health_server(health_address, config.health.clone(), stopped);
+    let result = start_executor_process(Arc::new(config)).await;
+    // The server ends when the channel is closed.
+    drop(stop);
+    let served = health.await.map_err(|error| BallistaError::General(error.to_string()))?;
+    result.and(served)
+}
+
+/// The configuration of the sessions of clients, before their own settings.
+fn new_config() -> SessionConfig {
+    configure(SessionConfig::new_with_ballista()).with_information_schema(true)
+}
+
+fn runtime(_config: &SessionConfig) -> datafusion::error::Result<Arc<RuntimeEnv>> {
+    RuntimeEnvBuilder::new()
+        .with_object_store_registry(Arc::new(ObjectStores::from_env()))
+        .build_arc()
+}
+
+fn address(host: &str, port: u16) -> Result<SocketAddr> {
+    format!("{host}:{port}").parse().map_err(|error| {
+        let detail = format!("bind to `{host}:{port}`: {error}: expected an IP address and a port");
+        BallistaError::Configuration(detail)
+    })
+}
+
+/// Writes messages to standard error, or to files in a directory. The environment variable `RUST_LOG` has priority over
+/// `level`.
+fn log(
+    level: &str,
+    directory: Option<&str>,
+    rotation: LogRotationPolicy,
+    name: &str,
+    threads: bool,
+) {
+    let level = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| level.to_owned());
+    let messages = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_thread_names(threads)
+        .with_thread_ids(threads)
+        .with_env_filter(EnvFilter::new(level));
+    match directory.map(PathBuf::from) {
+        Some(directory) => {
+            let rotation = match rotation {
+                LogRotationPolicy::Minutely => Rotation::MINUTELY,
+                LogRotationPolicy::Hourly => Rotation::HOURLY,
+                LogRotationPolicy::Daily => Rotation::DAILY,
+                LogRotationPolicy::Never => Rotation::NEVER,
+            };
+            messages.with_writer(RollingFileAppender::new(rotation, directory, name)).init();
+        }
+        None => messages.with_writer(std::io::stderr).init(),
+    }
+}

@@ -1,0 +1,57 @@
+//! Plans for the scheduler and the executors of Ballista.
+
+use std::sync::Arc;
+
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::serde::{BallistaLogicalExtensionCodec, BallistaPhysicalExtensionCodec};
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
+use datafusion_proto::physical_plan::{ComposedPhysicalExtensionCodec, PhysicalExtensionCodec};
+
+use crate::{Blosc2Codec, Blosc2LogicalCodec};
+
+/// Returns the codec of logical plans for a scheduler (`override_logical_codec` of its configuration) and for clients.
+pub fn logical_codec() -> Arc<dyn LogicalExtensionCodec> {
+    Arc::new(Blosc2LogicalCodec::new(Arc::new(BallistaLogicalExtensionCodec::default())))
+}
+
+/// Returns the codec of physical plans for schedulers and executors (`override_physical_codec` of their configurations)
+/// and for clients.
+pub fn physical_codec() -> Arc<dyn PhysicalExtensionCodec> {
+    // The bytes contain the position in this list.
+    Arc::new(ComposedPhysicalExtensionCodec::new(vec![
+        Arc::new(BallistaPhysicalExtensionCodec::default()),
+        Arc::new(Blosc2Codec),
+    ]))
+}
+
+/// Configures the session of a client, so that its queries over Blosc2 run on a cluster: installs the codecs, and disables
+/// work stealing between the partitions of a scan.
+///
+/// In such a session, dictionary columns of tables are columns of their values (`Utf8`): Ballista sends the values
+/// between machines.
+///
+/// The cluster is `blosc2-cluster`, or another scheduler with executors that use [`logical_codec`] and
+/// [`physical_codec`].
+///
+/// ```
+/// use ballista_core::extension::SessionStateExt;
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::prelude::{SessionConfig, SessionContext};
+///
+/// let config = blosc2_datafusion::ballista::configure(SessionConfig::new());
+/// let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
+/// // The address of the scheduler. No connection is made before the first query.
+/// let state = state.upgrade_for_ballista("http://localhost:50050".to_owned())?;
+/// let context = SessionContext::new_with_state(state);
+/// blosc2_datafusion::register(&context)?;
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+pub fn configure(config: SessionConfig) -> SessionConfig {
+    config
+        .upgrade_for_ballista()
+        .with_ballista_logical_extension_codec(logical_codec())
+        .with_ballista_physical_extension_codec(physical_codec())
+        // The partitions of a scan are executed with separate copies of the plan, which share no list of files.
+        .set_bool("datafusion.execution.enable_file_stream_work_stealing", false)
+}
