@@ -92,7 +92,7 @@ async fn logical_plans_contain_the_locations() {
     let context = context(2);
     add(&context, "t", folder.path().join("a*.b2z").display()).await;
     let array = folder.path().join("x.b2nd");
-    blosc2::NDArray::from_slice(&[1i64, 2, 3], [3]).unwrap().save(&array).unwrap();
+    blosc2::NDArray::from_slice(&[1i64, 2, 3][..], [3]).unwrap().save(&array).unwrap();
     let create = "CREATE EXTERNAL TABLE x STORED AS B2ND";
     let create = format!("{create} LOCATION '{}' OPTIONS ('dims' 'at')", array.display());
     query(&context, &create).await;

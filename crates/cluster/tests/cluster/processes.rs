@@ -124,6 +124,12 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a cluster with an executor for each proxy. The executors reach the S3 server through their proxies.
     pub(crate) fn start(s3: &S3, proxies: &[&Proxy]) -> Self {
+        let endpoints: Vec<String> = proxies.iter().map(|proxy| proxy.endpoint()).collect();
+        Self::with_endpoints(&format!("http://127.0.0.1:{}", s3.port), &endpoints, "debug")
+    }
+
+    /// Starts a cluster with an executor for each of these endpoints of S3.
+    pub(crate) fn with_endpoints(endpoint: &str, of_executors: &[String], level: &str) -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let command = |role: &str, endpoint: &str, name: &str| {
             let log = std::fs::File::create(folder.path().join(name)).unwrap();
@@ -136,22 +142,21 @@ impl Cluster {
                     ("AWS_REGION", "us-east-1"),
                     ("AWS_ACCESS_KEY_ID", "key"),
                     ("AWS_SECRET_ACCESS_KEY", SECRET),
-                    ("RUST_LOG", "debug"),
+                    ("RUST_LOG", level),
                 ])
                 .stderr(log);
             command
         };
-        let endpoint = format!("http://127.0.0.1:{}", s3.port);
         let scheduler = Process::start(
-            command("scheduler", &endpoint, "scheduler.log")
+            command("scheduler", endpoint, "scheduler.log")
                 .args(["--bind-port", &port.to_string()])
-                .args(["--min-ready-executors", &proxies.len().to_string()])
+                .args(["--min-ready-executors", &of_executors.len().to_string()])
                 .args(["--executor-timeout-seconds", "4"])
                 .args(["--expire-dead-executor-interval-seconds", "1"]),
         );
-        let executors = proxies.iter().enumerate().map(|(at, proxy)| {
+        let executors = of_executors.iter().enumerate().map(|(at, endpoint)| {
             Process::start(
-                command("executor", &proxy.endpoint(), &format!("executor{at}.log"))
+                command("executor", endpoint, &format!("executor{at}.log"))
                     .args(["--scheduler-host", "127.0.0.1"])
                     .args(["--scheduler-port", &port.to_string()])
                     .args(["--scheduler-connect-timeout-seconds", "60"])
@@ -171,11 +176,18 @@ impl Cluster {
 
     /// A client whose queries run on the cluster.
     pub(crate) fn client(&self, s3: &S3) -> SessionContext {
+        with_files(self.session(), s3)
+    }
+
+    /// A client that reads local files.
+    pub(crate) fn session(&self) -> SessionContext {
         let config =
             configure(local_config()).set_usize("ballista.scheduler.max_partitions_per_task", 1);
         let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
         let state = state.upgrade_for_ballista(format!("http://127.0.0.1:{}", self.port)).unwrap();
-        with_files(SessionContext::new_with_state(state), s3)
+        let context = SessionContext::new_with_state(state);
+        blosc2_datafusion::register(&context).unwrap();
+        context
     }
 
     /// What the processes have written to their logs.
@@ -189,7 +201,9 @@ impl Cluster {
 
 /// A session of one process.
 pub(crate) fn local(s3: &S3) -> SessionContext {
-    with_files(SessionContext::new_with_config(local_config()), s3)
+    let context = SessionContext::new_with_config(local_config());
+    blosc2_datafusion::register(&context).unwrap();
+    with_files(context, s3)
 }
 
 fn local_config() -> SessionConfig {
@@ -200,6 +214,5 @@ fn local_config() -> SessionConfig {
 
 fn with_files(context: SessionContext, s3: &S3) -> SessionContext {
     context.register_object_store(&"s3://bucket".try_into().unwrap(), s3.store());
-    blosc2_datafusion::register(&context).unwrap();
     context
 }
