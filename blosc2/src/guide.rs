@@ -10,7 +10,8 @@
 //! | [threads] | several threads for one call, and several threads that share an array |
 //! | [user-defined codecs and filters](user_defined) | Rust code in the compression pipeline |
 //! | [custom storage](custom_storage) | frames in a database, in an archive or in other storage |
-//! | [beyond one machine](beyond_one_machine) | object storage, SQL, Zarr and HDF5; operations that scale, and operations that do not |
+//! | [beyond one machine](beyond_one_machine) | object storage, Zarr and HDF5; operations that scale, and operations that do not |
+//! | [SQL and many machines](sql) | queries over tables and arrays; what scales, and what does not |
 //! | [untrusted input](untrusted_input) | guarantees for bytes, files, remote objects, plugins and several programs; limits on memory and time |
 //! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
 //! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
@@ -30,7 +31,7 @@ macro_rules! pages {
 }
 
 pages! {
-    quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine untrusted_input from_python
+    quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine sql untrusted_input from_python
     from_c from_rust performance faq features limits terms
 }
 
