@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::ErrorKind;
 use blosc2_store::CTable;
 use clap::ValueEnum;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
@@ -14,7 +15,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::csv;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::ipc::writer::FileWriter;
+use datafusion::arrow::ipc::MetadataVersion;
+use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions};
 use datafusion::arrow::json::writer::{
     EncoderOptions, JsonArray, JsonFormat, LineDelimited, WriterBuilder, make_encoder,
 };
@@ -130,7 +132,10 @@ impl Format {
                 }
                 Ok(())
             }
-            Self::Json => write_json::<JsonArray>(batches, out),
+            Self::Json => {
+                write_json::<JsonArray>(batches, out)?;
+                Ok(writeln!(out)?)
+            }
             Self::Ndjson => write_json::<LineDelimited>(batches, out),
             Self::Parquet => {
                 let properties = WriterProperties::builder()
@@ -145,7 +150,10 @@ impl Format {
             }
             Self::Arrow => {
                 let empty = plain(&RecordBatch::new_empty(batches.schema()))?;
-                let mut writer = FileWriter::try_new(out, empty.schema_ref())?;
+                // DataFusion reads only files with this alignment from object stores.
+                let options = IpcWriteOptions::try_new(8, false, MetadataVersion::V5)?;
+                let schema = empty.schema_ref();
+                let mut writer = FileWriter::try_new_with_options(out, schema, options)?;
                 while let Some(batch) = batches.next()? {
                     writer.write(&plain(&batch)?)?;
                 }
@@ -158,7 +166,15 @@ impl Format {
 
 /// Writes the rows to a new table.
 pub(crate) fn write_table(path: &Path, batches: &mut Batches) -> Result<()> {
-    let failed = |error: blosc2::Error| anyhow!("cannot write a table: {error}");
+    let failed = |error: blosc2::Error| {
+        let hint = match error.kind() {
+            ErrorKind::Unsupported => {
+                "; CAST in the query converts a column, such as a date to TIMESTAMP"
+            }
+            _ => "",
+        };
+        anyhow!("cannot write a table: {error}{hint}")
+    };
     let schema = blosc2_store::Schema::try_from(&*batches.schema()).map_err(failed)?;
     let table = CTable::create(path, &schema).map_err(failed)?;
     let mut rows = table.into_appender().map_err(failed)?;

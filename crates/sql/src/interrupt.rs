@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use blosc2::storage::temporary_prefix;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 /// The exit status after a signal: 128 and the number of SIGINT, as of a shell.
 const STATUS: i32 = 130;
 /// The time in which the query must end. It removes the temporary files of DataFusion.
-const LIMIT: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_millis(300);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static STOP: Notify = Notify::const_new();
@@ -88,6 +88,9 @@ impl Runtime {
         use futures::future::{Either, select};
 
         let Some(runtime) = &self.0 else { anyhow::bail!("the runtime has ended") };
+        if STOPPED.load(Ordering::SeqCst) {
+            anyhow::bail!("interrupted");
+        }
         let (work, stop) = (std::pin::pin!(work), std::pin::pin!(STOP.notified()));
         match runtime.block_on(select(work, stop)) {
             Either::Left((result, _)) => result,
@@ -98,10 +101,15 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            // What still runs belongs to a query that has failed or was interrupted.
-            runtime.shutdown_timeout(LIMIT);
+        let Some(runtime) = self.0.take() else { return };
+        // What still runs belongs to a query that has failed, was interrupted, or needs no more rows.
+        let limit = Instant::now() + LIMIT;
+        while runtime.metrics().num_alive_tasks() > 0 && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(2));
         }
+        // Files of `COPY` are removed by blocking tasks, which start in order. Those that have not started would be lost.
+        let _ = runtime.block_on(runtime.spawn_blocking(|| ()));
+        runtime.shutdown_timeout(LIMIT);
     }
 }
 

@@ -34,10 +34,7 @@ use crate::output::Output;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Run SQL over the tables and arrays of Python blosc2.
-///
-/// Each FILE becomes a table with the name of the file. FILE is a table or a store of arrays (.b2z), an array (.b2nd), a
-/// CSV, TSV, JSON, Parquet or Arrow file, a directory, a pattern such as 'data/*.b2z', or a URL.
+/// Run SQL over the tables and arrays of Python blosc2
 #[derive(Debug, Parser)]
 #[command(
     name = "blosc2-sql",
@@ -45,52 +42,54 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
     term_width = 80,
     arg_required_else_help = true,
     override_usage = "blosc2-sql [OPTIONS] [[NAME=]FILE]... QUERY",
-    after_help = "Exit status: 0 on success, 1 on failure (such as a wrong query or damaged data), 2 for wrong usage, 130 \
-        after Ctrl-C.\n\nExamples:\n  blosc2-sql trips.b2z 'SELECT city, sum(km) FROM trips GROUP BY city'\n  \
-        blosc2-sql t=trips.b2z c=cities.csv 'SELECT * FROM t JOIN c USING (city)' -o out.parquet"
+    after_help = "FILE is a table or a store of arrays (.b2z), an array (.b2nd), a CSV, TSV, JSON, Parquet or Arrow file, a \
+        directory, a pattern such as 'data/*.b2z', or a URL. Its table has the name of the file.\n\
+        Times are written as 2024-01-31T12:00:00. In CSV, lists are JSON. In JSON, NaN and infinities are null.\n\n\
+        Exit status: 0 on success, 1 on failure (such as a wrong query or damaged data), 2 for wrong usage, 130 after \
+        Ctrl-C.\n\nExamples:\n  blosc2-sql trips.b2z 'SELECT city, sum(km) FROM trips GROUP BY city'\n  \
+        blosc2-sql t=trips.b2z cities.csv 'SELECT * FROM t JOIN cities USING (city)'"
 )]
 struct Args {
-    /// Files, and at the end the query: one or more SQL statements, separated by `;`, or `-` for stdin. NAME=FILE sets
-    /// the name of the table.
+    /// Files, and at the end the query: SQL statements separated by `;`, or `-` for stdin. NAME= sets the name of a table
     #[arg(value_name = "FILE")]
     arguments: Vec<String>,
-    /// Read the query from a file; `-` is stdin.
+    /// Read the query from a file; `-` is stdin
     #[arg(long, value_name = "SQL")]
     file: Option<PathBuf>,
-    /// Print the names of the tables and their files instead of running a query.
+    /// Print the names of the tables instead of running a query
     #[arg(long, conflicts_with_all = ["file", "explain", "output"])]
     tables: bool,
-    /// Print the plan of the last query instead of running it.
+    /// Print the plan of the last query instead of running it
     #[arg(long)]
     explain: bool,
-    /// Write the result of the last query to a new file; `-` is stdout.
+    /// Write the result of the last query to a new file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace an existing file.
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Format of the result. The default is that of the extension of the output file, otherwise text.
+    /// Format of the result; the default is that of the output's extension, or text
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Maximum number of rows of text, or `all`. The default is 40 on stdout, and all in files.
+    /// Most rows of text, or `all`. The default is 40, and all in files
     #[arg(long, value_name = "N")]
     rows: Option<Rows>,
-    /// Null values in text (default: NULL) and CSV (default: nothing).
+    /// Null values in text (default: NULL) and CSV (default: nothing)
     #[arg(long, value_name = "TEXT")]
     null: Option<String>,
-    /// Names of the axes of arrays, such as `time,lat,lon`.
+    /// Names of the axes of arrays, such as `time,lat,lon`
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     dims: Option<Vec<String>>,
-    /// Number of threads. The default is the number of processors.
+    /// Number of threads; the default is the number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// Memory for sorting, grouping and joins, such as 2GiB; then temporary files are used.
+    /// Memory, such as 2GiB, above which sorting and grouping use temporary files
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<usize>,
-    /// Print the completions of a shell.
+    /// Print the completions of a shell
     #[arg(long, value_name = "SHELL", exclusive = true)]
     completions: Option<Shell>,
-    /// Print the manual page.
+    /// Print the manual page
     #[arg(long, exclusive = true)]
     man: bool,
 }
@@ -227,8 +226,9 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Writes one line to stderr, without control characters and the secrets of URLs.
 fn complain(text: &str) {
-    let line = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = without_secrets(&line.collect::<Vec<_>>().join(" ")).replace(char::is_control, " ");
+    let words = text.split(|each: char| each.is_whitespace() || each.is_control());
+    let words = words.filter(|word| !word.is_empty()).map(without_secrets);
+    let line = words.collect::<Vec<_>>().join(" ");
     // If stderr is closed, there is nowhere to report the error.
     let _ = writeln!(anstream::stderr(), "{BAD}blosc2-sql:{BAD:#} {line}");
 }

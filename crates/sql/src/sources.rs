@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use blosc2_store::without_secrets;
+use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
@@ -204,6 +205,9 @@ impl Source {
         let found: BTreeSet<&str> =
             files.iter().filter_map(|file| extension(file.location.as_ref())).collect();
         let ending = match found.len() {
+            _ if files.is_empty() => bail!("there is no such file"),
+            // DataFusion would not find them.
+            _ if files.iter().all(|file| file.size == 0) => bail!("the file is empty"),
             1 => found.into_iter().next().unwrap_or_default(),
             0 => {
                 let known = FORMATS.map(|(extension, _)| format!("`.{extension}`")).join(", ");
@@ -218,6 +222,8 @@ impl Source {
         let kind = kind.to_ascii_lowercase();
         let format = FORMATS.iter().find(|(extension, _)| *extension == kind);
         let format = format.map_or("", |(_, format)| *format);
+        let is_json_array =
+            format == "json" && compression.is_empty() && is_array(&store, &files).await;
         let mut options = HashMap::new();
         let mut set =
             |name: &str, value: &str| options.insert(format!("format.{name}"), value.to_owned());
@@ -227,9 +233,7 @@ impl Source {
         match (format, dims) {
             ("b2z" | "b2nd", Some(dims)) => drop(set("dims", &dims.join(","))),
             ("csv", _) if kind == "tsv" => drop(set("delimiter", "\t")),
-            ("json", _) if compression.is_empty() && is_list(&store, &files).await => {
-                drop(set("newline_delimited", "false"));
-            }
+            _ if is_json_array => drop(set("newline_delimited", "false")),
             _ => {}
         }
         let factory = state.get_file_format_factory(format);
@@ -242,8 +246,16 @@ impl Source {
         }
         let config = config.infer_schema(&state).await.map_err(failed)?;
         let table = ListingTable::try_new(config).map_err(failed)?;
+        let mut table: Arc<dyn TableProvider> = Arc::new(table);
+        if is_json_array {
+            // DataFusion fails when it divides such a file among threads.
+            let config = state.config().clone().with_repartition_file_scans(false);
+            let context = SessionContext::new_with_config_rt(config, context.runtime_env());
+            let frame = context.read_table(table).map_err(failed)?;
+            table = frame.cache().await.map_err(failed)?.into_view();
+        }
         let name = TableReference::bare(self.name.as_str());
-        context.register_table(name, Arc::new(table)).map_err(failed)?;
+        context.register_table(name, table).map_err(failed)?;
         Ok(())
     }
 
@@ -264,11 +276,12 @@ impl Source {
 }
 
 /// Whether the first JSON file is an array of objects, and not one object in each line.
-async fn is_list(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) -> bool {
+async fn is_array(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) -> bool {
     let Some(file) = files.iter().find(|file| file.size > 0) else { return false };
-    let start = store.get_range(&file.location, 0..file.size.min(64)).await;
-    // If it cannot be read, opening the table fails with the reason.
-    start.is_ok_and(|start| start.trim_ascii_start().starts_with(b"["))
+    // If it cannot be read, opening the table fails with the reason. Not all servers support ranges.
+    let Ok(response) = store.get(&file.location).await else { return false };
+    let start = response.into_stream().try_next().await;
+    start.is_ok_and(|start| start.is_some_and(|start| start.trim_ascii_start().starts_with(b"[")))
 }
 
 #[cfg(test)]
