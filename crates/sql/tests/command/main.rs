@@ -3,5 +3,6 @@
 mod common;
 mod messages;
 mod queries;
+#[cfg(feature = "remote")]
 mod remote;
 mod results;
