@@ -205,7 +205,7 @@ impl Source {
         let found: BTreeSet<&str> =
             files.iter().filter_map(|file| extension(file.location.as_ref())).collect();
         let ending = match found.len() {
-            _ if files.is_empty() => bail!("there is no such file"),
+            _ if files.is_empty() => bail!("no file was found"),
             // DataFusion would not find them.
             _ if files.iter().all(|file| file.size == 0) => bail!("the file is empty"),
             1 => found.into_iter().next().unwrap_or_default(),

@@ -140,7 +140,7 @@ fn objects_on_s3() {
     let found = good(command(&["s3://bucket/d/a.b2z", copy, "--format", "csv"]));
     assert_eq!(found, b"s\n24\n");
     let line = bad(1, command(&["s3://bucket/missing.b2z", "SELECT 1"]));
-    assert!(line.contains("(s3://bucket/missing.b2z): there is no such file"), "{line}");
+    assert!(line.contains("(s3://bucket/missing.b2z): no file was found"), "{line}");
     let line = bad(1, command(&["s3://none/a.b2z", "SELECT 1"]));
     assert!(line.contains("(s3://none/a.b2z)") && !line.contains("hidden42"), "{line}");
 }

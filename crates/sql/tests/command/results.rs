@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::common::Folder;
 
-/// All kinds of values, of which a table contains all but the last.
+/// All kinds of values.
 const VALUES: &str = "SELECT 9007199254740993 AS i, 0.1::double AS f, 'NaN'::double AS nan, 'a,\"b' AS t, \
     NULL::bigint AS n, true AS b, arrow_cast('2024-02-29T01:02:03.5', 'Timestamp(Millisecond, None)') AS w, \
     ['x', NULL] AS l, 'inf'::double AS inf";
