@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -155,6 +156,23 @@ pub(crate) fn batch<'a>(rows: impl Iterator<Item = &'a Row>) -> RecordBatch {
         ("tags", Arc::new(tags.finish()), true),
     ];
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// Runs a script of Python in a folder.
+pub(crate) fn run_python(script: &str, folder: &Path, arguments: &[u64]) {
+    let python = std::env::var_os("BLOSC2_TEST_PYTHON").expect(
+        "BLOSC2_TEST_PYTHON is the path of a Python with blosc2, pyarrow and duckdb; \
+         `cargo xtask integrations datafusion` sets it",
+    );
+    let file = folder.join("script_of_this_test.py");
+    std::fs::write(&file, script).unwrap();
+    let arguments = arguments.iter().map(u64::to_string);
+    let output =
+        Command::new(python).arg("-I").arg(&file).args(arguments).current_dir(folder).output();
+    let output = output.unwrap();
+    let printed =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "Python failed ({}):\n{}", output.status, printed.join("\n"));
 }
 
 /// A session that divides small files too.

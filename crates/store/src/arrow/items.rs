@@ -81,7 +81,7 @@ pub(super) fn array_of(
                 let days: Vec<i32> = days.collect::<Result<_, _>>()?;
                 return plain(field.data_type(), len, days, nulls);
             }
-            plain(field.data_type(), len, bytes, nulls)
+            plain(field.data_type(), len, without_nat(bytes, &nulls), nulls)
         }
         Some(Kind::Bytes) => {
             if *field.data_type() != DataType::LargeBinary {
@@ -107,8 +107,21 @@ pub(super) fn array_of(
             fits::<i32>(items().flatten().map(str::len))?;
             Ok(Arc::new(StringArray::from_iter(items())))
         }
+        _ if matches!(field.data_type(), DataType::Timestamp(..)) => {
+            plain(field.data_type(), len, without_nat(bytes, &nulls), nulls)
+        }
         _ => plain(field.data_type(), len, bytes, nulls),
     }
+}
+
+/// Replaces null times, which are stored as the smallest integer, by 0. DataFusion also computes with the items of null
+/// rows, and the smallest integer overflows.
+fn without_nat(mut bytes: Vec<u8>, nulls: &Option<NullBuffer>) -> Vec<u8> {
+    if let Some(nulls) = nulls {
+        let items = bytes.chunks_exact_mut(8).zip(nulls);
+        items.filter(|(_, valid)| !valid).for_each(|(item, _)| item.fill(0));
+    }
+    bytes
 }
 
 fn is_valid(nulls: &Option<NullBuffer>, index: usize) -> bool {
