@@ -1,7 +1,6 @@
 //! The command `blosc2-cluster`: a scheduler and executors of Ballista that read Blosc2.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballista_core::config::LogRotationPolicy;
@@ -17,7 +16,7 @@ use blosc2_datafusion::ObjectStores;
 use blosc2_datafusion::ballista::{configure, logical_codec, physical_codec};
 use clap::Parser;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SessionConfig;
 use tokio::sync::oneshot;
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
@@ -33,7 +32,7 @@ enum Role {
     Executor(ballista_executor::config::Config),
 }
 
-/// Plans of many parts are nested, and are decoded by recursion.
+/// Nested plans are decoded by recursion.
 const STACK_BYTES: usize = 32 << 20;
 
 fn main() -> Result<()> {
@@ -57,12 +56,19 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
         rotation,
         &name,
         options.print_thread_info,
-    );
+    )?;
     let address = address(&options.bind_host, options.bind_port)?;
+    if !address.ip().is_loopback() && options.external_host == "localhost" {
+        eprintln!("executors on other machines need the name of this one: --external-host HOST");
+    }
+    let stores = Arc::new(ObjectStores::from_env());
     let mut config = SchedulerConfig::try_from(options)?
         .with_override_config_producer(Arc::new(new_config))
-        .with_override_session_builder(Arc::new(|config| {
-            let runtime = runtime(&config)?;
+        .with_override_session_builder(Arc::new(move |config| {
+            // A client cannot enable work stealing: see `configure`.
+            let config =
+                config.set_bool("datafusion.execution.enable_file_stream_work_stealing", false);
+            let runtime = runtime(&stores).build_arc()?;
             let state = default_session_builder(config)?;
             Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())
         }));
@@ -77,18 +83,25 @@ async fn executor(options: ballista_executor::config::Config) -> Result<()> {
     let mut config = ExecutorProcessConfig::try_from(options)?;
     let name = config.log_file_name_prefix();
     let (level, directory) = (config.special_mod_log_level.clone(), config.log_dir.as_deref());
-    log(&level, directory, config.log_rotation_policy, &name, config.print_thread_info);
+    log(&level, directory, config.log_rotation_policy, &name, config.print_thread_info)?;
     config.override_config_producer = Some(Arc::new(new_config));
-    config.override_runtime_producer = Some(Arc::new(runtime));
+    let (stores, work_dir) = (Arc::new(ObjectStores::from_env()), config.work_dir.clone());
+    config.override_runtime_producer = Some(Arc::new(move |_config| {
+        let runtime = runtime(&stores);
+        match &work_dir {
+            Some(work_dir) => runtime.with_temp_file_path(work_dir).build_arc(),
+            None => runtime.build_arc(),
+        }
+    }));
     config.override_logical_codec = Some(logical_codec());
     config.override_physical_codec = Some(physical_codec());
-    let (stop, stopped) = oneshot::channel();
+    let (_stop, stopped) = oneshot::channel();
     let health = spawn_health_server(health_address, config.health.clone(), stopped);
-    let result = start_executor_process(Arc::new(config)).await;
-    // The server ends when the channel is closed.
-    drop(stop);
-    let served = health.await.map_err(|error| BallistaError::General(error.to_string()))?;
-    result.and(served)
+    tokio::select! {
+        result = start_executor_process(Arc::new(config)) => result,
+        // It ends only if the port is in use.
+        health = health => health.map_err(|error| BallistaError::General(error.to_string()))?,
+    }
 }
 
 /// The configuration of the sessions of clients, before their own settings.
@@ -96,17 +109,17 @@ fn new_config() -> SessionConfig {
     configure(SessionConfig::new_with_ballista()).with_information_schema(true)
 }
 
-fn runtime(_config: &SessionConfig) -> datafusion::error::Result<Arc<RuntimeEnv>> {
-    RuntimeEnvBuilder::new()
-        .with_object_store_registry(Arc::new(ObjectStores::from_env()))
-        .build_arc()
+/// The settings of the tasks of a query: the object stores are shared by all queries.
+fn runtime(stores: &Arc<ObjectStores>) -> RuntimeEnvBuilder {
+    RuntimeEnvBuilder::new().with_object_store_registry(Arc::clone(stores) as _)
 }
 
 fn address(host: &str, port: u16) -> Result<SocketAddr> {
-    format!("{host}:{port}").parse().map_err(|error| {
-        let detail = format!("bind to `{host}:{port}`: {error}: expected an IP address and a port");
+    let ip: IpAddr = host.parse().map_err(|error| {
+        let detail = format!("bind to `{host}`: expected an IP address: {error}");
         BallistaError::Configuration(detail)
-    })
+    })?;
+    Ok(SocketAddr::new(ip, port))
 }
 
 /// Writes messages to standard error, or to files in a directory. The environment variable `RUST_LOG` has priority over
@@ -117,23 +130,27 @@ fn log(
     rotation: LogRotationPolicy,
     name: &str,
     threads: bool,
-) {
+) -> Result<()> {
     let level = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| level.to_owned());
     let messages = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_thread_names(threads)
         .with_thread_ids(threads)
         .with_env_filter(EnvFilter::new(level));
-    match directory.map(PathBuf::from) {
-        Some(directory) => {
-            let rotation = match rotation {
-                LogRotationPolicy::Minutely => Rotation::MINUTELY,
-                LogRotationPolicy::Hourly => Rotation::HOURLY,
-                LogRotationPolicy::Daily => Rotation::DAILY,
-                LogRotationPolicy::Never => Rotation::NEVER,
-            };
-            messages.with_writer(RollingFileAppender::new(rotation, directory, name)).init();
-        }
-        None => messages.with_writer(std::io::stderr).init(),
-    }
+    let Some(directory) = directory else {
+        messages.with_writer(std::io::stderr).init();
+        return Ok(());
+    };
+    let rotation = match rotation {
+        LogRotationPolicy::Minutely => Rotation::MINUTELY,
+        LogRotationPolicy::Hourly => Rotation::HOURLY,
+        LogRotationPolicy::Daily => Rotation::DAILY,
+        LogRotationPolicy::Never => Rotation::NEVER,
+    };
+    let files = RollingFileAppender::builder().rotation(rotation).filename_prefix(name);
+    let files = files.build(directory).map_err(|error| {
+        BallistaError::Configuration(format!("write messages to `{directory}`: {error}"))
+    })?;
+    messages.with_writer(files).init();
+    Ok(())
 }

@@ -54,4 +54,6 @@ pub fn configure(config: SessionConfig) -> SessionConfig {
         .with_ballista_physical_extension_codec(physical_codec())
         // The partitions of a scan are executed with separate copies of the plan, which share no list of files.
         .set_bool("datafusion.execution.enable_file_stream_work_stealing", false)
+        // The cache compares size and time only, and files of two buckets can have one key.
+        .set_bool("ballista.scheduler.share_file_statistics_cache", false)
 }

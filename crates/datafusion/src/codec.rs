@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{
     TableReference, internal_datafusion_err, internal_err, not_impl_err, plan_err,
 };
 use datafusion::datasource::file_format::FileFormatFactory;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::physical_plan::FileGroup;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableUrl};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
@@ -34,14 +33,15 @@ use datafusion_proto::protobuf::{FileScanExecConf, PhysicalExprNode};
 use prost::Message;
 
 use crate::content::{Kind, Reading};
+use crate::table::listing;
 use crate::{Blosc2Format, Blosc2FormatFactory, Blosc2Source, Blosc2Table};
 
 /// Converts scans of tables to bytes and back, so that physical plans can be sent to other machines.
 ///
 /// Combine it with the codecs of other extensions by a
 /// [`ComposedPhysicalExtensionCodec`](datafusion_proto::physical_plan::ComposedPhysicalExtensionCodec), in the same order
-/// on all machines. The bytes contain the paths, sizes and modification times of the files, but no ETags and no
-/// credentials: each machine registers its own object stores.
+/// on all machines. The bytes contain the paths, sizes, modification times and ETags of the files, but no credentials: each
+/// machine registers its own object stores. User-defined functions in expressions are known by their names.
 ///
 /// If each partition of a plan is executed with a separate copy of the plan, disable
 /// `datafusion.execution.enable_file_stream_work_stealing`. Otherwise each copy reads the files of all partitions.
@@ -63,6 +63,10 @@ struct Scan {
     /// Empty if the files name their axes.
     #[prost(string, repeated, tag = "4")]
     dims: Vec<String>,
+    /// The ETags of the files in the order of the groups, which the message of DataFusion does not have. Empty means that a
+    /// file has none.
+    #[prost(string, repeated, tag = "5")]
+    e_tags: Vec<String>,
 }
 
 const KINDS: [Kind; 3] = [Kind::Any, Kind::Table, Kind::Arrays];
@@ -88,7 +92,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Scan { scan, predicate, kind, dims } = Scan::decode(bytes)
+        let Scan { scan, predicate, kind, dims, e_tags } = Scan::decode(bytes)
             .map_err(|error| internal_datafusion_err!("decode the scan of a table: {error}"))?;
         let Some(scan) = scan else {
             return internal_err!("decode the scan of a table: the bytes have no scan");
@@ -103,7 +107,16 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         let source = Blosc2Source::new(schema.clone())
             .with_predicate(predicate.transpose()?)
             .with_reading(reading);
-        let config = parse_protobuf_file_scan_config(&scan, &context, converter, Arc::new(source))?;
+        let mut config =
+            parse_protobuf_file_scan_config(&scan, &context, converter, Arc::new(source))?;
+        let mut e_tags = e_tags.into_iter();
+        for group in &mut config.file_groups {
+            let files = group.iter().cloned().map(|mut file| {
+                file.object_meta.e_tag = e_tags.next().filter(|e_tag| !e_tag.is_empty());
+                file
+            });
+            *group = FileGroup::new(files.collect());
+        }
         Ok(DataSourceExec::from_data_source(config))
     }
 
@@ -118,6 +131,14 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         let Some((config, source)) = scan else {
             return not_impl_err!("encode the plan `{}`: expected a scan of tables", plan.name());
         };
+        // The ETag of a local file contains its inode, which other machines may see differently.
+        let e_tags = match config.object_store_url.as_str().starts_with("file:") {
+            true => Vec::new(),
+            false => {
+                let files = config.file_groups.iter().flat_map(FileGroup::iter);
+                files.map(|file| file.object_meta.e_tag.clone().unwrap_or_default()).collect()
+            }
+        };
         let scan = Some(serialize_file_scan_config(config, self, converter)?);
         // The present state of filters that other parts of the plan make stricter.
         let predicate = source.predicate().map(|predicate| {
@@ -125,7 +146,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
             serialize_physical_expr_with_converter(&predicate, self, converter)
         });
         let (kind, dims) = parts(source.reading());
-        Scan { scan, predicate: predicate.transpose()?, kind, dims }
+        Scan { scan, predicate: predicate.transpose()?, kind, dims, e_tags }
             .encode(bytes)
             .map_err(|error| internal_datafusion_err!("encode the scan of a table: {error}"))
     }
@@ -213,31 +234,9 @@ impl Table {
             }
         });
         let locations = locations.collect::<Result<Vec<_>>>()?;
-        let Some(files) = schema.fields().len().checked_sub(self.partition_columns.len()) else {
-            return plan_err!(
-                "decode a table: it has {} columns, fewer than the parts of its paths",
-                schema.fields().len()
-            );
-        };
-        let (of_files, of_paths) = schema.fields().split_at(files);
-        let partitions: Vec<(String, DataType)> = of_paths
-            .iter()
-            .map(|field| (field.name().clone(), field.data_type().clone()))
-            .collect();
-        if !partitions.iter().map(|(name, _)| name).eq(&self.partition_columns) {
-            return plan_err!(
-                "decode a table: expected the last columns {:?}, found {partitions:?}",
-                self.partition_columns
-            );
-        }
         let format = Blosc2Format::with_reading(reading(self.kind, self.dims)?);
-        let options = ListingOptions::new(Arc::new(format))
-            .with_file_extension(self.extension)
-            .with_table_partition_cols(partitions);
-        let config = ListingTableConfig::new_with_multi_paths(locations)
-            .with_listing_options(options)
-            .with_schema(Arc::new(Schema::new(of_files.to_vec())));
-        ListingTable::try_new(config)
+        let options = ListingOptions::new(Arc::new(format)).with_file_extension(self.extension);
+        listing(locations, options, &self.partition_columns, schema)
     }
 }
 

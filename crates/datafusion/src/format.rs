@@ -7,21 +7,18 @@ use async_trait::async_trait;
 #[cfg(feature = "ballista")]
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{GetExt, Statistics, exec_err, not_impl_err, plan_err};
 #[cfg(feature = "ballista")]
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
-use datafusion::logical_expr::CreateExternalTable;
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -30,7 +27,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::content::{EXTENSION, Kind, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::sink::CTableSink;
-use crate::{Blosc2Source, Blosc2Table};
+use crate::Blosc2Source;
 
 /// The extension of the files of arrays.
 const ARRAY_EXTENSION: &str = "b2nd";
@@ -195,12 +192,18 @@ impl FileFormat for Blosc2Format {
 /// Replaces dictionaries by their values in the schema of files, in a session of Ballista. Arrow Flight, by which Ballista
 /// sends batches between machines, sends the values of dictionaries by default, and the schema of the plan has to agree.
 #[cfg(feature = "ballista")]
-fn without_dictionaries(schema: Schema, session: &ConfigOptions) -> Schema {
-    if session.extensions.get::<ballista_core::config::BallistaConfig>().is_none() {
+pub(crate) fn without_dictionaries(schema: Schema, session: &ConfigOptions) -> Schema {
+    if !is_of_ballista(session) {
         return schema;
     }
     let fields = schema.fields().iter().map(with_values);
     Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())
+}
+
+/// Whether the plans of a session run on a cluster of Ballista.
+#[cfg(feature = "ballista")]
+pub(crate) fn is_of_ballista(session: &ConfigOptions) -> bool {
+    session.extensions.get::<ballista_core::config::BallistaConfig>().is_some()
 }
 
 #[cfg(feature = "ballista")]
@@ -212,32 +215,6 @@ fn with_values(field: &FieldRef) -> FieldRef {
         _ => return Arc::clone(field),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
-}
-
-/// Creates tables for `CREATE EXTERNAL TABLE`, as DataFusion does for other formats.
-#[derive(Debug)]
-pub(crate) struct ExternalTableFactory;
-
-#[async_trait]
-impl TableProviderFactory for ExternalTableFactory {
-    async fn create(
-        &self,
-        state: &dyn Session,
-        command: &CreateExternalTable,
-    ) -> Result<Arc<dyn TableProvider>> {
-        let is_directory = |location: &&String| location.trim_end_matches('/').ends_with(".b2d");
-        if let Some(location) = command.locations.iter().find(is_directory) {
-            return not_impl_err!(
-                "the table `{location}` in a directory (`.b2d`): expected files (`.{EXTENSION}`); `TreeStore::pack` of \
-                 blosc2-store converts it"
-            );
-        }
-        let table = DefaultTableFactory::new().create(state, command).await?;
-        match table.downcast_ref::<ListingTable>() {
-            Some(table) => Ok(Arc::new(Blosc2Table::from(table.clone()))),
-            None => Ok(table),
-        }
-    }
 }
 
 /// Creates [`Blosc2Format`] for SQL. [`register`](crate::register) registers it in a session.

@@ -26,13 +26,13 @@ use datafusion::execution::context::SessionContext;
 #[cfg(feature = "proto")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
 pub use codec::{Blosc2Codec, Blosc2LogicalCodec};
-use format::ExternalTableFactory;
 pub use format::{Blosc2Format, Blosc2FormatFactory};
 pub use source::Blosc2Source;
 #[cfg(feature = "remote")]
 #[cfg_attr(docsrs, doc(cfg(feature = "remote")))]
 pub use stores::ObjectStores;
 pub use table::Blosc2Table;
+use table::ExternalTableFactory;
 
 /// Registers the formats in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE` (tables) and `B2ND` (arrays).
 ///

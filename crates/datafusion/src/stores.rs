@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use datafusion::common::not_impl_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
-use object_store::{ObjectStore, parse_url_opts};
-use url::Url;
+use object_store::aws::AmazonS3Builder;
+use object_store::http::HttpBuilder;
+use object_store::{ClientOptions, ObjectStore};
+use url::{Position, Url};
 
 /// Creates a registry that opens local files and the URLs `s3://`, `http://` and `https://`, for
 /// [`RuntimeEnvBuilder::with_object_store_registry`](datafusion::execution::runtime_env::RuntimeEnvBuilder::with_object_store_registry).
@@ -58,29 +61,24 @@ impl ObjectStoreRegistry for ObjectStores {
             Ok(store) => return Ok(store),
             Err(missing) => missing,
         };
-        let options: Vec<(String, String)> = match url.scheme() {
-            "s3" => variables("AWS_"),
-            // The URL says that it is not encrypted.
-            "http" => vec![("allow_http".to_owned(), "true".to_owned())],
-            "https" => Vec::new(),
+        let bucket = format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPort]);
+        if !url.username().is_empty() || url.password().is_some() {
+            return not_impl_err!("open `{bucket}`: expected a URL without user, found one");
+        }
+        let opened: object_store::Result<Arc<dyn ObjectStore>> = match url.scheme() {
+            "s3" => AmazonS3Builder::from_env().with_url(url.as_str()).build().map(|s3| Arc::new(s3) as _),
+            "http" | "https" => {
+                // An `http` URL says that it is not encrypted.
+                let client = ClientOptions::new().with_allow_http(url.scheme() == "http");
+                let server = HttpBuilder::new().with_url(&bucket).with_client_options(client).build();
+                server.map(|server| Arc::new(server) as _)
+            }
             _ => return Err(missing),
         };
-        let (store, _) = parse_url_opts(url, options).map_err(|error| {
-            let bucket = &url[..url::Position::AfterPort];
+        let store = opened.map_err(|error| {
             DataFusionError::from(error).context(format!("open the object store of `{bucket}`"))
         })?;
-        let store: Arc<dyn ObjectStore> = Arc::from(store);
         self.known.register_store(url, Arc::clone(&store));
         Ok(store)
     }
-}
-
-/// The environment variables whose names start with `prefix`.
-fn variables(prefix: &str) -> Vec<(String, String)> {
-    let texts = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts
-        .filter(|(name, _)| name.starts_with(prefix))
-        .map(|(name, value)| (name.to_lowercase(), value))
-        .collect()
 }

@@ -181,8 +181,11 @@ impl Cluster {
 
     /// A client that reads local files.
     pub(crate) fn session(&self) -> SessionContext {
+        let config = SessionConfig::new_with_ballista()
+            .with_target_partitions(4)
+            .set_u64("datafusion.optimizer.repartition_file_min_size", 1);
         let config =
-            configure(local_config()).set_usize("ballista.scheduler.max_partitions_per_task", 1);
+            configure(config).set_usize("ballista.scheduler.max_partitions_per_task", 1);
         let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
         let state = state.upgrade_for_ballista(format!("http://127.0.0.1:{}", self.port)).unwrap();
         let context = SessionContext::new_with_state(state);
@@ -199,17 +202,11 @@ impl Cluster {
     }
 }
 
-/// A session of one process.
+/// A session of one process, which is not configured for Ballista.
 pub(crate) fn local(s3: &S3) -> SessionContext {
-    let context = SessionContext::new_with_config(local_config());
+    let context = SessionContext::new();
     blosc2_datafusion::register(&context).unwrap();
     with_files(context, s3)
-}
-
-fn local_config() -> SessionConfig {
-    SessionConfig::new_with_ballista()
-        .with_target_partitions(4)
-        .set_u64("datafusion.optimizer.repartition_file_min_size", 1)
 }
 
 fn with_files(context: SessionContext, s3: &S3) -> SessionContext {
