@@ -106,7 +106,7 @@ impl Folder {
 
     /// Creates an array of 2 × 3 items, which are their indices, as the file `array.b2nd` and in the store `climate.b2z`.
     pub(crate) fn arrays(&self) {
-        let array = NDArray::from_slice([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [2, 3]).unwrap();
+        let array = NDArray::from_slice(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [2, 3]).unwrap();
         array.save(self.path("array.b2nd")).unwrap();
         let mut store = TreeStore::create(self.path("climate.b2z")).unwrap();
         store.insert("/value", array.schunk()).unwrap();

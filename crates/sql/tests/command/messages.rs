@@ -16,7 +16,7 @@ fn errors_name_the_file_and_the_candidates() {
     folder.write("order.sql", "");
     std::fs::create_dir(folder.path("none")).unwrap();
     std::fs::create_dir(folder.path("t.b2d")).unwrap();
-    NDArray::from_slice([1u8], [1]).unwrap().save(folder.path("a.b2z")).unwrap();
+    NDArray::from_slice(&[1u8], [1]).unwrap().save(folder.path("a.b2z")).unwrap();
     let all = "SELECT * FROM trips";
     for (status, args, expected) in [
         (
