@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use ballista_core::extension::SessionConfigExt;
+use ballista_core::extension::{SessionConfigExt, SessionStateExt};
 use ballista_core::serde::{BallistaLogicalExtensionCodec, BallistaPhysicalExtensionCodec};
-use datafusion::prelude::SessionConfig;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{ComposedPhysicalExtensionCodec, PhysicalExtensionCodec};
 
@@ -25,28 +28,52 @@ pub fn physical_codec() -> Arc<dyn PhysicalExtensionCodec> {
     ]))
 }
 
+/// Creates the session of a client, whose queries run on the cluster of the scheduler with this URL, such as
+/// `http://host:50050`. The formats of this crate are [registered](crate::register).
+///
+/// [`configure`] changes `config`. The object stores of `runtime` read the schemas of tables. No connection is made before
+/// the first query.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use datafusion::execution::runtime_env::RuntimeEnv;
+/// use datafusion::prelude::SessionConfig;
+///
+/// // The number of parts of a scan: the threads of all executors.
+/// let config = SessionConfig::new().with_target_partitions(64);
+/// let runtime = Arc::new(RuntimeEnv::default());
+/// let context = blosc2_datafusion::ballista::connect("http://host:50050", config, runtime)?;
+/// // Now: CREATE EXTERNAL TABLE trips STORED AS CTABLE LOCATION '/shared/trips/'
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+///
+/// # Errors
+/// Fails if DataFusion refuses the formats, which does not happen at present.
+pub fn connect(
+    scheduler: &str,
+    config: SessionConfig,
+    runtime: Arc<RuntimeEnv>,
+) -> Result<SessionContext> {
+    let state = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(configure(config))
+        .with_runtime_env(runtime)
+        .build();
+    let state = state.upgrade_for_ballista(scheduler.to_owned())?;
+    let context = SessionContext::new_with_state(state);
+    crate::register(&context)?;
+    Ok(context)
+}
+
 /// Configures the session of a client, so that its queries over Blosc2 run on a cluster: installs the codecs, and disables
-/// work stealing between the partitions of a scan.
+/// work stealing between the partitions of a scan. [`connect`] does this.
 ///
 /// In such a session, dictionary columns of tables are columns of their values (`Utf8`): Ballista sends the values
 /// between machines.
 ///
 /// The cluster is `blosc2-cluster`, or another scheduler with executors that use [`logical_codec`] and
 /// [`physical_codec`].
-///
-/// ```
-/// use ballista_core::extension::SessionStateExt;
-/// use datafusion::execution::SessionStateBuilder;
-/// use datafusion::prelude::{SessionConfig, SessionContext};
-///
-/// let config = blosc2_datafusion::ballista::configure(SessionConfig::new());
-/// let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
-/// // The address of the scheduler. No connection is made before the first query.
-/// let state = state.upgrade_for_ballista("http://localhost:50050".to_owned())?;
-/// let context = SessionContext::new_with_state(state);
-/// blosc2_datafusion::register(&context)?;
-/// # Ok::<(), datafusion::error::DataFusionError>(())
-/// ```
 pub fn configure(config: SessionConfig) -> SessionConfig {
     config
         .upgrade_for_ballista()

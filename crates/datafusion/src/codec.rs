@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{
-    TableReference, internal_datafusion_err, internal_err, not_impl_err, plan_err,
-};
+use datafusion::common::{TableReference, internal_datafusion_err, internal_err, not_impl_err};
 use datafusion::datasource::file_format::FileFormatFactory;
-use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableUrl};
+use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;

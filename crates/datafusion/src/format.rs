@@ -24,10 +24,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::Blosc2Source;
 use crate::content::{EXTENSION, Kind, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::sink::CTableSink;
-use crate::Blosc2Source;
 
 /// The extension of the files of arrays.
 const ARRAY_EXTENSION: &str = "b2nd";

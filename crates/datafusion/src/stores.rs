@@ -1,13 +1,14 @@
 //! Object stores for URLs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use datafusion::common::not_impl_err;
+use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
-use object_store::{ClientOptions, ObjectStore};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use url::{Position, Url};
 
 /// Creates a registry that opens local files and the URLs `s3://`, `http://` and `https://`, for
@@ -57,23 +58,34 @@ impl ObjectStoreRegistry for ObjectStores {
     }
 
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
-        let missing = match self.known.get_store(url) {
-            Ok(store) => return Ok(store),
-            Err(missing) => missing,
-        };
-        let bucket = format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPort]);
+        if let Ok(store) = self.known.get_store(url) {
+            return Ok(store);
+        }
+        let bucket =
+            format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPort]);
         if !url.username().is_empty() || url.password().is_some() {
-            return not_impl_err!("open `{bucket}`: expected a URL without user, found one");
+            return plan_err!("open `{bucket}`: expected a URL without user, found one");
         }
         let opened: object_store::Result<Arc<dyn ObjectStore>> = match url.scheme() {
-            "s3" => AmazonS3Builder::from_env().with_url(url.as_str()).build().map(|s3| Arc::new(s3) as _),
+            "s3" => AmazonS3Builder::from_env()
+                .with_url(url.as_str())
+                .build()
+                .map(|s3| Arc::new(s3) as _),
             "http" | "https" => {
                 // An `http` URL says that it is not encrypted.
                 let client = ClientOptions::new().with_allow_http(url.scheme() == "http");
-                let server = HttpBuilder::new().with_url(&bucket).with_client_options(client).build();
+                let server = HttpBuilder::new()
+                    .with_url(&bucket)
+                    .with_client_options(client)
+                    .with_retry(retry())
+                    .build();
                 server.map(|server| Arc::new(server) as _)
             }
-            _ => return Err(missing),
+            scheme => {
+                return plan_err!(
+                    "open `{bucket}`: expected the scheme `s3`, `http` or `https`, found `{scheme}`"
+                );
+            }
         };
         let store = opened.map_err(|error| {
             DataFusionError::from(error).context(format!("open the object store of `{bucket}`"))
@@ -81,4 +93,10 @@ impl ObjectStoreRegistry for ObjectStores {
         self.known.register_store(url, Arc::clone(&store));
         Ok(store)
     }
+}
+
+/// Fewer repetitions than the default, which take three minutes.
+fn retry() -> RetryConfig {
+    let (max_retries, retry_timeout) = (6, Duration::from_secs(60));
+    RetryConfig { max_retries, retry_timeout, ..Default::default() }
 }

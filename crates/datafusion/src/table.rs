@@ -7,9 +7,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 #[cfg(feature = "proto")]
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider, TableProviderFactory};
-use datafusion::common::{Constraints, not_impl_err};
 #[cfg(feature = "proto")]
 use datafusion::common::plan_err;
+use datafusion::common::{Constraints, not_impl_err};
 use datafusion::datasource::listing::ListingTable;
 #[cfg(feature = "proto")]
 use datafusion::datasource::listing::{ListingOptions, ListingTableConfig, ListingTableUrl};
@@ -175,12 +175,13 @@ pub(crate) fn listing(
     schema: &Schema,
 ) -> Result<ListingTable> {
     let count = schema.fields().len();
-    let (of_files, of_paths) =
-        schema.fields().split_at(count - partition_columns.len().min(count));
+    let (of_files, of_paths) = schema.fields().split_at(count - partition_columns.len().min(count));
     let names = of_paths.iter().map(|field| field.name());
     if !names.clone().eq(partition_columns) {
         let found = names.collect::<Vec<_>>();
-        return plan_err!("create a table: expected the last columns {partition_columns:?}, found {found:?}");
+        return plan_err!(
+            "create a table: expected the last columns {partition_columns:?}, found {found:?}"
+        );
     }
     let partitions: Vec<(String, DataType)> =
         of_paths.iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();

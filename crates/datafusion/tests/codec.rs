@@ -5,10 +5,11 @@ mod common;
 
 use std::sync::Arc;
 
-use blosc2_datafusion::{Blosc2Codec, Blosc2LogicalCodec};
+use blosc2_datafusion::{Blosc2Codec, Blosc2LogicalCodec, Blosc2Source};
 use common::{add, context, create, query, rows, segments};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::bytes::{
@@ -17,6 +18,8 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::logical_plan::DefaultLogicalExtensionCodec;
 use futures::TryStreamExt;
+use object_store::ObjectStoreExt;
+use object_store::memory::InMemory;
 
 /// A session of another machine, whose plans execute one partition each.
 fn other() -> SessionContext {
@@ -74,7 +77,21 @@ async fn plans_for_other_machines_read_their_partitions() {
     let (matched, pruned) = segments(&copy);
     assert!(matched < pruned, "{matched} segments match, {pruned} are skipped");
 
-    // The bytes contain the size and the time of the file.
+    // The bytes contain the size and the time of the file; of an object store, the ETag too.
+    let e_tags = |plan: &Arc<dyn ExecutionPlan>| {
+        let scan = plan.downcast_ref::<DataSourceExec>().unwrap();
+        let (config, _) = scan.downcast_to_file_source::<Blosc2Source>().unwrap();
+        let files = config.file_groups.iter().flat_map(|group| group.iter());
+        files.map(|file| file.object_meta.e_tag.clone()).collect::<Vec<_>>()
+    };
+    let memory = InMemory::new();
+    memory.put(&"t.b2z".into(), std::fs::read(&path).unwrap().into()).await.unwrap();
+    context.register_object_store(&"memory://".try_into().unwrap(), Arc::new(memory));
+    add(&context, "m", "memory:///t.b2z").await;
+    let scan = context.sql("SELECT id FROM m").await.unwrap();
+    let scan = scan.create_physical_plan().await.unwrap();
+    assert_eq!(e_tags(&scan)[0].as_deref(), Some("0"));
+    assert_eq!(e_tags(&copied(&scan, &session)), e_tags(&scan));
     let copy = copied(&frame.create_physical_plan().await.unwrap(), &session);
     std::fs::remove_file(&path).unwrap();
     create(&path, &all[1..], 2048, |_| false);

@@ -1,7 +1,7 @@
 //! The command `blosc2-sql`: SQL over the tables and arrays of Python blosc2.
 //!
 //! - `main`: arguments and exit status;
-//! - `session`, `sources`, `stores`: the session of DataFusion, the tables of the files, the object stores of URLs;
+//! - `session`, `sources`: the session of DataFusion, the tables of the files;
 //! - `query`: the statements, and their execution;
 //! - `output`, `format`: new files, and the formats of results;
 //! - `message`: errors of DataFusion in one line; `interrupt`, `progress`: Ctrl-C, and a sign of life.
@@ -14,7 +14,6 @@ mod progress;
 mod query;
 mod session;
 mod sources;
-mod stores;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -80,7 +79,11 @@ struct Args {
     /// Names of the axes of arrays, such as `time,lat,lon`
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     dims: Option<Vec<String>>,
-    /// Number of threads; the default is the number of processors
+    /// Run the queries on the cluster with this scheduler, as `blosc2-cluster` starts it. The executors open the files
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "memory")]
+    cluster: Option<String>,
+    /// Number of threads, or of parts of a scan with --cluster; the default is the number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Memory, such as 2GiB, above which sorting and grouping use temporary files
@@ -146,7 +149,11 @@ fn run(mut args: Args) -> Result<()> {
     let look = Text { rows: args.rows, null: args.null };
     let output = Output::new(args.output.as_deref(), args.force, args.format, look)?;
     let sources = sources::parse(&args.arguments)?;
-    let session = session::Session::new(args.threads, args.memory)?;
+    #[cfg(feature = "cluster")]
+    let cluster = args.cluster.as_deref();
+    #[cfg(not(feature = "cluster"))]
+    let cluster = None;
+    let session = session::Session::new(args.threads, args.memory, cluster)?;
     session.add(&sources, args.dims.as_deref())?;
     let Some(text) = text else { return sources::print(&sources) };
     query::run(&session, &text, &output, args.explain)

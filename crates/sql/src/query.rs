@@ -19,7 +19,7 @@ use crate::session::Session;
 /// Runs the statements in order. As text, all results are printed; in other formats, the last. With `explain`, the plan
 /// of the last statement takes the place of its result.
 pub(crate) fn run(session: &Session, text: &str, output: &Output, explain: bool) -> Result<()> {
-    let Session { context, runtime } = session;
+    let Session { context, runtime, .. } = session;
     let statements = DFParser::parse_sql(text).map_err(failed)?;
     let count = statements.len();
     for (statement, index) in statements.into_iter().zip(1..) {

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use blosc2_datafusion::{Blosc2Format, Blosc2Table};
 use blosc2_store::without_secrets;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::listing::{
@@ -143,23 +145,10 @@ fn extension(path: &str) -> Option<&str> {
 /// Finds what an argument names.
 fn locate(text: &str) -> Result<ListingTableUrl> {
     if is_url(text) {
-        let (start, pattern) = match text.find(['*', '[']) {
-            Some(at) => text.split_at(text[..at].rfind('/').unwrap_or(at) + 1),
-            None => (text, ""),
-        };
-        let url = Url::parse(start).map_err(|error| anyhow!("{error}"))?;
-        if url.query().is_some() || url.fragment().is_some() {
-            bail!("URLs with a query or a fragment cannot be read");
-        }
-        let is_many = !pattern.is_empty() || url.path().ends_with('/');
-        if matches!(url.scheme(), "http" | "https") && is_many {
-            bail!("HTTP servers do not list their files: name each file");
-        }
-        let url = ListingTableUrl::try_new(url, None).map_err(failed)?;
-        return match pattern {
-            "" => Ok(url),
-            pattern => url.with_glob(pattern).map_err(failed),
-        };
+        #[cfg(not(feature = "remote"))]
+        bail!("this build does not support URLs: build it with the feature `remote`");
+        #[cfg(feature = "remote")]
+        return locate_url(text);
     }
     let path = Path::new(text);
     let Ok(found) = path.metadata() else {
@@ -187,6 +176,28 @@ fn locate(text: &str) -> Result<ListingTableUrl> {
     ListingTableUrl::try_new(url, None).map_err(failed)
 }
 
+/// Finds what a URL names.
+#[cfg(feature = "remote")]
+fn locate_url(text: &str) -> Result<ListingTableUrl> {
+    let (start, pattern) = match text.find(['*', '[']) {
+        Some(at) => text.split_at(text[..at].rfind('/').unwrap_or(at) + 1),
+        None => (text, ""),
+    };
+    let url = Url::parse(start).map_err(|error| anyhow!("{error}"))?;
+    if url.query().is_some() || url.fragment().is_some() {
+        bail!("URLs with a query or a fragment cannot be read");
+    }
+    let is_many = !pattern.is_empty() || url.path().ends_with('/');
+    if matches!(url.scheme(), "http" | "https") && is_many {
+        bail!("HTTP servers do not list their files: name each file");
+    }
+    let url = ListingTableUrl::try_new(url, None).map_err(failed)?;
+    match pattern {
+        "" => Ok(url),
+        pattern => url.with_glob(pattern).map_err(failed),
+    }
+}
+
 impl Source {
     /// The location, for messages.
     pub(crate) fn location(&self) -> String {
@@ -197,6 +208,7 @@ impl Source {
     pub(crate) async fn add(
         &self,
         context: &SessionContext,
+        is_of_cluster: bool,
         dims: Option<&[String]>,
     ) -> Result<()> {
         let state = context.state();
@@ -243,10 +255,25 @@ impl Source {
         let mut config = ListingTableConfig::new(self.url.clone()).with_listing_options(options);
         if self.url.is_collection() {
             config = config.infer_partitions_from_path(&state).await.map_err(failed)?;
+            // A cluster sends the values of dictionaries between machines.
+            for (_, data_type) in
+                config.options.iter_mut().flat_map(|options| &mut options.table_partition_cols)
+            {
+                if let DataType::Dictionary(_, values) = data_type
+                    && is_of_cluster
+                {
+                    *data_type = values.as_ref().clone();
+                }
+            }
         }
         let config = config.infer_schema(&state).await.map_err(failed)?;
         let table = ListingTable::try_new(config).map_err(failed)?;
-        let mut table: Arc<dyn TableProvider> = Arc::new(table);
+        let is_of_blosc2 = table.options().format.is::<Blosc2Format>();
+        let mut table: Arc<dyn TableProvider> = match is_of_blosc2 {
+            // A cluster needs this type.
+            true => Arc::new(Blosc2Table::from(table)),
+            false => Arc::new(table),
+        };
         if is_json_array {
             // DataFusion fails when it divides such a file among threads.
             let config = state.config().clone().with_repartition_file_scans(false);

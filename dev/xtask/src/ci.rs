@@ -63,6 +63,7 @@ fn format() -> Result<()> {
     for folder in [
         "crates/datafusion",
         "crates/cluster",
+        "crates/sql",
         "crates/format/fuzz",
         "blosc2/fuzz",
         "dev/consumer",

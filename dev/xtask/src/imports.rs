@@ -22,7 +22,7 @@ use syn::{Attribute, ForeignItem, Item, ItemMod, ItemUse, Macro, UseTree, Visibi
 
 use crate::run;
 
-const ROOTS: [&str; 10] = [
+const ROOTS: [&str; 11] = [
     "blosc2-sys/build/main.rs",
     "blosc2-sys/src/lib.rs",
     "crates/format/src/lib.rs",
@@ -32,6 +32,7 @@ const ROOTS: [&str; 10] = [
     "crates/cli/src/main.rs",
     "crates/datafusion/src/lib.rs",
     "crates/cluster/src/main.rs",
+    "crates/sql/src/main.rs",
     "dev/xtask/src/main.rs",
 ];
 

@@ -105,7 +105,7 @@ fn parquet() -> Result<()> {
 /// Checks and tests the workspace of `blosc2-datafusion`, with the command and the cluster. With all features at once,
 /// except that of the benches, so that DataFusion is compiled once.
 fn datafusion() -> Result<()> {
-    let packages = ["blosc2-datafusion", "blosc2-cluster"];
+    let packages = ["blosc2-datafusion", "blosc2-cluster", "blosc2-sql"];
     let features = &["--features", "blosc2-datafusion/ballista,blosc2-datafusion/remote"];
     in_workspace("crates/datafusion", &packages, &python(&DATAFUSION)?, features)
 }

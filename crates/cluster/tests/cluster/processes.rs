@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ballista_core::extension::{SessionConfigExt, SessionStateExt};
-use blosc2_datafusion::ballista::configure;
-use datafusion::execution::SessionStateBuilder;
+use ballista_core::extension::SessionConfigExt;
+use blosc2_datafusion::ballista::connect;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use tempfile::TempDir;
@@ -179,18 +178,18 @@ impl Cluster {
         with_files(self.session(), s3)
     }
 
+    /// The address of the scheduler.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// A client that reads local files.
     pub(crate) fn session(&self) -> SessionContext {
         let config = SessionConfig::new_with_ballista()
             .with_target_partitions(4)
             .set_u64("datafusion.optimizer.repartition_file_min_size", 1);
-        let config =
-            configure(config).set_usize("ballista.scheduler.max_partitions_per_task", 1);
-        let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
-        let state = state.upgrade_for_ballista(format!("http://127.0.0.1:{}", self.port)).unwrap();
-        let context = SessionContext::new_with_state(state);
-        blosc2_datafusion::register(&context).unwrap();
-        context
+        let config = config.set_usize("ballista.scheduler.max_partitions_per_task", 1);
+        connect(&format!("http://{}", self.address()), config, Arc::default()).unwrap()
     }
 
     /// What the processes have written to their logs.

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::process::Command;
 
 use blosc2::NDArray;
 use blosc2_store::TreeStore;
@@ -93,7 +94,7 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) FROM t WHERE id < 0",
     "SELECT year, count(*) FROM inferred GROUP BY year ORDER BY year",
     "SELECT inferred.year, count(*) FROM inferred JOIN parts USING (id) WHERE inferred.year = '2021' GROUP BY 1",
-    "SELECT word, sum(id) FROM local GROUP BY word ORDER BY word NULLS LAST",
+    "SELECT word, sum(id) FROM files GROUP BY word ORDER BY word NULLS LAST",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +110,7 @@ async fn queries_return_the_same_as_in_one_process() {
     for context in [&one, &many] {
         add_tables(context).await;
         let location = folder.path().display();
-        let sql = format!("CREATE EXTERNAL TABLE local STORED AS CTABLE LOCATION '{location}/'");
+        let sql = format!("CREATE EXTERNAL TABLE files STORED AS CTABLE LOCATION '{location}/'");
         context.sql(&sql).await.unwrap();
     }
     // The scheduler does not accept it.
@@ -120,7 +121,7 @@ async fn queries_return_the_same_as_in_one_process() {
         let found = text(&many, sql).await;
         assert_eq!(found.as_ref(), Ok(&expected), "{sql}");
     }
-    for sql in ["COPY t TO 's3://bucket/copy.b2z'", "INSERT INTO local SELECT * FROM local"] {
+    for sql in ["COPY t TO 's3://bucket/copy.b2z'", "INSERT INTO files SELECT * FROM files"] {
         let error = text(&many, sql).await.unwrap_err();
         assert!(error.contains("write the result of the query in this program"), "{error}");
     }
@@ -219,4 +220,46 @@ async fn local_with_tables(s3: &S3) -> SessionContext {
     let context = local(s3);
     add_tables(&context).await;
     context
+}
+
+/// Runs `blosc2-sql`, and returns what it prints.
+fn run_command(args: &[&str]) -> Result<String, String> {
+    let path = Path::new(env!("CARGO_BIN_EXE_blosc2-cluster")).with_file_name("blosc2-sql");
+    assert!(path.exists(), "{} is missing: test the workspace, or build it first", path.display());
+    let output = Command::new(path).args(args).output().unwrap();
+    let [printed, messages] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    if output.status.success() { Ok(printed) } else { Err(messages) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_runs_queries_on_the_cluster() {
+    let s3 = S3::start();
+    let cluster = Cluster::start(&s3, &[&s3.proxy(), &s3.proxy()]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for year in ["2020", "2021"] {
+        let parts = folder.path().join(format!("parts/year={year}"));
+        std::fs::create_dir_all(&parts).unwrap();
+        create(&parts.join("part.b2z"), &rows(5000), 2048, |row| row.is_deleted());
+    }
+    create_climate(&folder.path().join("climate.b2z"));
+    std::fs::write(folder.path().join("words.csv"), "word,n\nred,1\nblue,2\n").unwrap();
+    let files = [path("parts"), path("climate.b2z"), path("words.csv")];
+    for sql in [
+        "SELECT year, word, n, count(*) FROM parts JOIN words USING (word) GROUP BY 1, 2, 3 ORDER BY 1, 2",
+        "SELECT lat, sum(rain) FROM climate WHERE lat > 0 GROUP BY lat ORDER BY lat",
+    ] {
+        let mut args: Vec<&str> = files.iter().map(String::as_str).collect();
+        args.extend(["--format", "csv", sql]);
+        let expected = run_command(&args).unwrap();
+        assert!(expected.lines().count() > 3, "{expected}");
+        let scheduler = cluster.address();
+        args.extend(["--cluster", &scheduler]);
+        assert_eq!(run_command(&args), Ok(expected), "{sql}");
+    }
+    let error =
+        run_command(&["--cluster", "127.0.0.1:1", &files[1], "SELECT sum(rain) FROM climate"]);
+    let error = error.unwrap_err();
+    assert!(error.contains("127.0.0.1:1"), "{error}");
 }
