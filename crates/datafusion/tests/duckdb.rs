@@ -102,7 +102,8 @@ fn cells(column: &ArrayRef) -> Vec<Cell> {
     }
     match column.data_type() {
         DataType::Boolean => all(column.as_boolean().iter(), Cell::Bool),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+        DataType::Dictionary(_, values) => cells(&as_type((**values).clone())),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             let texts = as_type(DataType::Utf8);
             all(texts.as_string::<i32>().iter(), |text| Cell::Text(text.to_owned()))
         }

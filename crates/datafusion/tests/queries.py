@@ -115,8 +115,8 @@ def time_literal():
 class Table:
     """Rows that both engines have. `unique` is a column with distinct values, which orders the rows."""
 
-    def __init__(self, name, columns, unique):
-        self.name, self.columns, self.unique = name, columns, unique
+    def __init__(self, name, columns, unique, count):
+        self.name, self.columns, self.unique, self.count = name, columns, unique, count
 
     def some(self, test):
         return [column for column in self.columns if test(column)]
@@ -195,10 +195,16 @@ def write_table_of_python(at):
         start += len(new)
         if new:
             specs = {field.name: field.spec for field in table.schema.columns}
-            table.extend({c.name: [c.of_python(row[i], specs[c.name]) for row in new] for i, c in enumerate(columns)})
+            cells = {c.name: [c.of_python(row[i], specs[c.name]) for row in new] for i, c in enumerate(columns)}
+            # The validation of Python 4.14.1 fails if all strings of a column are null.
+            table.extend(cells, validate=False)
         kept += new
         # Positions of Python count the rows that are left.
         gone = deletions(len(kept))
+        if part + 1 < parts:
+            # Python 4.14.1 reuses the row numbers of deleted last rows, but not their `utf8` strings: after the next
+            # `extend`, the strings are in other rows, also when Python reads them.
+            gone = [i for i in gone if i + 1 < len(kept)]
         if gone:
             table.delete(gone)
             gone = set(gone)
@@ -210,7 +216,7 @@ def write_table_of_python(at):
     table.close()
     note(kept, deleted)
     add_to_duckdb(name, arrow(columns, kept))
-    return Table(name, columns, "id")
+    return Table(name, columns, "id", len(kept))
 
 
 def hand_over_table(at):
@@ -225,7 +231,7 @@ def hand_over_table(at):
     kept = [row for i, row in enumerate(rows) if i not in gone]
     note(kept, len(gone))
     add_to_duckdb(name, arrow(columns, kept))
-    return Table(name, columns, "id")
+    return Table(name, columns, "id", len(kept))
 
 
 file_field = pa.field("gone", pa.bool_(), False)
@@ -308,7 +314,7 @@ def write_arrays(at):
         store.close()
     seen["nan"] += sum(int(np.isnan(items).sum()) for items in values.values() if items.dtype.kind == "f")
     add_to_duckdb(name, pa.table({c.name: pa.array(values[c.name], c.arrow()) for c in columns}))
-    return Table(name, columns, None), path
+    return Table(name, columns, None, math.prod(shape)), path
 
 
 python = [write_table_of_python(at) for at in range(50)]
@@ -422,7 +428,13 @@ def select(expressions, rest, ordered=None, limit=False):
 
 
 def any_table():
-    return rng.choice(ARRAYS) if rng.random() < 0.25 else rng.choice(TABLES)
+    return rng.choice(ARRAYS) if rng.random() < 0.25 else some_table(TABLES)
+
+
+def some_table(tables):
+    """A table, rarely one with few rows, most of whose results are empty."""
+    table = rng.choice(tables)
+    return table if table.count >= 10 or rng.random() < 0.2 else some_table(tables)
 
 
 def rows_query():
@@ -451,8 +463,8 @@ def total_query():
 
 
 def join_query():
-    t, o = rng.choice([(rng.choice(python), rng.choice(rust)), (rng.choice(TABLES), rng.choice(ARRAYS)),
-                       (rng.choice(TABLES), rng.choice(TABLES))])
+    t, o = rng.choice([(some_table(python), some_table(rust)), (some_table(TABLES), rng.choice(ARRAYS)),
+                       (some_table(TABLES), some_table(TABLES))])
     join = rng.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
     if o.unique:
         right, on = o.name, f't.id = o.id * {rng.randint(1, 3)}'
@@ -462,7 +474,7 @@ def join_query():
         if axis is None:
             return group_query()
         right, on = f'(SELECT DISTINCT "{axis.name}" FROM {o.name})', f't.id = o."{axis.name}"'
-        o = Table(o.name, [axis], None)
+        o = Table(o.name, [axis], None, o.count)
     columns = [expression(t, "t"), expression(o, "o"), expression(t, "t")]
     return select(columns, f"FROM {t.name} t {join} {right} o ON {on} {where(t, 't', 0.6)}", limit=rng.random() < 0.3)
 
@@ -501,7 +513,7 @@ def union_query():
 
 
 def subquery():
-    t, o = rng.choice(TABLES), rng.choice(TABLES)
+    t, o = some_table(TABLES), some_table(TABLES)
     inner = where(o, "o") or "WHERE TRUE"
     test = rng.choice([
         f"t.id IN (SELECT o.id * 2 FROM {o.name} o {inner})",
