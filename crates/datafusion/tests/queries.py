@@ -521,7 +521,7 @@ def subquery():
         f"EXISTS (SELECT 1 FROM {o.name} o WHERE o.id = t.id AND ({inner[6:]}))",
         f"NOT EXISTS (SELECT 1 FROM {o.name} o WHERE o.id = t.id AND ({inner[6:]}))",
         f"t.id > (SELECT min(o.id) + 3 FROM {o.name} o {inner})",
-        f"t.id <= (SELECT CAST(avg(o.id) AS BIGINT) FROM {o.name} o WHERE o.id % 2 = 0 AND ({inner[6:]}))",
+        f"t.id <= (SELECT CAST(floor(avg(o.id)) AS BIGINT) FROM {o.name} o WHERE o.id % 2 = 0 AND ({inner[6:]}))",
     ])
     columns = [expression(t, "t"), "t.id"]
     return select(columns, f"FROM {t.name} t WHERE {test}" + rng.choice(["", f" AND {condition(t, 't')}"]), limit=rng.random() < 0.3)
