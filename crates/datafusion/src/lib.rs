@@ -4,8 +4,10 @@
 mod arrays;
 #[cfg(feature = "proto")]
 mod codec;
+mod computed;
 mod content;
 mod format;
+mod keys;
 mod object;
 mod opener;
 mod prune;
@@ -22,6 +24,7 @@ use datafusion::execution::context::SessionContext;
 pub use codec::Blosc2Codec;
 use format::ExternalTableFactory;
 pub use format::{Blosc2Format, Blosc2FormatFactory};
+use keys::GroupKeys;
 pub use source::Blosc2Source;
 
 /// Registers the formats in a session, for `CREATE EXTERNAL TABLE ... STORED AS CTABLE` (tables) and `B2ND` (arrays).
@@ -44,6 +47,9 @@ pub use source::Blosc2Source;
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
 pub fn register(context: &SessionContext) -> Result<()> {
+    // Only once, if it is called again.
+    context.remove_optimizer_rule(GroupKeys::NAME);
+    context.add_optimizer_rule(Arc::new(GroupKeys));
     let state = context.state_ref();
     let mut state = state.write();
     for factory in [
