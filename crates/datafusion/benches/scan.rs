@@ -1,12 +1,16 @@
-//! Queries over a table, and over a Parquet file (Zstandard) of the same rows. Run it with
-//! `cargo bench --features bench`; the argument is the number of rows, 20,000,000 by default.
+//! Queries over a table, over a Parquet file (Zstandard) of the same rows, and with Python's `CTable` over the same table.
+//! Run it with `cargo bench --features bench --bench scan`; the argument is the number of rows, 20,000,000 by default.
+//! `BLOSC2_TEST_PYTHON` is the path of a Python with blosc2.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use blosc2_store::{CTable, Data, ItemKind, ItemType, Schema, TimeUnit};
 use datafusion::error::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
 
 const ROWS: i64 = 20_000_000;
 const BATCH: i64 = 1_000_000;
@@ -65,21 +69,49 @@ fn create(path: &Path, rows: i64) -> blosc2::Result<()> {
     table.finish()?.finish()
 }
 
-/// The time of the fastest run of a query in seconds, and its result.
-async fn time(context: &SessionContext, sql: &str) -> Result<(f64, String)> {
-    let mut best = f64::INFINITY;
-    let mut text = String::new();
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        let frame = context.sql(sql).await?;
-        text = frame.to_string().await?;
-        best = best.min(start.elapsed().as_secs_f64());
+/// The time of the fastest run in seconds, and the rows: their columns are separated by spaces.
+struct Measured {
+    seconds: f64,
+    rows: Vec<String>,
+}
+
+impl Measured {
+    fn new() -> Self {
+        Self { seconds: f64::INFINITY, rows: Vec::new() }
     }
-    Ok((best, text))
+
+    async fn run(&mut self, context: &SessionContext, sql: &str) -> Result<()> {
+        let start = Instant::now();
+        let text = context.sql(sql).await?.to_string().await?;
+        self.seconds = self.seconds.min(start.elapsed().as_secs_f64());
+        let rows = text.lines().filter(|line| line.starts_with('|')).skip(1);
+        let words = rows.map(|row| row.split_whitespace().filter(|word| *word != "|"));
+        self.rows = words.map(|words| words.collect::<Vec<_>>().join(" ")).collect();
+        Ok(())
+    }
+}
+
+/// What Python measures for each query. `None` if no Python is given.
+fn python(table: &Path, start: i64, end: i64) -> std::result::Result<Option<Vec<Measured>>, Error> {
+    let Some(python) = std::env::var_os("BLOSC2_TEST_PYTHON") else { return Ok(None) };
+    let mut command = Command::new(python);
+    command.args(["-c", include_str!("scan.py")]).arg(table);
+    let output =
+        command.args([start, end, RUNS as i64].map(|number| number.to_string())).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let measured = text.lines().map(|line| {
+        let mut parts = line.split('\t').map(str::to_owned);
+        let seconds = parts.next().ok_or("an empty line")?.parse()?;
+        Ok(Measured { seconds, rows: parts.collect() })
+    });
+    measured.collect::<std::result::Result<_, _>>().map(Some)
 }
 
 #[tokio::main]
-async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+async fn main() -> std::result::Result<(), Error> {
     let rows = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(ROWS);
     let folder = tempfile::tempdir()?;
     let (table, parquet) = (folder.path().join("t.b2z"), folder.path().join("t.parquet"));
@@ -105,19 +137,42 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let size = |path: &Path| -> std::io::Result<f64> {
         Ok(std::fs::metadata(path)?.len() as f64 / f64::from(1 << 20))
     };
-    println!("| {rows} rows | table | Parquet | table / Parquet |");
-    println!("|---|---|---|---|");
+    let (start, end) = (rows / 2, rows / 2 + rows / 100);
+    let pythons = python(&table, start, end)?;
+    if pythons.is_none() {
+        println!("Python is left out: BLOSC2_TEST_PYTHON is not set");
+    }
+    println!("| {rows} rows | table | Parquet | Python | table / Parquet | Python / table |");
+    println!("|---|---|---|---|---|---|");
     let (one, other) = (size(&table)?, size(&parquet)?);
-    println!("| size (MiB) | {one:.1} | {other:.1} | {:.2} |", one / other);
-    for (name, sql) in QUERIES {
-        let start = rows / 2;
-        let sql = sql.replace("{start}", &start.to_string());
-        let sql = sql.replace("{end}", &(start + rows / 100).to_string());
-        let (one, found) = time(&ours, &sql).await?;
-        let (other, expected) = time(&theirs, &sql).await?;
-        println!("| {name} (ms) | {:.1} | {:.1} | {:.2} |", one * 1e3, other * 1e3, one / other);
-        if found != expected {
-            println!("the results differ:\n{found}\n{expected}");
+    println!("| size (MiB) | {one:.1} | {other:.1} | | {:.2} | |", one / other);
+    for (at, (name, sql)) in QUERIES.into_iter().enumerate() {
+        let sql = sql.replace("{start}", &start.to_string()).replace("{end}", &end.to_string());
+        let (mut one, mut other) = (Measured::new(), Measured::new());
+        // In turn, so that other load of the machine slows down both.
+        for _ in 0..RUNS {
+            one.run(&ours, &sql).await?;
+            other.run(&theirs, &sql).await?;
+        }
+        let python = pythons.as_ref().map(|all| all.get(at).ok_or("Python measures all queries"));
+        let python = python.transpose()?;
+        let times = python.map(|python| (python.seconds * 1e3, python.seconds / one.seconds));
+        let (time, ratio) = times.unzip();
+        let text = |number: Option<f64>, digits| {
+            number.map_or("left out".to_owned(), |number| format!("{number:.digits$}"))
+        };
+        println!(
+            "| {name} (ms) | {:.1} | {:.1} | {} | {:.2} | {} |",
+            one.seconds * 1e3,
+            other.seconds * 1e3,
+            text(time, 1),
+            one.seconds / other.seconds,
+            text(ratio, 1)
+        );
+        for rows in [&other.rows].into_iter().chain(python.map(|python| &python.rows)) {
+            if *rows != one.rows {
+                return Err(format!("{name}: {:?}, expected {rows:?}", one.rows).into());
+            }
         }
     }
     Ok(())

@@ -8,16 +8,19 @@ use blosc2::{Error, ErrorKind, NDArray, Result, Value};
 use blosc2_store::arrow::{item_field, items_to_arrow};
 use blosc2_store::{Object, TreeStore};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, UInt32Array, downcast_primitive_array,
 };
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::error::DataFusionError;
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 
+use crate::computed::Computed;
 use crate::prune::is_stored;
 
 const OPEN: &str = "open arrays as a table";
@@ -327,33 +330,55 @@ impl Arrays {
     }
 
     /// The columns of the items of a region.
-    fn read(&self, region: &Region, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+    fn read(
+        &self,
+        region: &Region,
+        columns: &[ArrayColumn],
+        schema: &SchemaRef,
+    ) -> datafusion::error::Result<RecordBatch> {
+        let external = |error: Error| DataFusionError::External(Box::new(error));
+        let rows = region.iter().map(|range| range.end - range.start).product::<u64>() as usize;
         let mut structures: HashMap<*const NDArray, ArrayRef> = HashMap::new();
         let mut arrays = Vec::with_capacity(columns.len());
-        for at in columns {
-            arrays.push(match &self.columns[*at].items {
-                Items::Array(array) => items_to_arrow(array, region)?,
+        for (at, computed) in columns {
+            let Some(column) = at.map(|at| &self.columns[at]) else {
+                if let Some(computed) = computed {
+                    arrays.push(computed.evaluate(None, rows)?);
+                }
+                continue;
+            };
+            let (items, axis) = match &column.items {
+                Items::Array(array) => (items_to_arrow(array, region).map_err(external)?, None),
                 Items::Field(array, field) => {
                     let items = match structures.get(&Arc::as_ptr(array)) {
                         Some(items) => Arc::clone(items),
                         None => {
-                            let items = items_to_arrow(array, region)?;
+                            let items = items_to_arrow(array, region).map_err(external)?;
                             structures.insert(Arc::as_ptr(array), Arc::clone(&items));
                             items
                         }
                     };
-                    Arc::clone(items.as_struct().column(*field))
+                    (Arc::clone(items.as_struct().column(*field)), None)
                 }
                 Items::Coordinate(axis, _) | Items::Index(axis) => {
-                    let items = self.columns[*at].coordinates(region[*axis].clone())?;
-                    repeat(items, region, *axis)?
+                    let items = column.coordinates(region[*axis].clone());
+                    (items.map_err(external)?, Some(*axis))
                 }
+            };
+            let items = match computed {
+                Some(computed) => {
+                    let len = items.len();
+                    computed.evaluate(Some((&column.field, items)), len)?
+                }
+                None => items,
+            };
+            arrays.push(match axis {
+                Some(axis) => repeat(items, region, axis)?,
+                None => items,
             });
         }
-        let items: u64 = region.iter().map(|range| range.end - range.start).product();
-        let options = RecordBatchOptions::new().with_row_count(Some(items as usize));
-        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
-            .map_err(|error| Error::new(ErrorKind::InvalidData, OPEN, error))
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
     }
 }
 
@@ -368,28 +393,60 @@ impl Column {
 }
 
 /// The coordinate of each item of a region.
-fn repeat(coordinates: ArrayRef, region: &Region, axis: usize) -> Result<ArrayRef> {
-    let count =
-        |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).product();
-    let (outer, inner): (u64, u64) = (count(&region[..axis]), count(&region[axis + 1..]));
+fn repeat(
+    coordinates: ArrayRef,
+    region: &Region,
+    axis: usize,
+) -> datafusion::error::Result<ArrayRef> {
+    let count = |ranges: &[Range<u64>]| {
+        ranges.iter().map(|range| range.end - range.start).product::<u64>() as usize
+    };
+    let (outer, inner) = (count(&region[..axis]), count(&region[axis + 1..]));
     if (outer, inner) == (1, 1) {
         return Ok(coordinates);
     }
-    let mut indices = Vec::with_capacity((outer * inner) as usize * coordinates.len());
-    for _ in 0..outer {
-        for index in 0..coordinates.len() as u64 {
-            indices.extend(std::iter::repeat_n(index, inner as usize));
-        }
+    if coordinates.null_count() == 0 {
+        let coordinates = &*coordinates;
+        downcast_primitive_array!(
+            coordinates => return Ok(repeat_numbers(coordinates, outer, inner)),
+            _ => {}
+        );
     }
-    take(&coordinates, &UInt64Array::from(indices), None)
-        .map_err(|error| Error::new(ErrorKind::InvalidData, OPEN, error))
+    let indices = repeated(0..coordinates.len() as u32, outer, inner);
+    Ok(take(&coordinates, &UInt32Array::from(indices), None)?)
 }
+
+fn repeat_numbers<T: ArrowPrimitiveType>(
+    numbers: &PrimitiveArray<T>,
+    outer: usize,
+    inner: usize,
+) -> ArrayRef {
+    let items = repeated(numbers.values().iter().copied(), outer, inner);
+    let array = PrimitiveArray::<T>::new(items.into(), None);
+    Arc::new(array.with_data_type(numbers.data_type().clone()))
+}
+
+/// Each item `inner` times, and all that `outer` times.
+fn repeated<T: Copy>(
+    items: impl ExactSizeIterator<Item = T>,
+    outer: usize,
+    inner: usize,
+) -> Vec<T> {
+    let once = items.len() * inner;
+    let mut all = Vec::with_capacity(once * outer);
+    items.for_each(|item| all.extend(std::iter::repeat_n(item, inner)));
+    (1..outer).for_each(|_| all.extend_from_within(..once));
+    all
+}
+
+/// The index of a column, if the arrays have it, and what is computed from it.
+pub(crate) type ArrayColumn = (Option<usize>, Option<Arc<Computed>>);
 
 /// Reads record batches of some chunks.
 pub(crate) struct Batches {
     arrays: Arc<Arrays>,
     schema: SchemaRef,
-    columns: Vec<usize>,
+    columns: Vec<ArrayColumn>,
     selected: Vec<Vec<Range<u64>>>,
     chunks: Range<u64>,
     /// Counts the chunks that a filter selects, and the others.
@@ -405,7 +462,7 @@ impl Batches {
     pub(crate) fn new(
         arrays: Arc<Arrays>,
         schema: SchemaRef,
-        columns: Vec<usize>,
+        columns: Vec<ArrayColumn>,
         selected: Vec<Vec<Range<u64>>>,
         chunks: Range<u64>,
         counts: Option<PruningMetrics>,
@@ -416,7 +473,7 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
+    type Item = datafusion::error::Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let arrays = &*self.arrays;

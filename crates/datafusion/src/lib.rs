@@ -7,8 +7,10 @@ mod arrays;
 pub mod ballista;
 #[cfg(feature = "proto")]
 mod codec;
+mod computed;
 mod content;
 mod format;
+mod keys;
 mod object;
 mod opener;
 mod prune;
@@ -27,6 +29,7 @@ use datafusion::execution::context::SessionContext;
 #[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
 pub use codec::{Blosc2Codec, Blosc2LogicalCodec};
 pub use format::{Blosc2Format, Blosc2FormatFactory};
+use keys::GroupKeys;
 pub use source::Blosc2Source;
 #[cfg(feature = "remote")]
 #[cfg_attr(docsrs, doc(cfg(feature = "remote")))]
@@ -54,6 +57,9 @@ use table::ExternalTableFactory;
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
 pub fn register(context: &SessionContext) -> Result<()> {
+    // Only once, if it is called again.
+    context.remove_optimizer_rule(GroupKeys::NAME);
+    context.add_optimizer_rule(Arc::new(GroupKeys));
     let state = context.state_ref();
     let mut state = state.write();
     for factory in [

@@ -1,13 +1,13 @@
 //! Reading the rows of a table as a stream of record batches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blosc2_store::CTable;
 use blosc2_store::arrow::ReadOptions;
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
@@ -23,6 +23,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::OnceCell;
 
 use crate::arrays::{Arrays, Batches};
+use crate::computed::{Computed, Outputs};
 use crate::content::{Content, Reading};
 use crate::object::{in_table, open, unblock};
 use crate::prune::prune;
@@ -61,8 +62,10 @@ pub(crate) struct Blosc2Opener {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) tables: Tables,
     pub(crate) reading: Reading,
-    /// The columns to read.
+    /// The columns to read, and those to compute.
     pub(crate) schema: SchemaRef,
+    /// For each of these columns, how it is computed.
+    pub(crate) computed: Vec<Option<Arc<Computed>>>,
     /// The number of rows of the session's batches. DataFusion divides larger batches.
     pub(crate) batch_rows: usize,
     /// The number of rows that are needed.
@@ -137,14 +140,17 @@ impl Blosc2Opener {
             }
             None => std::iter::once(rows).collect(),
         };
-        let fields = self.schema.fields().iter().map(|field| field.name().clone());
-        let columns = fields.filter(|name| table.column(name).is_some());
+        let mut names = HashSet::new();
+        let columns = self.columns().map(|(field, computed)| name_of(field, computed));
+        let columns = columns.filter(|name| table.column(name).is_some() && names.insert(*name));
+        let columns: Vec<String> = columns.map(str::to_owned).collect();
         let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
         let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
         let reader = unblock(move || options.read(table)).await?;
         let reader = reader.map_err(|error| in_table(path, error))?;
-        let schema = reader.schema();
-        Ok((Box::new(reader.map(|batch| batch.map_err(DataFusionError::from))), schema))
+        let mut outputs = Outputs::new(self.columns(), &reader.schema());
+        let schema = Arc::clone(&outputs.schema);
+        Ok((Box::new(reader.map(move |batch| outputs.of(&batch?))), schema))
     }
 
     /// The items of a part of arrays, with the columns that the file has.
@@ -154,9 +160,17 @@ impl Blosc2Opener {
         arrays: Arc<Arrays>,
     ) -> Result<(Reader, SchemaRef)> {
         let path = &file.object_meta.location;
-        let fields = self.schema.fields().iter();
-        let columns: Vec<usize> = fields.filter_map(|field| arrays.column(field.name())).collect();
-        let schema = Arc::new(arrays.schema().project(&columns)?);
+        let (stored, mut fields, mut columns) = (arrays.schema(), Vec::new(), Vec::new());
+        for (field, computed) in self.columns() {
+            let from = arrays.column(name_of(field, computed));
+            fields.push(match (computed, from) {
+                (Some(_), _) => Arc::clone(field),
+                (None, Some(from)) => Arc::clone(&stored.fields()[from]),
+                (None, None) => continue,
+            });
+            columns.push((from, computed.clone()));
+        }
+        let schema = Arc::new(Schema::new(fields));
         let (start, end) = file.range();
         let chunks = chunks_of(arrays.nchunks(), start..end, file.object_meta.size);
         let (of, predicate) = (Arc::clone(&arrays), self.predicate.clone());
@@ -168,9 +182,12 @@ impl Blosc2Opener {
         let schema_of_batches = Arc::clone(&schema);
         let batches =
             Batches::new(arrays, schema_of_batches, columns, selected, chunks, counts, most);
-        let batches =
-            batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok((Box::new(batches), schema))
+    }
+
+    /// The wanted columns.
+    fn columns(&self) -> impl Iterator<Item = (&FieldRef, &Option<Arc<Computed>>)> {
+        self.schema.fields().iter().zip(&self.computed)
     }
 
     /// The parts of `rows` that can match a filter.
@@ -194,6 +211,11 @@ impl Blosc2Opener {
             None => Ok(all()),
         }
     }
+}
+
+/// The name of the stored column that a wanted column is, or from which it is computed.
+fn name_of<'a>(field: &'a FieldRef, computed: &'a Option<Arc<Computed>>) -> &'a str {
+    computed.as_ref().map_or(field.name(), |computed| computed.column())
 }
 
 /// The chunks of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:

@@ -16,6 +16,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder}
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr};
 use object_store::ObjectStore;
 
+use crate::computed::Computing;
 use crate::content::Reading;
 use crate::opener::{Blosc2Opener, Tables};
 
@@ -86,11 +87,21 @@ impl FileSource for Blosc2Source {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
+        let Computing { schema, computed, projection } =
+            Computing::new(&self.projection.source, file_schema)?;
+        let projection = SplitProjection::new(&schema, &projection);
+        let stored = file_schema.fields().len();
+        let computed = projection
+            .file_indices
+            .iter()
+            .map(|at| at.checked_sub(stored))
+            .map(|at| at.map(|at| Arc::clone(&computed[at])));
         let opener = Blosc2Opener {
             store,
             tables: self.tables.clone(),
             reading: self.reading.clone(),
-            schema: Arc::new(file_schema.project(&self.projection.file_indices)?),
+            computed: computed.collect(),
+            schema: Arc::new(schema.project(&projection.file_indices)?),
             batch_rows: self.batch_rows,
             // Rows that do not match the filter do not count.
             limit: config.limit.filter(|_| self.predicate.is_none()),
@@ -99,7 +110,7 @@ impl FileSource for Blosc2Source {
             file_schema: Arc::clone(file_schema),
             segments: MetricBuilder::new(&self.metrics).pruning_metrics(SEGMENTS, partition),
         };
-        ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), file_schema)
+        ProjectionOpener::try_new(projection, Arc::new(opener), &schema)
     }
 
     fn table_schema(&self) -> &TableSchema {

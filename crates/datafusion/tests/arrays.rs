@@ -120,6 +120,8 @@ const QUERIES: &[&str] = &[
     "SELECT temperature FROM c WHERE lat = 20 AND lon = 3 ORDER BY time",
     "SELECT lon, count(*), sum(rain), min(temperature) FROM c WHERE temperature < 5 GROUP BY lon ORDER BY lon",
     "SELECT date_trunc('month', time) AS month, avg(rain) FROM c GROUP BY month ORDER BY month",
+    "SELECT date_part('day', time) AS day, lat * 2 AS north, lon % 2 = 0 AS even, max(rain), max(lat) FROM c GROUP BY day, north, even ORDER BY day, north, even",
+    "SELECT time + interval '1 hour', -lat, lon / 2, rain * 2, temperature + lat FROM c ORDER BY time, lat, lon",
     "SELECT lat, avg(temperature) FROM c WHERE time >= '2019-05-01' AND time < '2019-05-03' AND NOT isnan(temperature) GROUP BY lat ORDER BY lat",
     "SELECT * FROM c WHERE lat BETWEEN -30 AND 30 AND lon IN (1, 2, 8) AND rain > 900 ORDER BY time, lat, lon",
     "SELECT * FROM c WHERE lat > 0 OR lon = 1 ORDER BY time, lat, lon LIMIT 40",
@@ -147,6 +149,13 @@ async fn queries_over_arrays_return_the_same_as_over_rows() {
                 let [found, expected] = [text(&context, sql).await, text(&expected, sql).await];
                 assert!(found == expected, "{partitions} partitions: {sql}\n{found}\n{expected}");
             }
+            let plan = text(
+                &context,
+                "EXPLAIN SELECT date_trunc('month', time), avg(rain) FROM c GROUP BY 1",
+            )
+            .await;
+            let scan = plan.lines().find(|line| line.contains("DataSourceExec")).unwrap();
+            assert!(scan.contains("date_trunc(month, time@0)"), "{plan}");
             let (rows, matched, pruned) =
                 run(&context, "SELECT * FROM c WHERE lat = 20 AND lon = 3 AND time < '2019-04-14'")
                     .await;

@@ -11,9 +11,10 @@ use common::{
 };
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use object_store::ObjectStoreExt;
@@ -69,6 +70,12 @@ const QUERIES: &[&str] = &[
     "SELECT id, price FROM t WHERE price IS NULL OR count IS NULL ORDER BY id",
     "SELECT word, count(*), sum(count), min(text), max(id) FROM t GROUP BY word ORDER BY word",
     "SELECT flag, word, avg(count) FROM t GROUP BY flag, word ORDER BY flag, word",
+    "SELECT upper(word) AS up, word IS NULL AS none, max(word), count(*) FROM t AS u GROUP BY up, none ORDER BY up, none",
+    "SELECT word, id % 3 AS k, sum(sum(id)) OVER (PARTITION BY word) FROM t GROUP BY word, k ORDER BY word, k",
+    "SELECT word, flag, count(*) FROM t GROUP BY ROLLUP (word, flag) ORDER BY word, flag",
+    "SELECT DISTINCT word FROM t ORDER BY word",
+    "SELECT word, count(*) FROM t WHERE id > 20000 GROUP BY word ORDER BY word",
+    "SELECT concat(word, '!'), length(word), word = 'red', coalesce(word, '-') FROM t ORDER BY id",
     "SELECT text, count(*) AS n FROM t GROUP BY text HAVING count(*) > 3 ORDER BY n DESC, text LIMIT 20",
     "SELECT id + 1, count * 2 FROM t WHERE id % 1000 = 7 ORDER BY id",
     "SELECT a.id, b.text FROM t a JOIN small b ON a.id = b.id ORDER BY a.id",
@@ -102,6 +109,29 @@ async fn queries_return_the_same_as_over_memory() {
             assert!(found == expected, "{partitions} partitions: {sql}\n{found}\n{expected}");
         }
     }
+}
+
+/// The scan computes the keys of groups, and the keys of the result are dictionaries.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_groups_are_computed_by_the_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    create_all(folder.path());
+    let context = context(2);
+    // Again: the rule is applied once.
+    blosc2_datafusion::register(&context).unwrap();
+    add_all(&context, folder.path()).await;
+    let expected = in_memory();
+    let sql = "SELECT t.word AS w, sum(id) FROM t GROUP BY t.word ORDER BY w";
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = displayable(plan.as_ref()).indent(false).to_string();
+    let scan = plan.lines().find(|line| line.contains("DataSourceExec")).unwrap();
+    assert_eq!(scan.matches("CAST(word@3 AS Utf8View)").count(), 1, "{plan}");
+    let (found, expected) = (query(&context, sql).await, query(&expected, sql).await);
+    let types = |batch: &RecordBatch| {
+        batch.columns().iter().map(|column| column.data_type().clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(types(&found[0]), types(&expected[0]));
+    assert!(matches!(found[0].column(0).data_type(), DataType::Dictionary(..)));
 }
 
 /// The types are compared, and not only the texts.
@@ -304,6 +334,8 @@ async fn directories_patterns_and_other_stores_are_locations() {
     context.sql(sql).await.unwrap();
     assert_eq!(number(&context, "SELECT count(*) FROM days WHERE day = '2'").await, 1000);
     assert_eq!(number(&context, "SELECT min(id) FROM days WHERE day = '1'").await, 4000);
+    let sql = "SELECT sum(CAST(day AS BIGINT)), id % 2 AS odd FROM days GROUP BY odd ORDER BY odd";
+    assert_eq!(number(&context, sql).await, 2000 + 2 * 500);
 
     let context = context.enable_url_table();
     let sql = format!("SELECT count(*) FROM '{parts}/1.b2z'");
@@ -327,6 +359,9 @@ async fn given_columns_are_filled() {
         found.contains("| Int64") && found.contains("| 0 ") && found.contains("| 1225.0"),
         "{found}"
     );
+    // Also in what the scan computes.
+    let sql = "SELECT count(*) FROM (SELECT id / 4 AS k, upper(missing) AS m FROM t GROUP BY k, m)";
+    assert_eq!(number(&context, sql).await, 50);
 }
 
 #[tokio::test]

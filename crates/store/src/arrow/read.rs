@@ -9,7 +9,7 @@ use arrow_array::{
     ArrayRef, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, RecordBatchOptions,
     RecordBatchReader, StringArray,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use blosc2::{Element, Error, ErrorKind, Result};
 
@@ -220,7 +220,9 @@ fn array(
     let len = (rows.end - rows.start) as usize;
     let Encoded { cells, nulls, .. } = table.stored_rows(name, rows)?;
     let nulls = nulls.filter(|nulls| nulls.contains(&true));
-    let nulls = nulls.map(|nulls| nulls.iter().map(|null| !null).collect::<NullBuffer>());
+    let nulls = nulls.map(|nulls| {
+        NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| !nulls[row]))
+    });
     let array = match cells {
         Cells::Texts(texts) => {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets.into_owned()));
