@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, cast, ident};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::Blosc2Format;
+use crate::{Blosc2Format, Blosc2Table};
 
 /// Moves the computation of the keys of groups from the aggregation to the scan, which computes them once for each
 /// coordinate or for each string of a dictionary. Groups of dictionaries become groups of strings, which DataFusion
@@ -53,7 +53,8 @@ fn is_scan(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_scan(&alias.input),
         LogicalPlan::TableScan(scan) => source_as_provider(&scan.source).is_ok_and(|provider| {
-            let table = provider.downcast_ref::<ListingTable>();
+            let table = provider.downcast_ref::<Blosc2Table>().map(Blosc2Table::listing);
+            let table = table.or_else(|| provider.downcast_ref::<ListingTable>());
             let format = table.map(|table| &table.options().format);
             format.is_some_and(|format| format.downcast_ref::<Blosc2Format>().is_some())
         }),
