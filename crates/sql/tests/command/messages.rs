@@ -119,7 +119,7 @@ fn help_completions_and_the_manual_page() {
     let help = folder.text(&["--help"]);
     assert_eq!(help, folder.text(&["-h"]));
     let columns = help.lines().map(|line| line.chars().count()).max();
-    assert!(help.lines().count() <= 48 && columns <= Some(80), "{columns:?}\n{help}");
+    assert!(help.lines().count() <= 56 && columns <= Some(80), "{columns:?}\n{help}");
     let output = folder.command(&[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("Usage: blosc2-sql"));

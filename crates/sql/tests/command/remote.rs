@@ -55,7 +55,7 @@ fn files_of_http_servers() {
     assert!(line.contains("missing.b2z not found"), "{line}");
     let private = at("missing.b2z").replace("//", "//me:secret@");
     let line = folder.bad(1, &[&private, "SELECT 1"]);
-    assert!(line.contains("not found") && !line.contains("secret"), "{line}");
+    assert!(line.contains("without user") && !line.contains("secret"), "{line}");
     let line = folder.bad(1, &[&at("*.b2z"), "SELECT 1"]);
     assert!(line.contains("HTTP servers do not list their files"), "{line}");
 }
