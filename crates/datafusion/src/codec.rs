@@ -95,6 +95,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         let Some(scan) = scan else {
             return internal_err!("decode the scan of a table: the bytes have no scan");
         };
+        let pool = context.memory_pool();
         let context = PhysicalPlanDecodeContext::new(context, self);
         let schema = parse_table_schema_from_proto(&scan)?;
         let predicate = predicate.map(|predicate| {
@@ -104,6 +105,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         let reading = reading(kind, dims)?;
         let source = Blosc2Source::new(schema.clone())
             .with_predicate(predicate.transpose()?)
+            .with_pool(pool)
             .with_reading(reading);
         let mut config =
             parse_protobuf_file_scan_config(&scan, &context, converter, Arc::new(source))?;

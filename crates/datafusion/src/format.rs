@@ -14,7 +14,9 @@ use datafusion::common::{GetExt, Statistics, exec_err, not_impl_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -165,10 +167,19 @@ impl FileFormat for Blosc2Format {
 
     async fn create_physical_plan(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(DataSourceExec::from_data_source(config))
+        // An opener is not told the pool of the query.
+        let pool = &state.runtime_env().memory_pool;
+        let source = config.file_source().downcast_ref::<Blosc2Source>();
+        let source = source.map(|source| source.clone().with_pool(pool));
+        Ok(DataSourceExec::from_data_source(match source {
+            Some(source) => {
+                FileScanConfigBuilder::from(config).with_source(Arc::new(source)).build()
+            }
+            None => config,
+        }))
     }
 
     async fn create_writer_physical_plan(

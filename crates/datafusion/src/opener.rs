@@ -12,6 +12,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::physical_expr_adapter::BatchAdapterFactory;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::PhysicalExpr;
@@ -62,6 +63,7 @@ pub(crate) struct Blosc2Opener {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) tables: Tables,
     pub(crate) reading: Reading,
+    pub(crate) pool: Option<Arc<dyn MemoryPool>>,
     /// The columns to read, and those to compute.
     pub(crate) schema: SchemaRef,
     /// For each of these columns, how it is computed.
@@ -104,7 +106,9 @@ impl Blosc2Opener {
                 Some(BatchAdapterFactory::new(schema_of_table).make_adapter(&schema)?)
             }
         };
-        let batches = batches(reader, self.limit).map(move |batch| {
+        let consumer = MemoryConsumer::new("Blosc2Source");
+        let reservation = self.pool.as_ref().map(|pool| consumer.register(pool));
+        let batches = batches(reader, self.limit, reservation).map(move |batch| {
             let batch = batch.map_err(|error| error.context(format!("read the table `{path}`")))?;
             match &adapter {
                 Some(adapter) => adapter.adapt_batch(&batch),
@@ -274,25 +278,32 @@ fn next(mut reader: Reader) -> Step {
 }
 
 /// Reads batches, one of them in advance, until there are `limit` rows. If the stream is dropped, no further batch is read.
+/// The memory of two batches is reserved: of the present one and of the next.
 fn batches(
     reader: Reader,
     limit: Option<usize>,
+    reservation: Option<MemoryReservation>,
 ) -> impl futures::Stream<Item = Result<RecordBatch>> {
     let left = limit.unwrap_or(usize::MAX);
     let first = (left > 0).then(|| next(reader));
-    stream::unfold((first, left), |(step, left)| async move {
+    stream::unfold((first, left, reservation), |(step, left, reservation)| async move {
         let step = step?.join_unwind().await;
         let step = step.map_err(|error| DataFusionError::External(error.into()));
         match step.and_then(|step| step) {
             Ok((reader, batch)) => match batch? {
                 Ok(batch) => {
+                    let bytes = batch.get_array_memory_size().saturating_mul(2);
+                    let reserved = reservation.as_ref().map(|memory| memory.try_resize(bytes));
+                    if let Some(Err(error)) = reserved {
+                        return Some((Err(error), (None, 0, None)));
+                    }
                     let batch = batch.slice(0, batch.num_rows().min(left));
                     let left = left - batch.num_rows();
-                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left)))
+                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left, reservation)))
                 }
-                Err(error) => Some((Err(error), (None, 0))),
+                Err(error) => Some((Err(error), (None, 0, None))),
             },
-            Err(error) => Some((Err(error), (None, 0))),
+            Err(error) => Some((Err(error), (None, 0, None))),
         }
     })
 }

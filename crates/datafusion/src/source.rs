@@ -9,6 +9,7 @@ use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSour
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_expr::conjunction_opt;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
@@ -41,6 +42,8 @@ pub struct Blosc2Source {
     metrics: ExecutionPlanMetricsSet,
     tables: Tables,
     reading: Reading,
+    /// Where the memory of batches is reserved.
+    pool: Option<Arc<dyn MemoryPool>>,
 }
 
 impl Blosc2Source {
@@ -55,11 +58,16 @@ impl Blosc2Source {
             metrics: ExecutionPlanMetricsSet::new(),
             tables: Tables::default(),
             reading: Reading::default(),
+            pool: None,
         }
     }
 
     pub(crate) fn with_reading(self, reading: Reading) -> Self {
         Self { reading, ..self }
+    }
+
+    pub(crate) fn with_pool(self, pool: &Arc<dyn MemoryPool>) -> Self {
+        Self { pool: Some(Arc::clone(pool)), ..self }
     }
 
     #[cfg(feature = "proto")]
@@ -100,6 +108,7 @@ impl FileSource for Blosc2Source {
             store,
             tables: self.tables.clone(),
             reading: self.reading.clone(),
+            pool: self.pool.clone(),
             computed: computed.collect(),
             schema: Arc::new(schema.project(&projection.file_indices)?),
             batch_rows: self.batch_rows,

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blosc2_store::CTable;
 use common::{
@@ -14,8 +15,10 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use object_store::ObjectStoreExt;
 use object_store::local::LocalFileSystem;
@@ -391,4 +394,35 @@ async fn errors_name_the_file_and_the_reason() {
     common::create(&folder.path().join("t.b2z"), &rows(3), EXPECTED, |_| false);
     let error = create("t.b2z", "OPTIONS ('format.level' '3')").await;
     assert!(error.contains("level"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_are_reserved_in_the_memory_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    create(&path, &rows(30_000), 2048, |row| row.is_deleted());
+    let sql = "SELECT id, text FROM t";
+    for (limit, is_enough) in [(10_000, false), (100 << 20, true)] {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool));
+        let config = SessionConfig::new().with_target_partitions(2);
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
+        blosc2_datafusion::register(&context).unwrap();
+        add(&context, "t", path.display()).await;
+        let mut stream = context.sql(sql).await.unwrap().execute_stream().await.unwrap();
+        match stream.next().await.unwrap() {
+            Ok(batch) => {
+                assert!(is_enough);
+                assert!(pool.reserved() >= 2 * batch.num_rows() * 8, "{}", pool.reserved());
+            }
+            Err(error) => {
+                assert!(!is_enough && error.to_string().contains("Blosc2Source"), "{error}");
+            }
+        }
+        drop(stream);
+        // The step that reads in advance ends first.
+        while pool.reserved() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
 }
