@@ -2,6 +2,8 @@
 
 #[path = "../../../datafusion/tests/common/mod.rs"]
 mod common;
+#[path = "../../../datafusion/tests/common/duckdb.rs"]
+mod duckdb;
 mod processes;
 mod proxy;
 mod queries;

@@ -130,6 +130,14 @@ async fn queries_return_the_same_as_in_one_process() {
     assert!(!logs.contains(SECRET), "the secret key is in a log");
 }
 
+/// The queries of the tests of `blosc2-datafusion`.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_return_the_same_as_duckdb() {
+    let s3 = S3::start();
+    let cluster = Cluster::start(&s3, &[&s3.proxy(), &s3.proxy()]);
+    crate::duckdb::compare(&[("cluster", cluster.session())]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn executors_read_their_own_chunks() {
     // A chunk of texts can belong to the rows of two parts.
