@@ -335,12 +335,13 @@ impl Arrays {
         region: &Region,
         columns: &[ArrayColumn],
         schema: &SchemaRef,
+        last: &mut [Option<Repeated>],
     ) -> datafusion::error::Result<RecordBatch> {
         let external = |error: Error| DataFusionError::External(Box::new(error));
         let rows = region.iter().map(|range| range.end - range.start).product::<u64>() as usize;
         let mut structures: HashMap<*const NDArray, ArrayRef> = HashMap::new();
         let mut arrays = Vec::with_capacity(columns.len());
-        for (at, computed) in columns {
+        for ((at, computed), last) in columns.iter().zip(last) {
             let Some(column) = at.map(|at| &self.columns[at]) else {
                 if let Some(computed) = computed {
                     arrays.push(computed.evaluate(None, rows)?);
@@ -373,7 +374,7 @@ impl Arrays {
                 None => items,
             };
             arrays.push(match axis {
-                Some(axis) => repeat(items, region, axis)?,
+                Some(axis) => repeat(items, region, axis, last)?,
                 None => items,
             });
         }
@@ -392,11 +393,15 @@ impl Column {
     }
 }
 
-/// The coordinate of each item of a region.
+/// The coordinates of an axis, how often each is repeated, and the repeated ones.
+type Repeated = (ArrayRef, [usize; 2], ArrayRef);
+
+/// The coordinate of each item of a region. `last` are those of the last region, which are often the same.
 fn repeat(
     coordinates: ArrayRef,
     region: &Region,
     axis: usize,
+    last: &mut Option<Repeated>,
 ) -> datafusion::error::Result<ArrayRef> {
     let count = |ranges: &[Range<u64>]| {
         ranges.iter().map(|range| range.end - range.start).product::<u64>() as usize
@@ -405,15 +410,28 @@ fn repeat(
     if (outer, inner) == (1, 1) {
         return Ok(coordinates);
     }
-    if coordinates.null_count() == 0 {
-        let coordinates = &*coordinates;
-        downcast_primitive_array!(
-            coordinates => return Ok(repeat_numbers(coordinates, outer, inner)),
-            _ => {}
-        );
+    if let Some((of, counts, all)) = last
+        && *counts == [outer, inner]
+        && of == &coordinates
+    {
+        return Ok(Arc::clone(all));
     }
-    let indices = repeated(0..coordinates.len() as u32, outer, inner);
-    Ok(take(&coordinates, &UInt32Array::from(indices), None)?)
+    let numbers = (coordinates.null_count() == 0).then_some(&*coordinates);
+    let numbers = numbers.and_then(|numbers| {
+        downcast_primitive_array!(
+            numbers => Some(repeat_numbers(numbers, outer, inner)),
+            _ => None
+        )
+    });
+    let all = match numbers {
+        Some(numbers) => numbers,
+        None => {
+            let indices = repeated(0..coordinates.len() as u32, outer, inner);
+            take(&coordinates, &UInt32Array::from(indices), None)?
+        }
+    };
+    *last = Some((coordinates, [outer, inner], Arc::clone(&all)));
+    Ok(all)
 }
 
 fn repeat_numbers<T: ArrowPrimitiveType>(
@@ -447,6 +465,8 @@ pub(crate) struct Batches {
     arrays: Arc<Arrays>,
     schema: SchemaRef,
     columns: Vec<ArrayColumn>,
+    /// For each column, if it contains coordinates, those of the last batch.
+    last: Vec<Option<Repeated>>,
     selected: Vec<Vec<Range<u64>>>,
     chunks: Range<u64>,
     /// Counts the chunks that a filter selects, and the others.
@@ -468,7 +488,8 @@ impl Batches {
         counts: Option<PruningMetrics>,
         most: u64,
     ) -> Self {
-        Self { arrays, schema, columns, selected, chunks, counts, regions: Vec::new(), most }
+        let last = vec![None; columns.len()];
+        Self { arrays, schema, columns, last, selected, chunks, counts, regions: Vec::new(), most }
     }
 }
 
@@ -495,7 +516,7 @@ impl Iterator for Batches {
             self.regions.reverse();
         }
         let region = self.regions.pop()?;
-        let batch = arrays.read(&region, &self.columns, &self.schema);
+        let batch = arrays.read(&region, &self.columns, &self.schema, &mut self.last);
         if batch.is_err() {
             self.regions.clear();
             self.chunks = 0..0;

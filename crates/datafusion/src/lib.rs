@@ -34,6 +34,8 @@ pub use source::Blosc2Source;
 /// [`enable_url_table`](SessionContext::enable_url_table) is called afterwards, queries can also name files:
 /// `SELECT * FROM 'trips.b2z'`.
 ///
+/// It also adds the optimizer rule `blosc2_group_keys`: in a query without a filter, the scan computes the keys of groups.
+///
 /// Calling it again has no effect.
 ///
 /// # Errors
