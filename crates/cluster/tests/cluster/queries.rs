@@ -91,6 +91,10 @@ const QUERIES: &[&str] = &[
     "SELECT climate.rain, t.id FROM climate JOIN t ON t.id = climate.time WHERE lat = 60 AND lon = 3 ORDER BY 2",
     "SELECT word FROM t WHERE id < 50 UNION ALL SELECT CAST(lat AS VARCHAR) FROM climate WHERE time = 1 AND lon = 1 ORDER BY 1 NULLS LAST",
     "SELECT tags FROM t WHERE id < 40 ORDER BY id",
+    "SELECT min(\"count\"), avg(id) FROM t WHERE id IS NULL AND word = 'red'",
+    "SELECT id, sum(t.count) FROM t JOIN parts USING (id) WHERE 1 = 2 GROUP BY id LIMIT 1",
+    "SELECT id FROM t ORDER BY id LIMIT 0",
+    "SELECT 'a' AS s, id FROM parts WHERE count < -400 UNION ALL SELECT 'b', id FROM files ORDER BY 2, 1",
     "SELECT count(*) FROM t WHERE id < 0",
     "SELECT year, count(*) FROM inferred GROUP BY year ORDER BY year",
     "SELECT inferred.year, count(*) FROM inferred JOIN parts USING (id) WHERE inferred.year = '2021' GROUP BY 1",
@@ -113,9 +117,13 @@ async fn queries_return_the_same_as_in_one_process() {
         let sql = format!("CREATE EXTERNAL TABLE files STORED AS CTABLE LOCATION '{location}/'");
         context.sql(&sql).await.unwrap();
     }
-    // The scheduler does not accept it.
-    let stealing = "SET datafusion.execution.enable_file_stream_work_stealing = true";
-    many.sql(stealing).await.unwrap();
+    // The scheduler accepts neither.
+    for setting in [
+        "datafusion.execution.enable_file_stream_work_stealing",
+        "ballista.planner.adaptive.enabled",
+    ] {
+        many.sql(&format!("SET {setting} = true")).await.unwrap();
+    }
     for sql in QUERIES {
         let expected = text(&one, sql).await.unwrap();
         let found = text(&many, sql).await;
