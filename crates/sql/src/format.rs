@@ -27,7 +27,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::UsageError;
-use crate::query::Batches;
+use crate::batches::Batches;
 
 /// The format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

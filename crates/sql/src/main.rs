@@ -2,10 +2,11 @@
 //!
 //! - `main`: arguments and exit status;
 //! - `session`, `sources`: the session of DataFusion, the tables of the files;
-//! - `query`: the statements, and their execution;
+//! - `query`, `batches`: the statements, their execution, and the rows of results;
 //! - `output`, `format`: new files, and the formats of results;
 //! - `message`: errors of DataFusion in one line; `interrupt`, `progress`: Ctrl-C, and a sign of life.
 
+mod batches;
 mod format;
 mod interrupt;
 mod message;

@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow, bail};
 use blosc2::ErrorKind;
 use blosc2::storage::{create_file, temporary_prefix};
 
+use crate::batches::Batches;
 use crate::format::{self, Format, Text};
-use crate::query::Batches;
 use crate::{UsageError, interrupt, sources};
 
 /// The destination of results, and their format.

@@ -1,16 +1,13 @@
 //! The statements of a query, and their execution.
 
 use anyhow::{Result, bail};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParser, Statement};
-use futures::TryStreamExt;
 
-use crate::interrupt::Runtime;
+use crate::batches::Batches;
 use crate::message::failed;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -37,7 +34,7 @@ pub(crate) fn run(session: &Session, text: &str, output: &Output, explain: bool)
             bail!("the last statement has no result that could be written");
         }
         let progress = Progress::start(!is_written || output.is_apart_from_terminal());
-        let mut batches = Batches { stream, runtime, progress };
+        let mut batches = Batches::new(stream, runtime, progress);
         match is_written {
             true => output.write(&mut batches)?,
             false => while batches.next()?.is_some() {},
@@ -82,34 +79,5 @@ fn with_tables(context: &SessionContext, error: DataFusionError) -> anyhow::Erro
     match names.is_empty() {
         true => anyhow::anyhow!("{text}; there are no tables: name files before the query"),
         false => anyhow::anyhow!("{text}; the tables are {}", names.join(", ")),
-    }
-}
-
-/// The rows of a result, in batches.
-pub(crate) struct Batches<'a> {
-    stream: SendableRecordBatchStream,
-    runtime: &'a Runtime,
-    progress: Progress,
-}
-
-impl Batches<'_> {
-    pub(crate) fn schema(&self) -> SchemaRef {
-        self.stream.schema()
-    }
-
-    /// Waits for the next batch.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
-        let next = self.stream.try_next();
-        let batch = self.runtime.wait(async { next.await.map_err(failed) })?;
-        match &batch {
-            Some(batch) => self.progress.add(batch.num_rows()),
-            None => self.progress.end(),
-        }
-        Ok(batch)
-    }
-
-    /// Removes the sign of progress.
-    pub(crate) fn end(&self) {
-        self.progress.end();
     }
 }

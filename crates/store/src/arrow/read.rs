@@ -220,9 +220,8 @@ fn array(
     let len = (rows.end - rows.start) as usize;
     let Encoded { cells, nulls, .. } = table.stored_rows(name, rows)?;
     let nulls = nulls.filter(|nulls| nulls.contains(&true));
-    let nulls = nulls.map(|nulls| {
-        NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| !nulls[row]))
-    });
+    let nulls = nulls
+        .map(|nulls| NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| !nulls[row])));
     let array = match cells {
         Cells::Texts(texts) => {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets.into_owned()));
