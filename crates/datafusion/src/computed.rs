@@ -38,6 +38,15 @@ pub(crate) struct Computing {
 }
 
 impl Computing {
+    /// Computes nothing in the scan.
+    pub(crate) fn nothing(projection: &ProjectionExprs, file_schema: &SchemaRef) -> Self {
+        Self {
+            schema: Arc::clone(file_schema),
+            computed: Vec::new(),
+            projection: projection.clone(),
+        }
+    }
+
     /// Finds what can be computed in a projection of the columns of files.
     pub(crate) fn new(projection: &ProjectionExprs, file_schema: &Schema) -> Result<Self> {
         let stored = file_schema.fields().len();
@@ -90,9 +99,14 @@ impl Computed {
         Ok(Some(Self { expression, input }))
     }
 
+    /// The column, as the table declares it.
+    pub(crate) fn input(&self) -> &FieldRef {
+        &self.input.fields()[0]
+    }
+
     /// The name of the column.
     pub(crate) fn column(&self) -> &str {
-        self.input.field(0).name()
+        self.input().name()
     }
 
     /// Computes the expression for items of the column, which has this field in the file. `None` means a file without

@@ -12,7 +12,9 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::physical_expr_adapter::BatchAdapterFactory;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::PhysicalExpr;
@@ -106,15 +108,15 @@ impl Blosc2Opener {
                 Some(BatchAdapterFactory::new(schema_of_table).make_adapter(&schema)?)
             }
         };
-        let consumer = MemoryConsumer::new("Blosc2Source");
-        let reservation = self.pool.as_ref().map(|pool| consumer.register(pool));
-        let batches = batches(reader, self.limit, reservation).map(move |batch| {
-            let batch = batch.map_err(|error| error.context(format!("read the table `{path}`")))?;
-            match &adapter {
-                Some(adapter) => adapter.adapt_batch(&batch),
-                None => Ok(batch),
-            }
-        });
+        let batches =
+            batches(reader, self.limit, self.pool.as_ref().map(Reserved::new)).map(move |batch| {
+                let batch =
+                    batch.map_err(|error| error.context(format!("read the table `{path}`")))?;
+                match &adapter {
+                    Some(adapter) => adapter.adapt_batch(&batch),
+                    None => Ok(batch),
+                }
+            });
         Ok(batches.boxed())
     }
 
@@ -148,7 +150,7 @@ impl Blosc2Opener {
         let columns = self.columns().map(|(field, computed)| name_of(field, computed));
         let columns = columns.filter(|name| table.column(name).is_some() && names.insert(*name));
         let columns: Vec<String> = columns.map(str::to_owned).collect();
-        let batch_rows = batch_rows(&chunks, &self.schema, self.batch_rows);
+        let batch_rows = batch_rows(&chunks, &self.read_schema(), self.batch_rows);
         let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
         let reader = unblock(move || options.read(table)).await?;
         let reader = reader.map_err(|error| in_table(path, error))?;
@@ -182,11 +184,22 @@ impl Blosc2Opener {
         let selected = unblock(move || of.select(predicate.as_ref(), &file_schema));
         let selected = selected.await?.map_err(|error| in_table(path, error))?;
         let counts = self.predicate.is_some().then(|| self.segments.clone());
-        let most = wanted_rows(&schema, self.batch_rows);
+        let most = wanted_rows(&self.read_schema(), self.batch_rows);
         let schema_of_batches = Arc::clone(&schema);
         let batches =
             Batches::new(arrays, schema_of_batches, columns, selected, chunks, counts, most);
         Ok((Box::new(batches), schema))
+    }
+
+    /// The wanted columns, and those from which they are computed: the memory of a row.
+    fn read_schema(&self) -> Schema {
+        let mut fields: Vec<FieldRef> = self.schema.fields().iter().cloned().collect();
+        for input in self.computed.iter().flatten().map(|computed| computed.input()) {
+            if !fields.contains(input) {
+                fields.push(Arc::clone(input));
+            }
+        }
+        Schema::new(fields)
     }
 
     /// The wanted columns.
@@ -277,29 +290,53 @@ fn next(mut reader: Reader) -> Step {
     }))
 }
 
+/// The reserved memory of the batches of a stream.
+struct Reserved {
+    reservation: MemoryReservation,
+    limit: MemoryLimit,
+}
+
+impl Reserved {
+    fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        let reservation = MemoryConsumer::new("Blosc2Source").register(pool);
+        Self { reservation, limit: pool.memory_limit() }
+    }
+
+    /// Reserves memory that is in use. A sort may have filled the pool: it then writes rows to disk when it needs more.
+    /// Therefore this fails only if the limit of the pool is less than `bytes`.
+    fn set(&self, bytes: usize) -> Result<()> {
+        match self.limit {
+            MemoryLimit::Finite(limit) if bytes > limit => self.reservation.try_resize(bytes),
+            _ => {
+                self.reservation.resize(bytes);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Reads batches, one of them in advance, until there are `limit` rows. If the stream is dropped, no further batch is read.
 /// The memory of two batches is reserved: of the present one and of the next.
 fn batches(
     reader: Reader,
     limit: Option<usize>,
-    reservation: Option<MemoryReservation>,
+    reserved: Option<Reserved>,
 ) -> impl futures::Stream<Item = Result<RecordBatch>> {
     let left = limit.unwrap_or(usize::MAX);
     let first = (left > 0).then(|| next(reader));
-    stream::unfold((first, left, reservation), |(step, left, reservation)| async move {
+    stream::unfold((first, left, reserved), |(step, left, reserved)| async move {
         let step = step?.join_unwind().await;
         let step = step.map_err(|error| DataFusionError::External(error.into()));
         match step.and_then(|step| step) {
             Ok((reader, batch)) => match batch? {
                 Ok(batch) => {
                     let bytes = batch.get_array_memory_size().saturating_mul(2);
-                    let reserved = reservation.as_ref().map(|memory| memory.try_resize(bytes));
-                    if let Some(Err(error)) = reserved {
+                    if let Some(Err(error)) = reserved.as_ref().map(|memory| memory.set(bytes)) {
                         return Some((Err(error), (None, 0, None)));
                     }
                     let batch = batch.slice(0, batch.num_rows().min(left));
                     let left = left - batch.num_rows();
-                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left, reservation)))
+                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left, reserved)))
                 }
                 Err(error) => Some((Err(error), (None, 0, None))),
             },

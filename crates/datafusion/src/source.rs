@@ -95,8 +95,13 @@ impl FileSource for Blosc2Source {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
-        let Computing { schema, computed, projection } =
-            Computing::new(&self.projection.source, file_schema)?;
+        // Rows that do not match the filter do not count.
+        let limit = config.limit.filter(|_| self.predicate.is_none());
+        // An expression is not computed for rows that are not needed: it can fail for them.
+        let Computing { schema, computed, projection } = match limit {
+            Some(_) => Computing::nothing(&self.projection.source, file_schema),
+            None => Computing::new(&self.projection.source, file_schema)?,
+        };
         let projection = SplitProjection::new(&schema, &projection);
         let stored = file_schema.fields().len();
         let computed = projection
@@ -112,8 +117,7 @@ impl FileSource for Blosc2Source {
             computed: computed.collect(),
             schema: Arc::new(schema.project(&projection.file_indices)?),
             batch_rows: self.batch_rows,
-            // Rows that do not match the filter do not count.
-            limit: config.limit.filter(|_| self.predicate.is_none()),
+            limit,
             predicate: self.predicate.clone(),
             table_schema: Arc::clone(self.table_schema.table_schema()),
             file_schema: Arc::clone(file_schema),

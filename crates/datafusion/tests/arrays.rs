@@ -340,3 +340,18 @@ async fn plans_over_arrays_can_be_sent() {
     assert_eq!(rows, expected);
     assert!(rows > 0);
 }
+
+/// An expression is not computed for rows after the limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_of_rows_after_a_limit_do_not_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2nd");
+    NDArray::from_slice(&[1i64, 2, 0, 3][..], [4]).unwrap().save(&path).unwrap();
+    let context = context(1);
+    add(&context, "a", &path, "").await;
+    for sql in ["SELECT 6 / value FROM a LIMIT 1", "SELECT 6 / (axis_0 - 3) + 8 FROM a LIMIT 1"] {
+        assert_eq!(number(&context, sql).await, 6, "{sql}");
+    }
+    let all = context.sql("SELECT 6 / value FROM a").await.unwrap().collect().await;
+    assert!(all.unwrap_err().to_string().contains("ivide by zero"));
+}
