@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blosc2_store::CTable;
+use blosc2_store::{CTable, Data, ItemKind, Schema};
 use common::{
     Counting, Row, add, batch, bytes, context, create, number, query, rows, schema, text,
 };
@@ -15,7 +15,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -425,4 +425,27 @@ async fn batches_are_reserved_in_the_memory_pool() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+}
+
+/// A sort fills the pool, and writes rows to disk when the batches of the scan become larger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sort_in_little_memory_uses_the_disk() {
+    const ROWS: usize = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let schema = Schema::new().column("s", ItemKind::Utf8).expected_rows(4096);
+    let mut table = CTable::create(&path, &schema).unwrap();
+    let texts =
+        (0..ROWS).map(|row| Some(format!("{:0width$}", row * 7919 % ROWS, width = 6 + row / 500)));
+    table.append([("s", Data::texts(texts))]).unwrap();
+    table.finish().unwrap();
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(150 << 20));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool);
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(1024);
+    let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
+    blosc2_datafusion::register(&context).unwrap();
+    add(&context, "t", path.display()).await;
+    let sql =
+        "SELECT count(*) FROM (SELECT s, row_number() OVER (ORDER BY s) AS n FROM t) WHERE n > 0";
+    assert_eq!(number(&context, sql).await, ROWS as i64);
 }
