@@ -65,10 +65,8 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
     let mut config = SchedulerConfig::try_from(options)?
         .with_override_config_producer(Arc::new(new_config))
         .with_override_session_builder(Arc::new(move |config| {
-            // A client cannot enable what changes results: see `configure`.
-            let config = config
-                .set_bool("datafusion.execution.enable_file_stream_work_stealing", false)
-                .set_bool("ballista.planner.adaptive.enabled", false);
+            // A client cannot enable what changes results.
+            let config = configure(config);
             let runtime = runtime(&stores).build_arc()?;
             let state = default_session_builder(config)?;
             Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())

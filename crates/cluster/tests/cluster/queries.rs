@@ -7,9 +7,11 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::prelude::SessionContext;
 use object_store::ObjectStoreExt;
+use tokio::task::JoinHandle;
 
 use crate::common::{create, rows};
 use crate::processes::{Cluster, PATIENCE, S3, SECRET, local};
+use crate::proxy::Proxy;
 
 /// The number of rows of the table `t`. The file is longer than the part that opening it reads.
 const COUNT: usize = 400_000;
@@ -180,6 +182,21 @@ async fn executors_read_their_own_chunks() {
     assert!(of_both * 20 < of_one.min(of_other), "{of_one} and {of_other} bytes, {of_both} twice");
 }
 
+/// Starts a query, and returns when an executor has sent this number of requests for bytes and waits.
+async fn stopped(
+    client: &SessionContext,
+    sql: &'static str,
+    proxy: &Proxy,
+    requests: usize,
+) -> JoinHandle<Result<String, String>> {
+    proxy.pass(Some(requests));
+    let client = client.clone();
+    let query = tokio::spawn(async move { text(&client, sql).await });
+    let proxy = proxy.clone();
+    tokio::task::spawn_blocking(move || proxy.wait()).await.unwrap();
+    query
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_survives_an_executor_that_is_killed() {
     let s3 = S3::start();
@@ -192,13 +209,7 @@ async fn a_query_survives_an_executor_that_is_killed() {
         "SELECT word, count(*), sum(length(text)) FROM t GROUP BY word ORDER BY word NULLS LAST";
     let expected = text(&local_with_tables(&s3).await, sql).await;
     // The executor has read some bytes, waits for others, and is killed.
-    proxies[0].pass(Some(3));
-    let query = tokio::spawn({
-        let client = client.clone();
-        async move { text(&client, sql).await }
-    });
-    let proxy = proxies[0].clone();
-    tokio::task::spawn_blocking(move || proxy.wait()).await.unwrap();
+    let query = stopped(&client, sql, &proxies[0], 3).await;
     cluster.executors[0].kill();
     let found = tokio::time::timeout(PATIENCE, query).await.expect("the query ends").unwrap();
     assert_eq!(found, expected);
@@ -215,13 +226,7 @@ async fn a_file_that_is_replaced_during_a_query_is_an_error() {
     add_tables(&client).await;
     let sql = "SELECT sum(id), sum(length(text)) FROM t";
     // One executor has opened the file and waits, while the file is replaced by other rows with the same schema.
-    proxies[0].pass(Some(2));
-    let query = tokio::spawn({
-        let client = client.clone();
-        async move { text(&client, sql).await }
-    });
-    let proxy = proxies[0].clone();
-    tokio::task::spawn_blocking(move || proxy.wait()).await.unwrap();
+    let query = stopped(&client, sql, &proxies[0], 2).await;
     put(&s3, "t.b2z", |path| create(path, &rows(COUNT + 5000)[5000..], 2048, |_| false)).await;
     proxies[0].pass(None);
     let found = tokio::time::timeout(PATIENCE, query).await.expect("the query ends").unwrap();
