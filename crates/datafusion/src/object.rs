@@ -1,19 +1,23 @@
 //! Objects of DataFusion's object stores as sources of bytes, and the tables in them.
 
 use std::fmt;
+use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use blosc2::storage::ReadAt;
 use blosc2::{Error, ErrorKind};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, coalesce_ranges};
+use object_store::{
+    GetOptions, GetRange, GetResultPayload, ObjectMeta, ObjectStore, coalesce_ranges,
+};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::content::{Content, Reading};
 
@@ -29,6 +33,8 @@ const TAIL: u64 = 1 << 20;
 /// others read local files for the object stores: reads of tables wait for them.
 const MOST_THREADS: usize = 64;
 static THREADS: Semaphore = Semaphore::const_new(MOST_THREADS);
+/// The maximum number of local files that are kept open. Others are opened for each request.
+static FILES: Semaphore = Semaphore::const_new(256);
 
 /// An object in an object store, in the version that a plan was made for.
 struct Object {
@@ -38,6 +44,8 @@ struct Object {
     e_tag: OnceLock<Option<String>>,
     /// The last bytes.
     tail: OnceLock<Vec<u8>>,
+    /// The file, if the store is a local file system. It is opened once, and read without the store.
+    file: OnceLock<Option<LocalFile>>,
     /// The runtime of the store, for threads that belong to no runtime.
     runtime: Handle,
 }
@@ -61,7 +69,20 @@ impl Object {
             let source = "the store returned another version".into();
             return Err(object_store::Error::Precondition { path, source });
         }
-        response.bytes().await
+        match response.payload {
+            GetResultPayload::File(file, _) => {
+                let bytes = file.read_vec_at(range.start, len(&range)).map_err(|source| {
+                    object_store::Error::Generic { store: "local", source: Box::new(source) }
+                })?;
+                self.file.get_or_init(|| LocalFile::new(file, &self.meta));
+                Ok(bytes.into())
+            }
+            GetResultPayload::Stream(_) => response.bytes().await,
+        }
+    }
+
+    fn local_file(&self) -> Option<&LocalFile> {
+        self.file.get()?.as_ref()
     }
 
     fn wait<T>(&self, future: impl Future<Output = T>) -> T {
@@ -91,6 +112,27 @@ impl Object {
     }
 }
 
+/// An open file of a local file system.
+struct LocalFile {
+    file: File,
+    version: (u64, SystemTime),
+    _permit: SemaphorePermit<'static>,
+}
+
+impl LocalFile {
+    /// Returns `None` if the file is not the one that a plan was made for, or if too many files are open.
+    fn new(file: File, planned: &ObjectMeta) -> Option<Self> {
+        let version = (planned.size, planned.last_modified.into());
+        let file = Self { file, version, _permit: FILES.try_acquire().ok()? };
+        file.is_unchanged().ok()?.then_some(file)
+    }
+
+    fn is_unchanged(&self) -> io::Result<bool> {
+        let found = self.file.metadata()?;
+        Ok((found.len(), found.modified()?) == self.version)
+    }
+}
+
 fn len(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
@@ -104,16 +146,17 @@ fn is_same(found: &ObjectMeta, planned: &ObjectMeta) -> bool {
     found.size == planned.size && is_same_time
 }
 
+fn changed(path: &Path, what: &str) -> io::Error {
+    let detail = format!("`{path}` {what} since the query was planned: plan the query again");
+    Error::new(ErrorKind::Busy, READ, detail).into()
+}
+
 /// Converts the error of a request.
 fn failed(path: &Path, error: object_store::Error) -> io::Error {
     use object_store::Error as E;
-    let changed = |what: &str| {
-        let detail = format!("`{path}` {what} since the query was planned: plan the query again");
-        Error::new(ErrorKind::Busy, READ, detail).into()
-    };
     match &error {
-        E::Precondition { .. } => changed("has changed"),
-        E::NotFound { .. } => changed("was removed"),
+        E::Precondition { .. } => changed(path, "has changed"),
+        E::NotFound { .. } => changed(path, "was removed"),
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
             io::Error::new(io::ErrorKind::PermissionDenied, error)
         }
@@ -131,6 +174,13 @@ impl ReadAt for Object {
     }
 
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        if let Some(local) = self.local_file() {
+            local.file.read_ranges_at(ranges)?;
+            return match local.is_unchanged()? {
+                true => Ok(()),
+                false => Err(changed(&self.meta.location, "has changed")),
+            };
+        }
         let (start, tail) = self.tail()?;
         let (mut missing, mut buffers) = (Vec::new(), Vec::new());
         for (offset, buffer) in ranges.iter_mut().filter(|(_, buffer)| !buffer.is_empty()) {
@@ -155,7 +205,10 @@ impl ReadAt for Object {
     }
 
     fn request_cost(&self) -> u64 {
-        GAP
+        match self.local_file() {
+            Some(_) => 0,
+            None => GAP,
+        }
     }
 }
 
@@ -165,19 +218,21 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Opens the content of an object.
+/// Opens the content of an object. Also returns whether it is a file of a local file system.
 pub(crate) async fn open(
     store: Arc<dyn ObjectStore>,
     meta: ObjectMeta,
     reading: Reading,
-) -> Result<Content> {
+) -> Result<(Content, bool)> {
     let path = meta.location.clone();
     let runtime = Handle::current();
-    let (e_tag, tail) = Default::default();
-    let object = Object { store, meta, e_tag, tail, runtime };
-    let content =
-        unblock(move || Content::new(blosc2_store::Object::open_source(object)?, &reading));
-    content.await?.map_err(|error| in_table(&path, error))
+    let (e_tag, tail, file) = Default::default();
+    let object = Arc::new(Object { store, meta, e_tag, tail, file, runtime });
+    let content = unblock(move || {
+        let found = blosc2_store::Object::open_source(Arc::clone(&object))?;
+        Ok((Content::new(found, &reading)?, object.local_file().is_some()))
+    });
+    content.await?.map_err(|error: Error| in_table(&path, error))
 }
 
 /// Runs a closure that blocks or computes on a thread for such work. A closure that waits does not run if the future is

@@ -1,11 +1,14 @@
 //! Reading the rows of a table as a stream of record batches.
 
 use std::collections::{HashMap, HashSet};
+use std::future::{Future, poll_fn};
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use blosc2_store::CTable;
-use blosc2_store::arrow::ReadOptions;
+use blosc2_store::arrow::{ReadOptions, RecordBatches};
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::runtime::SpawnedTask;
@@ -16,20 +19,19 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::physical_expr_adapter::BatchAdapterFactory;
-use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
 use crate::arrays::{Arrays, Batches};
 use crate::computed::{Computed, Outputs};
-use crate::content::{Content, Reading};
+use crate::content::{self, Content};
 use crate::object::{in_table, open, unblock};
-use crate::prune::prune;
+use crate::prune::Pruner;
 
 /// The rows that are read at once, unless they are wide.
 const BATCH_ROWS: u64 = 1 << 16;
@@ -48,13 +50,13 @@ impl Tables {
         &self,
         store: Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
-        reading: &Reading,
+        reading: &content::Reading,
     ) -> Result<Content> {
         let cell = {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cells.entry(meta.location.clone()).or_default())
         };
-        let table = async || open(store, meta.clone(), reading.clone()).await;
+        let table = async || Ok(open(store, meta.clone(), reading.clone()).await?.0);
         cell.get_or_try_init(table).await.cloned()
     }
 }
@@ -64,7 +66,7 @@ impl Tables {
 pub(crate) struct Blosc2Opener {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) tables: Tables,
-    pub(crate) reading: Reading,
+    pub(crate) reading: content::Reading,
     pub(crate) pool: Option<Arc<dyn MemoryPool>>,
     /// The columns to read, and those to compute.
     pub(crate) schema: SchemaRef,
@@ -136,14 +138,9 @@ impl Blosc2Opener {
         if let Some(limit) = self.limit {
             rows.end = rows.end.min(rows.start.saturating_add(limit as u64));
         }
-        let ranges = match &self.predicate {
-            Some(predicate) => {
-                // Now, because the filters of a join or of the first rows become stricter while a query runs.
-                let pruning = PruningPredicateBuilder::new()
-                    .with_file_schema(Arc::clone(&self.table_schema))
-                    .build(Arc::clone(predicate));
-                self.prune(&table, pruning, rows, path).await?
-            }
+        let pruner = self.pruner(&table, &rows, path).await?;
+        let ranges = match &pruner {
+            Some(pruner) => pruner.rows(),
             None => std::iter::once(rows).collect(),
         };
         let mut names = HashSet::new();
@@ -152,11 +149,12 @@ impl Blosc2Opener {
         let columns: Vec<String> = columns.map(str::to_owned).collect();
         let batch_rows = batch_rows(&chunks, &self.read_schema(), self.batch_rows);
         let options = ReadOptions::new().columns(columns).row_ranges(ranges).batch_rows(batch_rows);
-        let reader = unblock(move || options.read(table)).await?;
-        let reader = reader.map_err(|error| in_table(path, error))?;
-        let mut outputs = Outputs::new(self.columns(), &reader.schema());
+        let batches = unblock(move || options.read(table)).await?;
+        let batches = batches.map_err(|error| in_table(path, error))?;
+        let mut outputs = Outputs::new(self.columns(), &batches.schema());
         let schema = Arc::clone(&outputs.schema);
-        Ok((Box::new(reader.map(move |batch| outputs.of(&batch?))), schema))
+        let batches = PrunedBatches { batches, pruner };
+        Ok((Box::new(batches.map(move |batch| outputs.of(&batch?))), schema))
     }
 
     /// The items of a part of arrays, with the columns that the file has.
@@ -207,26 +205,40 @@ impl Blosc2Opener {
         self.schema.fields().iter().zip(&self.computed)
     }
 
-    /// The parts of `rows` that can match a filter.
-    async fn prune(
+    /// Skips the parts of `rows` that cannot match the filter, if there is one.
+    async fn pruner(
         &self,
         table: &Arc<CTable>,
-        predicate: Option<Arc<PruningPredicate>>,
-        rows: Range<u64>,
+        rows: &Range<u64>,
         path: &Path,
-    ) -> Result<Vec<Range<u64>>> {
-        let all = || std::iter::once(rows.clone()).collect();
-        let Some(predicate) = predicate else { return Ok(all()) };
-        let (table, schema, of) = (Arc::clone(table), Arc::clone(&self.file_schema), rows.clone());
-        let pruned = unblock(move || prune(&table, &schema, &predicate, &of)).await?;
-        match pruned.map_err(|error| in_table(path, error))? {
-            Some(pruned) => {
-                self.segments.add_matched(pruned.matched);
-                self.segments.add_pruned(pruned.pruned);
-                Ok(pruned.rows)
-            }
-            None => Ok(all()),
+    ) -> Result<Option<Pruner>> {
+        let Some(predicate) = self.predicate.clone() else { return Ok(None) };
+        let (table, this, rows) = (Arc::clone(table), self.clone(), rows.clone());
+        let pruner = unblock(move || {
+            let (table_schema, file_schema) = (&this.table_schema, &this.file_schema);
+            Pruner::new(&table, &predicate, table_schema, file_schema, &rows, &this.segments)
+        });
+        pruner.await?.map_err(|error| in_table(path, error))
+    }
+}
+
+/// The batches of the rows that can match a filter.
+struct PrunedBatches {
+    batches: RecordBatches<Arc<CTable>>,
+    pruner: Option<Pruner>,
+}
+
+impl Iterator for PrunedBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(pruner) = &mut self.pruner
+            && let Some(next) = self.batches.next_row()
+            && let Some(ranges) = pruner.update(next)
+        {
+            self.batches.retain_rows(ranges);
         }
+        self.batches.next().map(|batch| batch.map_err(Into::into))
     }
 }
 
@@ -280,14 +292,73 @@ fn width(data_type: &DataType) -> u64 {
 }
 
 type Reader = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
-type Step = SpawnedTask<Result<(Reader, Option<Result<RecordBatch>>)>>;
 
-/// Starts reading the next batch.
-fn next(mut reader: Reader) -> Step {
-    SpawnedTask::spawn(unblock(move || {
-        let batch = reader.next();
-        (reader, batch)
-    }))
+/// The number of batches that wait for the query, including the batch that is being read.
+const AHEAD: usize = 2;
+
+/// Batches, and the queue in which they wait for the query.
+struct Reading {
+    reader: Reader,
+    queue: mpsc::Sender<Result<RecordBatch>>,
+}
+
+impl Reading {
+    /// Reads until the queue is full. A thread never waits for the query: other partitions may need the thread first.
+    /// Returns `None` at the end of the batches, or if the stream was dropped.
+    fn fill(mut self) -> Option<Self> {
+        while !self.queue.is_closed() {
+            let Ok(place) = self.queue.try_reserve() else { return Some(self) };
+            let batch = self.reader.next()?;
+            let has_failed = batch.is_err();
+            place.send(batch);
+            if has_failed {
+                break;
+            }
+        }
+        None
+    }
+
+    fn start(self) -> Step {
+        SpawnedTask::spawn(unblock(move || self.fill()))
+    }
+}
+
+type Step = SpawnedTask<Result<Option<Reading>>>;
+
+/// Batches that are read on another thread, up to [`AHEAD`] of them in advance.
+struct Ahead {
+    queue: mpsc::Receiver<Result<RecordBatch>>,
+    /// `None` at the end.
+    step: Option<Step>,
+}
+
+impl Ahead {
+    fn new(reader: Reader) -> Self {
+        let (sender, queue) = mpsc::channel(AHEAD);
+        Self { queue, step: Some(Reading { reader, queue: sender }.start()) }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        let batch = self.queue.poll_recv(context);
+        let joined = match &mut self.step {
+            Some(step) => pin!(step.join_unwind_mut()).poll(context),
+            None => Poll::Pending,
+        };
+        if let Poll::Ready(joined) = joined {
+            self.step = None;
+            let joined = joined.map_err(|error| DataFusionError::External(error.into()));
+            // The queue has room now.
+            match joined.and_then(|reading| reading) {
+                Ok(reading) => self.step = reading.map(Reading::start),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        match batch {
+            // A panic closes the queue before it ends the step.
+            Poll::Ready(None) if self.step.is_some() => Poll::Pending,
+            batch => batch,
+        }
+    }
 }
 
 /// The reserved memory of the batches of a stream.
@@ -315,33 +386,28 @@ impl Reserved {
     }
 }
 
-/// Reads batches, one of them in advance, until there are `limit` rows. If the stream is dropped, no further batch is read.
-/// The memory of two batches is reserved: of the present one and of the next.
+/// Reads batches until there are `limit` rows. If the stream is dropped, no further batch is read. The memory of the
+/// present batch and of those in advance is reserved.
 fn batches(
     reader: Reader,
     limit: Option<usize>,
     reserved: Option<Reserved>,
 ) -> impl futures::Stream<Item = Result<RecordBatch>> {
     let left = limit.unwrap_or(usize::MAX);
-    let first = (left > 0).then(|| next(reader));
-    stream::unfold((first, left, reserved), |(step, left, reserved)| async move {
-        let step = step?.join_unwind().await;
-        let step = step.map_err(|error| DataFusionError::External(error.into()));
-        match step.and_then(|step| step) {
-            Ok((reader, batch)) => match batch? {
-                Ok(batch) => {
-                    let bytes = batch.get_array_memory_size().saturating_mul(2);
-                    if let Some(Err(error)) = reserved.as_ref().map(|memory| memory.set(bytes)) {
-                        return Some((Err(error), (None, 0, None)));
-                    }
-                    let batch = batch.slice(0, batch.num_rows().min(left));
-                    let left = left - batch.num_rows();
-                    Some((Ok(batch), ((left > 0).then(|| next(reader)), left, reserved)))
-                }
-                Err(error) => Some((Err(error), (None, 0, None))),
-            },
-            Err(error) => Some((Err(error), (None, 0, None))),
+    let ahead = (left > 0).then(|| Ahead::new(reader));
+    stream::unfold((ahead, left, reserved), |(ahead, left, reserved)| async move {
+        let mut ahead = ahead?;
+        let batch = match poll_fn(|context| ahead.poll_next(context)).await? {
+            Ok(batch) => batch,
+            Err(error) => return Some((Err(error), (None, 0, None))),
+        };
+        let bytes = batch.get_array_memory_size().saturating_mul(1 + AHEAD);
+        if let Some(Err(error)) = reserved.as_ref().map(|memory| memory.set(bytes)) {
+            return Some((Err(error), (None, 0, None)));
         }
+        let batch = batch.slice(0, batch.num_rows().min(left));
+        let left = left - batch.num_rows();
+        Some((Ok(batch), ((left > 0).then_some(ahead), left, reserved)))
     })
 }
 

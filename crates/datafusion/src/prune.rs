@@ -8,13 +8,16 @@ use blosc2::Value;
 use blosc2_store::arrow::ReadOptions;
 use blosc2_store::{CTable, Summary, SummarySegment};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatchReader, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::common::pruning::PruningStatistics;
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::stats::Precision;
+use datafusion::common::{Column, ColumnStatistics, ScalarValue};
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions;
+use datafusion::physical_expr::expressions::{self, DynamicFilterTracking};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_optimizer::pruning::PruningPredicate;
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::metrics::PruningMetrics;
 
 /// The maximum number of segments of a summary that is used. Each takes about 200 bytes of memory; a few stored bytes can
 /// represent very many.
@@ -33,15 +36,6 @@ struct Bounds {
     null_counts: ArrayRef,
 }
 
-/// The rows that can match a filter.
-pub(crate) struct Pruned {
-    /// Not empty, ascending, and not adjacent.
-    pub(crate) rows: Vec<Range<u64>>,
-    /// The numbers of segments that can match, and that cannot.
-    pub(crate) matched: usize,
-    pub(crate) pruned: usize,
-}
-
 /// Whether a column of a filter is a column of the files, and not one of the names of directories, and the file stores
 /// items of its type. Conditions on converted items are left to the filter.
 pub(crate) fn is_stored(column: &expressions::Column, schema: &Schema, stored: &Field) -> bool {
@@ -51,46 +45,154 @@ pub(crate) fn is_stored(column: &expressions::Column, schema: &Schema, stored: &
     })
 }
 
-/// Finds the rows, among `rows`, that can match a filter. `schema` has the columns of the files, as the table declares
-/// them. Returns `None` if the summaries do not tell.
-pub(crate) fn prune(
-    table: &CTable,
-    schema: &SchemaRef,
-    predicate: &PruningPredicate,
-    rows: &Range<u64>,
-) -> blosc2::Result<Option<Pruned>> {
-    let mut summaries = Vec::new();
-    for column in collect_columns(predicate.orig_expr()) {
-        let name = column.name();
-        // A column can be missing, or have no Arrow type.
-        let Ok(stored) = ReadOptions::new().columns([name]).read(table) else { continue };
-        let stored = stored.schema();
-        let stored = stored.field(0);
-        if is_stored(&column, schema, stored)
-            && let Some(summary) = table.summary(name)?
-            && summary.segments().len() <= MAX_SEGMENTS
-        {
-            summaries.push((name.to_owned(), stored.data_type().clone(), summary));
+/// Skips the rows of a table that cannot match a filter. The filters of a join or of the first rows of an order become
+/// stricter while a query runs.
+pub(crate) struct Pruner {
+    predicate: Arc<dyn PhysicalExpr>,
+    table_schema: SchemaRef,
+    tracking: DynamicFilterTracking,
+    segments: Segments,
+    /// For each segment, whether its rows can match.
+    kept: Vec<bool>,
+    metrics: PruningMetrics,
+}
+
+impl Pruner {
+    /// Reads the summaries of the columns of a filter. `table_schema` is the schema of the filter, and `file_schema` has the
+    /// columns of the files, as the table declares them. Returns `None` if there are no summaries.
+    pub(crate) fn new(
+        table: &CTable,
+        predicate: &Arc<dyn PhysicalExpr>,
+        table_schema: &SchemaRef,
+        file_schema: &Schema,
+        rows: &Range<u64>,
+        metrics: &PruningMetrics,
+    ) -> blosc2::Result<Option<Self>> {
+        let mut summaries = Vec::new();
+        for column in collect_columns(predicate) {
+            let name = column.name();
+            let Some(stored) = stored_field(table, name) else { continue };
+            if is_stored(&column, file_schema, &stored)
+                && let Some(summary) = summary(table, name)?
+            {
+                summaries.push((name.to_owned(), stored.data_type().clone(), summary));
+            }
         }
+        if summaries.is_empty() || rows.is_empty() {
+            return Ok(None);
+        }
+        // Bounds can have no Arrow value, such as those of deleted rows.
+        let Ok(segments) = Segments::new(summaries, rows) else { return Ok(None) };
+        let kept = vec![true; segments.rows.len()];
+        metrics.add_matched(kept.len());
+        let mut pruner = Self {
+            predicate: Arc::clone(predicate),
+            table_schema: Arc::clone(table_schema),
+            tracking: DynamicFilterTracking::classify(predicate),
+            segments,
+            kept,
+            metrics: metrics.clone(),
+        };
+        pruner.prune(rows.start);
+        Ok(Some(pruner))
     }
-    if summaries.is_empty() || rows.is_empty() {
-        return Ok(None);
+
+    /// The rows that can match: not empty, ascending, and not adjacent.
+    pub(crate) fn rows(&self) -> Vec<Range<u64>> {
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for (rows, _) in self.segments.rows.iter().zip(&self.kept).filter(|(_, kept)| **kept) {
+            match found.last_mut().filter(|last| last.end == rows.start) {
+                Some(last) => last.end = rows.end,
+                None => found.push(rows.clone()),
+            }
+        }
+        found
     }
-    // A filter can fail for bounds that are not items, such as those of deleted rows.
-    let found = Segments::new(summaries, rows).and_then(|segments| {
-        let kept = predicate.prune(&segments)?;
-        Ok((segments, kept))
+
+    /// Evaluates the filter again if it has become stricter. Returns the rows that can match, if segments at or after the
+    /// row `next` no longer can.
+    pub(crate) fn update(&mut self, next: u64) -> Option<Vec<Range<u64>>> {
+        let is_stricter = self.tracking.watcher().is_some_and(|watcher| watcher.changed());
+        (is_stricter && self.prune(next)).then(|| self.rows())
+    }
+
+    /// Drops the segments at or after the row `next` that cannot match. Returns whether there are any.
+    fn prune(&mut self, next: u64) -> bool {
+        let predicate = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(&self.table_schema))
+            .build(Arc::clone(&self.predicate));
+        // A filter can fail for bounds that are not items, such as those of deleted rows.
+        let Some(Ok(can_match)) = predicate.map(|of| of.prune(&self.segments)) else {
+            return false;
+        };
+        let mut dropped = 0;
+        let segments = self.segments.rows.iter().zip(&mut self.kept).zip(can_match);
+        for ((rows, kept), can_match) in segments {
+            if *kept && !can_match && rows.start >= next {
+                *kept = false;
+                dropped += 1;
+            }
+        }
+        self.metrics.subtract_matched(dropped);
+        self.metrics.add_pruned(dropped);
+        dropped > 0
+    }
+}
+
+/// The field of a column of a table. Returns `None` if there is no such column, or if it has no Arrow type.
+fn stored_field(table: &CTable, name: &str) -> Option<FieldRef> {
+    let batches = ReadOptions::new().columns([name]).read(table).ok()?;
+    Some(Arc::clone(&batches.schema().fields()[0]))
+}
+
+fn summary(table: &CTable, name: &str) -> blosc2::Result<Option<Summary>> {
+    Ok(table.summary(name)?.filter(|summary| summary.segments().len() <= MAX_SEGMENTS))
+}
+
+/// What is known of the columns of a table, in the order of `schema`: the minimum and the maximum, by the summary, and
+/// whether there are nulls. DataFusion answers `min`, `max` and `count` by exact statistics, without reading the column.
+pub(crate) fn statistics(table: &CTable, schema: &Schema) -> blosc2::Result<Vec<ColumnStatistics>> {
+    let columns = schema.fields().iter().map(|field| {
+        let mut found = ColumnStatistics::new_unknown();
+        let stored = stored_field(table, field.name());
+        let Some(stored) = stored.filter(|stored| stored.data_type() == field.data_type()) else {
+            return Ok(found);
+        };
+        if !stored.is_nullable() {
+            found.null_count = Precision::Exact(0);
+        }
+        let summary = summary(table, field.name())?;
+        let extremes = summary.and_then(|summary| extremes(field.data_type(), &summary));
+        if let Some((least, greatest)) = extremes {
+            found.min_value = Precision::Exact(least);
+            found.max_value = Precision::Exact(greatest);
+        }
+        Ok(found)
     });
-    let Ok((segments, kept)) = found else { return Ok(None) };
-    let matched = kept.iter().filter(|kept| **kept).count();
-    let mut found: Vec<Range<u64>> = Vec::new();
-    for (rows, _) in segments.rows.iter().zip(&kept).filter(|(_, kept)| **kept) {
-        match found.last_mut().filter(|last| last.end == rows.start) {
-            Some(last) => last.end = rows.end,
-            None => found.push(rows.clone()),
+    columns.collect()
+}
+
+/// The minimum and the maximum of a column. Returns `None` if the summary does not tell them.
+fn extremes(data_type: &DataType, summary: &Summary) -> Option<(ScalarValue, ScalarValue)> {
+    let mut found: Option<(ScalarValue, ScalarValue)> = None;
+    for segment in summary.segments().filter(|segment| !segment.is_null()) {
+        // The bounds can be those of deleted rows.
+        let is_whole = segment.rows().count() == segment.places().count();
+        let (low, high) = bounds(data_type, &segment).filter(|_| is_whole)?;
+        // They can be those of 0.0 and -0.0, which the summary does not tell from each other.
+        let (least, greatest) = segment.bounds()?;
+        if [least, greatest].contains(&&Value::Float(0.0)) {
+            return None;
         }
+        found = Some(match found {
+            Some((least, greatest)) => (
+                if low < least { low } else { least },
+                if high > greatest { high } else { greatest },
+            ),
+            None => (low, high),
+        });
     }
-    Ok(Some(Pruned { rows: found, matched, pruned: kept.len() - matched }))
+    found
 }
 
 impl Segments {
@@ -210,5 +312,56 @@ impl PruningStatistics for Segments {
 
     fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blosc2_store::{Data, ItemKind, Schema as TableSchema};
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, binary, col, lit};
+
+    use super::*;
+
+    #[test]
+    fn a_filter_that_becomes_stricter_skips_more_rows()
+    -> std::result::Result<(), Box<dyn std::error::Error>> {
+        const ROWS: u64 = 400_000;
+        let folder = tempfile::tempdir()?;
+        let schema = TableSchema::new().column("id", ItemKind::Int64);
+        let mut table = CTable::create(folder.path().join("t.b2z"), &schema)?;
+        let ids: Vec<i64> = (0..ROWS as i64).collect();
+        table.append([("id", Data::items(&ids))])?;
+        table.finish()?;
+        let schema = ReadOptions::new().read(&table)?.schema();
+        let column = col("id", &schema)?;
+        let filter = DynamicFilterPhysicalExpr::new(vec![Arc::clone(&column)], lit(true));
+        let filter = Arc::new(filter);
+        let predicate: Arc<dyn PhysicalExpr> = Arc::clone(&filter) as _;
+        let metrics = PruningMetrics::new();
+        let pruner = Pruner::new(&table, &predicate, &schema, &schema, &(0..ROWS), &metrics)?;
+        let mut pruner = pruner.unwrap();
+        let total = metrics.matched();
+        assert_eq!((pruner.rows(), metrics.pruned()), (vec![0..ROWS], 0));
+        assert!(total > 3, "{total} segments");
+        assert_eq!(pruner.update(0), None);
+
+        let less = |than: i64| binary(Arc::clone(&column), Operator::Lt, lit(than), &schema);
+        filter.update(less(5)?)?;
+        // The rows before row 100,000 have been read.
+        let rows = pruner.update(100_000).unwrap();
+        let segment = pruner.segments.rows[0].end;
+        assert_eq!(
+            rows,
+            std::iter::once(0..100_000_u64.div_ceil(segment) * segment).collect::<Vec<_>>()
+        );
+        assert_eq!(metrics.matched() + metrics.pruned(), total);
+        assert_eq!(pruner.update(100_000), None);
+        filter.update(less(3)?)?;
+        assert_eq!(pruner.update(200_000), None);
+        filter.update(less(0)?)?;
+        assert_eq!(pruner.update(0), Some(vec![]));
+        assert_eq!((metrics.matched(), metrics.pruned()), (0, total));
+        Ok(())
     }
 }

@@ -13,5 +13,5 @@ mod duckdb;
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_return_the_same_as_duckdb() {
     let sessions = [("1 partition", common::context(1)), ("4 partitions", common::context(4))];
-    duckdb::compare(&sessions).await;
+    duckdb::compare(&sessions, None).await;
 }

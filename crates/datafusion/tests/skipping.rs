@@ -62,7 +62,19 @@ async fn a_selective_filter_reads_few_blocks() {
         // The filter of a join or of the first rows is known only while the query runs.
         let sql = "SELECT a.id FROM t a JOIN (VALUES (7), (1000)) b(id) ON a.id = b.id";
         assert_eq!(run(&context, sql).await.0, 2);
-        assert_eq!(run(&context, "SELECT id FROM t ORDER BY id DESC LIMIT 3").await.0, 3);
+        // Without the filter of the first rows, each block is read.
+        for (order, expected) in [
+            ("id", 0),
+            ("price DESC NULLS LAST", ROWS - 1),
+            ("price NULLS LAST, time", ROWS / 4),
+            ("late DESC, id", ROWS - 100),
+        ] {
+            let sql = format!("SELECT id, time, price FROM t ORDER BY {order} LIMIT 3");
+            let (rows, matched, pruned) = run(&context, &sql).await;
+            assert_eq!(rows, 3, "{sql}");
+            assert_eq!(number(&context, &sql).await, expected, "{sql}");
+            assert!(matched + pruned > 0, "{sql}: the summaries are not read");
+        }
     }
 }
 
@@ -157,6 +169,74 @@ async fn special_values_are_never_skipped() {
         skipped += run(&context, &sql).await.2;
     }
     assert!(skipped > 100, "{skipped} segments are skipped");
+}
+
+/// The filter of the first rows of an order becomes stricter while the rows are read.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_rows_are_those_of_all_rows() {
+    const ROWS: u64 = 500_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.b2z");
+    let schema = Schema::new()
+        .column("f", ItemKind::Float64)
+        .column("g", ItemType::from(ItemKind::Float32).nullable())
+        .column("n", ItemType::from(ItemKind::Int16).with("null_value", -32768))
+        .column("u", ItemKind::UInt64)
+        .expected_rows(200_000);
+    let mut table = CTable::create(&path, &schema).unwrap();
+    let mut rng = Rng(7);
+    // Runs of rows have one of several ranges of items, so that blocks differ.
+    let (mut floats, mut numbers, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..ROWS {
+        let item = rng.below(1000) as f64;
+        floats.push(match row / 7000 % 9 {
+            0 if item < 3.0 => f64::NAN,
+            1 if item < 3.0 => -f64::NAN,
+            2 if item < 3.0 => f64::INFINITY,
+            3 => -0.0,
+            4 => 0.0,
+            5 => item - 5000.0,
+            _ => item,
+        });
+        nulls.push(matches!(row / 7000 % 9, 6 | 7) || item < 5.0);
+        numbers.push(match rng.below(50) {
+            0 => blosc2::Value::None,
+            _ => ((row / 9000 % 11 * 1000) as i64 - item as i64).into(),
+        });
+    }
+    let narrow: Vec<f32> = floats.iter().map(|item| *item as f32).collect();
+    let unique: Vec<u64> = (0..ROWS).map(|row| row * 7919 % ROWS).collect();
+    table
+        .append([
+            ("f", Data::items(&floats)),
+            ("g", Data::items(&narrow).nulls(nulls)),
+            ("n", Data::values(numbers)),
+            ("u", Data::items(&unique)),
+        ])
+        .unwrap();
+    let deleted: Vec<u64> = (0..ROWS).step_by(1000).chain(100_100..100_900).collect();
+    table.delete_rows(&deleted[..]).unwrap();
+    table.finish().unwrap();
+    let batches: Vec<_> = table.record_batches().unwrap().collect::<Result<_, _>>().unwrap();
+    let memory = SessionContext::new();
+    let whole = MemTable::try_new(batches[0].schema(), vec![batches]).unwrap();
+    memory.register_table("t", Arc::new(whole)).unwrap();
+    for partitions in [1, 3] {
+        let context = context(partitions);
+        add(&context, "t", path.display()).await;
+        for column in ["f", "g", "n", "u"] {
+            for order in ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"] {
+                let limit = 1 + rng.below(30);
+                // The last key makes the order total.
+                let order = format!("{column}{order}, u DESC LIMIT {limit}");
+                let sql = format!("SELECT * FROM t ORDER BY {order}");
+                let [found, expected] = [text(&context, &sql).await, text(&memory, &sql).await];
+                assert!(found == expected, "{sql}\n{found}\n{expected}");
+            }
+        }
+        let sql = "SELECT min(f), max(f), min(g), max(g), min(n), max(n), min(u), max(u), count(u) FROM t";
+        assert_eq!(text(&context, sql).await, text(&memory, sql).await);
+    }
 }
 
 /// A small generator of pseudo-random numbers.

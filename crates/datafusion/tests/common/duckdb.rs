@@ -12,6 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, U
 use datafusion::arrow::ipc::reader::FileReader;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
+use object_store::{ObjectStore, ObjectStoreExt};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -263,9 +264,29 @@ fn variable(name: &str, default: u64) -> u64 {
     }
 }
 
+/// An object store for the files, and its URL without `/` at the end.
+pub(crate) type Bucket = (Arc<dyn ObjectStore>, &'static str);
+
+/// Puts a file, or the files of a directory, into a bucket. Returns the URL.
+async fn put((store, url): &Bucket, location: &str) -> String {
+    let path = Path::new(location);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let mut files = vec![(path.to_owned(), name.to_owned())];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let key = |path: &Path| format!("{name}/{}", path.file_name().unwrap().to_str().unwrap());
+        files = entries.map(|path| (path.clone(), key(&path))).collect();
+    }
+    for (path, key) in files {
+        store.put(&key.into(), std::fs::read(path).unwrap().into()).await.unwrap();
+    }
+    let end = if location.ends_with('/') { "/" } else { "" };
+    format!("{url}/{name}{end}")
+}
+
 /// Makes tables, arrays and queries, and compares the results of these sessions with those of DuckDB. `tests/queries.py`
-/// makes the rows and the queries, and runs DuckDB.
-pub(crate) async fn compare(sessions: &[(&str, SessionContext)]) {
+/// makes the rows and the queries, and runs DuckDB. The sessions read the files from `bucket`; `None` means local files.
+pub(crate) async fn compare(sessions: &[(&str, SessionContext)], bucket: Option<Bucket>) {
     let seed = variable("BLOSC2_TEST_SEED", 52);
     let count = variable("BLOSC2_TEST_QUERIES", 500);
     let folder = tempfile::tempdir().unwrap();
@@ -291,6 +312,11 @@ pub(crate) async fn compare(sessions: &[(&str, SessionContext)]) {
     for file in &plan.arrays {
         let (name, _) = file.split_once('.').unwrap();
         tables.push((name.to_owned(), folder.join(file).display().to_string(), "B2ND"));
+    }
+    if let Some(bucket) = &bucket {
+        for (_, location, _) in &mut tables {
+            *location = put(bucket, location).await;
+        }
     }
     let mut differences = Vec::new();
     for (session, context) in sessions {

@@ -21,11 +21,13 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::metrics::MetricValue;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use object_store::path::Path as Key;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
 };
 
 /// A row of the test tables.
@@ -297,7 +299,15 @@ impl ObjectStore for Counting {
                 self.ranges.lock().unwrap().push(range.clone());
             }
         }
-        self.inner.get_opts(key, options).await
+        let mut result = self.inner.get_opts(key, options).await?;
+        // Otherwise, local files would be read without this store.
+        if let GetResultPayload::File(..) = result.payload {
+            let (meta, range) = (result.meta.clone(), result.range.clone());
+            let bytes = result.bytes().await?;
+            let payload = GetResultPayload::Stream(stream::once(async { Ok(bytes) }).boxed());
+            result = GetResult { payload, meta, range, attributes: Attributes::default() };
+        }
+        Ok(result)
     }
 
     fn delete_stream(

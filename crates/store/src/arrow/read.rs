@@ -174,6 +174,39 @@ impl<T: Borrow<CTable>> Iterator for RecordBatches<T> {
     }
 }
 
+impl<T> RecordBatches<T> {
+    /// Returns the index of the first row of the next batch, among the valid rows. Returns `None` at the end.
+    pub fn next_row(&self) -> Option<u64> {
+        self.ranges.front().map(|rows| rows.start)
+    }
+
+    /// Keeps the remaining rows that `ranges` contain, and skips the others. `ranges` are ranges of the valid rows, in
+    /// ascending order and without overlap. This is for conditions that become known while the table is read.
+    ///
+    /// ```
+    /// use blosc2_store::arrow::ReadOptions;
+    /// # use blosc2_store::{CTable, ItemKind, Data, Schema};
+    /// # let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::Int64))?;
+    /// # table.append([("id", Data::items(&[1i64, 2, 3, 4, 5, 6]))])?;
+    ///
+    /// let mut batches = ReadOptions::new().batch_rows(2).read(&table)?;
+    /// batches.next();
+    /// batches.retain_rows([0..1, 5..6]);
+    /// assert_eq!(batches.next_row(), Some(5));
+    /// assert_eq!(batches.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retain_rows(&mut self, ranges: impl IntoIterator<Item = Range<u64>>) {
+        let kept: Vec<Range<u64>> = ranges.into_iter().filter(|rows| !rows.is_empty()).collect();
+        let parts = self.ranges.iter().flat_map(|rows| {
+            let first = kept.partition_point(|kept| kept.end <= rows.start);
+            let inside = kept[first..].iter().take_while(|kept| kept.start < rows.end);
+            inside.map(|kept| kept.start.max(rows.start)..kept.end.min(rows.end))
+        });
+        self.ranges = parts.collect();
+    }
+}
+
 impl<T: Borrow<CTable>> RecordBatches<T> {
     fn batch(&mut self, rows: Range<u64>) -> Result<RecordBatch> {
         let schema = self.schema.clone();
@@ -207,6 +240,18 @@ fn field(table: &CTable, name: &str) -> Result<Field> {
     })
 }
 
+/// The bits of the rows that are not null.
+fn valid_bits(nulls: &[bool]) -> BooleanBuffer {
+    let byte = |nulls: &[bool]| {
+        nulls.iter().enumerate().fold(0, |byte, (bit, null)| byte | u8::from(!null) << bit)
+    };
+    // Eight rows are one byte, for which the compiler emits vector instructions.
+    let (whole, rest) = nulls.as_chunks::<8>();
+    let mut bits: Vec<u8> = whole.iter().map(|nulls| byte(nulls)).collect();
+    bits.extend((!rest.is_empty()).then(|| byte(rest)));
+    BooleanBuffer::new(bits.into(), 0, nulls.len())
+}
+
 /// The rows of a column.
 fn array(
     table: &CTable,
@@ -220,8 +265,7 @@ fn array(
     let len = (rows.end - rows.start) as usize;
     let Encoded { cells, nulls, .. } = table.stored_rows(name, rows)?;
     let nulls = nulls.filter(|nulls| nulls.contains(&true));
-    let nulls = nulls
-        .map(|nulls| NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| !nulls[row])));
+    let nulls = nulls.map(|nulls| NullBuffer::new(valid_bits(&nulls)));
     let array = match cells {
         Cells::Texts(texts) => {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets.into_owned()));

@@ -433,3 +433,40 @@ fn batches_of_a_reader_are_appended() {
         assert_eq!(table.read::<i64>("id", ..).unwrap(), [1, 2, 3]);
     }
 }
+
+/// Rows that are skipped while a table is read, against a list of the rows.
+#[test]
+fn remaining_rows_are_retained() {
+    let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::Int64)).unwrap();
+    let ids: Vec<i64> = (0..100).collect();
+    table.append([("id", Data::items(&ids))]).unwrap();
+    let mut rng = Rng(0x22);
+    for _ in 0..repeats(300) {
+        let mut below = |n: u64| rng.below(n);
+        // In any order, and with overlap.
+        let ranges: Vec<_> = (0..below(4) + 1)
+            .map(|_| {
+                let start = below(100);
+                start..start + below(100 - start + 1)
+            })
+            .collect();
+        let mut left: Vec<u64> = ranges.iter().cloned().flatten().collect();
+        let options = ReadOptions::new().row_ranges(ranges).batch_rows(below(30) as usize + 1);
+        let mut batches = options.read(&table).unwrap();
+        loop {
+            assert_eq!(batches.next_row(), left.first().copied());
+            if below(3) == 0 {
+                let (start, gap) = (below(100), below(10) + 1);
+                let kept = [start..start + gap, start + 2 * gap..start + 3 * gap, 100..200];
+                left.retain(|row| kept.iter().any(|kept| kept.contains(row)));
+                batches.retain_rows(kept);
+            }
+            let Some(batch) = batches.next() else { break };
+            let batch = batch.unwrap();
+            let found = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+            let expected: Vec<i64> = left.drain(..found.len()).map(|row| row as i64).collect();
+            assert_eq!(found.values().to_vec(), expected);
+        }
+        assert!(left.is_empty());
+    }
+}
