@@ -41,7 +41,7 @@ const ARRAY_EXTENSION: &str = "b2nd";
 ///
 /// The schema contains the columns that have an Arrow type. Other columns are left out: computed and stale columns, and
 /// columns of Python objects. To infer the schema, each file and the metadata of its columns are read. The statistics
-/// contain the exact number of rows and, for columns of local tables that have a summary, the minimum and the maximum.
+/// contain the exact number of rows, and which columns have no nulls.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -135,7 +135,7 @@ impl FileFormat for Blosc2Format {
             let (store, object) = (Arc::clone(store), object.clone());
             async move {
                 let path = object.location.clone();
-                let (content, _) = open(store, object, self.reading.clone()).await?;
+                let content = open(store, object, self.reading.clone()).await?;
                 let schema = unblock(move || content.schema()).await?;
                 schema.map_err(|error| in_table(&path, error))
             }
@@ -159,20 +159,16 @@ impl FileFormat for Blosc2Format {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let reading = self.reading.clone();
-        let (content, is_local) = open(Arc::clone(store), object.clone(), reading).await?;
+        let content = open(Arc::clone(store), object.clone(), reading).await?;
         let Ok(rows) = usize::try_from(content.nrows()) else {
             let path = &object.location;
             return exec_err!("the table `{path}` has {} rows, too many", content.nrows());
         };
         let unknown = Statistics::new_unknown(&table_schema);
         let mut statistics = unknown.with_num_rows(Precision::Exact(rows));
-        // From a store with a high latency, reading a summary of each column would take longer than most queries.
-        if let Content::Table(table) = content
-            && is_local
-        {
-            let columns = unblock(move || prune::statistics(&table, &table_schema)).await?;
-            let columns = columns.map_err(|error| in_table(&object.location, error))?;
-            statistics.column_statistics = columns;
+        if let Content::Table(table) = content {
+            let columns = unblock(move || prune::statistics(&table, &table_schema));
+            statistics.column_statistics = columns.await?;
         }
         Ok(statistics)
     }

@@ -33,8 +33,9 @@ const TAIL: u64 = 1 << 20;
 /// others read local files for the object stores: reads of tables wait for them.
 const MOST_THREADS: usize = 64;
 static THREADS: Semaphore = Semaphore::const_new(MOST_THREADS);
-/// The maximum number of local files that are kept open. Others are opened for each request.
-static FILES: Semaphore = Semaphore::const_new(256);
+/// The maximum number of local files that are kept open, until their plan ends. Others are opened for each request. Some
+/// systems allow a program 256 files.
+static FILES: Semaphore = Semaphore::const_new(64);
 
 /// An object in an object store, in the version that a plan was made for.
 struct Object {
@@ -99,16 +100,15 @@ impl Object {
         }
     }
 
+    /// The last bytes, and their offset. They are empty for a local file.
     fn tail(&self) -> io::Result<(u64, &[u8])> {
-        let start = self.meta.size.saturating_sub(TAIL);
-        if let Some(tail) = self.tail.get() {
-            return Ok((start, tail));
+        if self.tail.get().is_none() && self.meta.size > 0 {
+            let start = self.meta.size.saturating_sub(TAIL);
+            let tail = self.fetch(std::slice::from_ref(&(start..self.meta.size)))?.concat();
+            self.tail.get_or_init(|| if self.local_file().is_some() { Vec::new() } else { tail });
         }
-        let tail = match self.meta.size {
-            0 => Vec::new(),
-            size => self.fetch(std::slice::from_ref(&(start..size)))?.concat(),
-        };
-        Ok((start, self.tail.get_or_init(|| tail)))
+        let tail = self.tail.get().map(Vec::as_slice).unwrap_or_default();
+        Ok((self.meta.size - tail.len() as u64, tail))
     }
 }
 
@@ -174,14 +174,14 @@ impl ReadAt for Object {
     }
 
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let (start, tail) = self.tail()?;
         if let Some(local) = self.local_file() {
-            local.file.read_ranges_at(ranges)?;
+            let read = local.file.read_ranges_at(ranges);
             return match local.is_unchanged()? {
-                true => Ok(()),
+                true => read,
                 false => Err(changed(&self.meta.location, "has changed")),
             };
         }
-        let (start, tail) = self.tail()?;
         let (mut missing, mut buffers) = (Vec::new(), Vec::new());
         for (offset, buffer) in ranges.iter_mut().filter(|(_, buffer)| !buffer.is_empty()) {
             let end = offset.checked_add(buffer.len() as u64);
@@ -218,21 +218,19 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Opens the content of an object. Also returns whether it is a file of a local file system.
+/// Opens the content of an object.
 pub(crate) async fn open(
     store: Arc<dyn ObjectStore>,
     meta: ObjectMeta,
     reading: Reading,
-) -> Result<(Content, bool)> {
+) -> Result<Content> {
     let path = meta.location.clone();
     let runtime = Handle::current();
     let (e_tag, tail, file) = Default::default();
-    let object = Arc::new(Object { store, meta, e_tag, tail, file, runtime });
-    let content = unblock(move || {
-        let found = blosc2_store::Object::open_source(Arc::clone(&object))?;
-        Ok((Content::new(found, &reading)?, object.local_file().is_some()))
-    });
-    content.await?.map_err(|error: Error| in_table(&path, error))
+    let object = Object { store, meta, e_tag, tail, file, runtime };
+    let content =
+        unblock(move || Content::new(blosc2_store::Object::open_source(object)?, &reading));
+    content.await?.map_err(|error| in_table(&path, error))
 }
 
 /// Runs a closure that blocks or computes on a thread for such work. A closure that waits does not run if the future is

@@ -56,7 +56,7 @@ impl Tables {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cells.entry(meta.location.clone()).or_default())
         };
-        let table = async || Ok(open(store, meta.clone(), reading.clone()).await?.0);
+        let table = async || open(store, meta.clone(), reading.clone()).await;
         cell.get_or_try_init(table).await.cloned()
     }
 }
@@ -376,6 +376,8 @@ impl Reserved {
     /// Reserves memory that is in use. A sort may have filled the pool: it then writes rows to disk when it needs more.
     /// Therefore this fails only if the limit of the pool is less than `bytes`.
     fn set(&self, bytes: usize) -> Result<()> {
+        // A short batch can be followed by longer ones.
+        let bytes = bytes.max(self.reservation.size());
         match self.limit {
             MemoryLimit::Finite(limit) if bytes > limit => self.reservation.try_resize(bytes),
             _ => {

@@ -73,7 +73,8 @@ impl Pruner {
             let name = column.name();
             let Some(stored) = stored_field(table, name) else { continue };
             if is_stored(&column, file_schema, &stored)
-                && let Some(summary) = summary(table, name)?
+                && let Some(summary) = table.summary(name)?
+                && summary.segments().len() <= MAX_SEGMENTS
             {
                 summaries.push((name.to_owned(), stored.data_type().clone(), summary));
             }
@@ -145,54 +146,17 @@ fn stored_field(table: &CTable, name: &str) -> Option<FieldRef> {
     Some(Arc::clone(&batches.schema().fields()[0]))
 }
 
-fn summary(table: &CTable, name: &str) -> blosc2::Result<Option<Summary>> {
-    Ok(table.summary(name)?.filter(|summary| summary.segments().len() <= MAX_SEGMENTS))
-}
-
-/// What is known of the columns of a table, in the order of `schema`: the minimum and the maximum, by the summary, and
-/// whether there are nulls. DataFusion answers `min`, `max` and `count` by exact statistics, without reading the column.
-pub(crate) fn statistics(table: &CTable, schema: &Schema) -> blosc2::Result<Vec<ColumnStatistics>> {
+/// What is known of the columns of a table, in the order of `schema`: which have no nulls. The bounds of summaries are no
+/// statistics: DataFusion also uses them for casts to types with another order.
+pub(crate) fn statistics(table: &CTable, schema: &Schema) -> Vec<ColumnStatistics> {
     let columns = schema.fields().iter().map(|field| {
         let mut found = ColumnStatistics::new_unknown();
-        let stored = stored_field(table, field.name());
-        let Some(stored) = stored.filter(|stored| stored.data_type() == field.data_type()) else {
-            return Ok(found);
-        };
-        if !stored.is_nullable() {
+        if stored_field(table, field.name()).is_some_and(|stored| !stored.is_nullable()) {
             found.null_count = Precision::Exact(0);
         }
-        let summary = summary(table, field.name())?;
-        let extremes = summary.and_then(|summary| extremes(field.data_type(), &summary));
-        if let Some((least, greatest)) = extremes {
-            found.min_value = Precision::Exact(least);
-            found.max_value = Precision::Exact(greatest);
-        }
-        Ok(found)
+        found
     });
     columns.collect()
-}
-
-/// The minimum and the maximum of a column. Returns `None` if the summary does not tell them.
-fn extremes(data_type: &DataType, summary: &Summary) -> Option<(ScalarValue, ScalarValue)> {
-    let mut found: Option<(ScalarValue, ScalarValue)> = None;
-    for segment in summary.segments().filter(|segment| !segment.is_null()) {
-        // The bounds can be those of deleted rows.
-        let is_whole = segment.rows().count() == segment.places().count();
-        let (low, high) = bounds(data_type, &segment).filter(|_| is_whole)?;
-        // They can be those of 0.0 and -0.0, which the summary does not tell from each other.
-        let (least, greatest) = segment.bounds()?;
-        if [least, greatest].contains(&&Value::Float(0.0)) {
-            return None;
-        }
-        found = Some(match found {
-            Some((least, greatest)) => (
-                if low < least { low } else { least },
-                if high > greatest { high } else { greatest },
-            ),
-            None => (low, high),
-        });
-    }
-    found
 }
 
 impl Segments {
