@@ -57,6 +57,7 @@ export class Client {
 
   /** Ends long work of this type. */
   cancel(what) {
+    for (const [id, { type, update }] of this.#waiting) if (update && type === what) this.#waiting.delete(id);
     this.#worker.postMessage({ type: 'cancel', what });
   }
 

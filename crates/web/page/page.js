@@ -33,6 +33,8 @@ const app = {
   run(type, content, update) {
     showProgress(0, type);
     app.client.call(type, content, (answer) => {
+      // Sent before the worker saw that this view is not shown any more.
+      if (VIEWS.includes(type) && app.state.view !== type) return;
       app.bytesRead = answer.bytesRead ?? app.bytesRead;
       const { facts } = answer;
       const progress = answer.progress ?? (facts?.blocks ? facts.done / facts.blocks : 1);
@@ -279,8 +281,9 @@ function show(view) {
   $('.columns').hidden = view === 'table';
   $('[data-format=png]').hidden = view === 'table';
   $('#partial').hidden = true;
-  app.say(app.items.shape || view !== 'check' ? '' : `Only the facts and the check are shown: ${app.items.reason}`);
-  for (const type of ['picture', 'plot', 'map']) if (type !== view) app.client.cancel(type);
+  const hint = { picture: 'Point at an item to see its value.', plot: 'Point at an item to see its value.', chunks: 'Point at a chunk, or choose one.' };
+  app.say(app.items.shape || view !== 'check' ? hint[view] ?? '' : `Only the facts and the check are shown: ${app.items.reason}`);
+  for (const type of ['picture', 'plot', 'map', 'export']) app.client.cancel(type);
   showProgress(undefined);
   showSelection();
   views[view]?.show();
@@ -456,7 +459,7 @@ function showReport({ kind, good, complete, content, omitted, findings }) {
         chunk.replaceChildren(button);
       }
       return element('tr', {},
-        element('td', { className: finding.severity }, finding.severity), element('td', {}, `${finding.offset} (${finding.len} bytes)`), chunk,
+        element('td', { className: finding.severity }, finding.severity), element('td', {}, `${finding.offset}, ${size(finding.len)}`), chunk,
         element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found));
     });
     const names = ['severity', 'offset', 'part', 'rule', 'expected', 'found'];

@@ -196,25 +196,24 @@ export class Picture {
   #drawEdges(context, width, height) {
     const [rows, cols] = this.visible();
     context.font = '11px ui-monospace, "DejaVu Sans Mono", monospace';
-    const label = (text, x, y, align, base) => {
-      context.textAlign = align;
-      context.textBaseline = base;
-      const room = context.measureText(text).width + 8;
+    const label = (text, x, y, isRight, isBottom) => {
+      const room = context.measureText(text).width + 10;
+      const left = isRight ? Math.min(x, width) - room : Math.max(x, 0);
+      const top = isBottom ? Math.min(y, height) - 17 : Math.max(y, 0);
       context.globalAlpha = 0.82;
       context.fillStyle = colour('card');
-      const left = align === 'left' ? x - 4 : align === 'right' ? x - room + 4 : x - room / 2;
-      context.fillRect(left, base === 'top' ? y - 3 : y - 13, room, 16);
+      context.fillRect(left, top, room, 17);
       context.globalAlpha = 1;
       context.fillStyle = colour('text');
-      context.fillText(text, x, y);
+      context.textBaseline = 'middle';
+      context.fillText(text, left + 5, top + 9);
     };
     const [top, left] = this.#toScreen(rows[0], cols[0]);
     const [bottom, right] = this.#toScreen(rows[1], cols[1]);
-    const inside = (value, max) => Math.min(Math.max(value, 6), max - 6);
     const [r, c] = this.app.state.axes;
-    label(`axis ${r}: ${rows[0]}`, inside(left, width), inside(top, height) + 1, 'left', 'top');
-    if (bottom - top > 60) label(String(rows[1] - 1), inside(left, width), inside(bottom, height), 'left', 'bottom');
-    if (right - left > 240) label(`axis ${c}: ${cols[0]} to ${cols[1] - 1}`, inside(right, width), inside(bottom, height), 'right', 'bottom');
+    label(`axis ${r}: ${rows[0]}`, left, top, false, false);
+    if (bottom - top > 60) label(String(rows[1] - 1), left, bottom, false, true);
+    if (right - left > 240) label(`axis ${c}: ${cols[0]} to ${cols[1] - 1}`, right, bottom, true, true);
   }
 
   /** Marks an item and shows its value. */

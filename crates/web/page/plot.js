@@ -136,7 +136,8 @@ export class Plot {
       context.fillStyle = colour('quiet');
       context.textAlign = isRow ? 'right' : 'center';
       context.textBaseline = isRow ? 'middle' : 'top';
-      context.fillText(text, isRow ? MARGIN.left - 8 : at, isRow ? at : bottom + 8);
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, isRow ? MARGIN.left - 8 : Math.min(at, width - half - 2), isRow ? at : bottom + 8);
     };
     for (const value of ticks(low, high, 6)) {
       const at = bottom - (value - low) / (high - low) * (bottom - MARGIN.top);
