@@ -106,18 +106,65 @@ async function open(opened) {
     return;
   }
   if (app.opened !== opened) return;
-  app.items = answer.items;
-  Object.values(views).forEach((view) => view.reset());
   $('#file-name').textContent = `${opened.name} · ${size(answer.size)}`;
   document.title = `${opened.name} · Blosc2 viewer`;
   $('#empty').hidden = true;
   $('#viewer').hidden = false;
+  showContents(answer.contents ?? []);
+  const saved = new URLSearchParams(location.hash.slice(1)).get('entry');
+  const first = answer.contents?.includes(saved) ? saved : answer.contents?.[0];
+  if (first === undefined) showAnswer(answer); else await chooseEntry(first);
+}
+
+/** Shows the file, or an entry of the store. */
+function showAnswer(answer, entry) {
+  app.items = answer.items;
+  Object.values(views).forEach((view) => view.reset());
   showFacts(answer.facts);
   restore();
+  app.state.entry = entry;
   showControls();
   show(app.state.view);
   showMetadata();
 }
+
+async function chooseEntry(key) {
+  for (const item of $('#tree').children) {
+    item.setAttribute('aria-selected', item.dataset.key === key);
+    item.tabIndex = item.dataset.key === key ? 0 : -1;
+  }
+  const { opened } = app;
+  try {
+    const answer = await app.client.call('choose', { key });
+    if (app.opened === opened) showAnswer(answer, key);
+  } catch (error) {
+    app.fail(new Error(`${key}: ${error.message}`));
+  }
+}
+
+/** Lists the entries of a store. */
+function showContents(keys) {
+  $('#contents').hidden = keys.length === 0;
+  $('#tree').replaceChildren(...keys.map((key) => {
+    const depth = key.split('/').length - 2;
+    const item = element('div', { role: 'treeitem', tabIndex: -1, 'aria-level': Math.max(1, depth + 1), title: key }, key === '/' ? 'the table' : key);
+    item.dataset.key = key;
+    return item;
+  }));
+}
+$('#tree').addEventListener('click', (event) => {
+  const key = event.target.closest('[data-key]')?.dataset.key;
+  if (key === undefined) return;
+  // The view of another entry.
+  history.replaceState(null, '', location.pathname + location.search);
+  chooseEntry(key);
+});
+$('#tree').addEventListener('keydown', (event) => {
+  const item = event.target;
+  const next = { ArrowDown: item.nextElementSibling, ArrowUp: item.previousElementSibling }[event.key];
+  if (next) { event.preventDefault(); item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+  if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); item.click(); }
+});
 
 /** Shows why a file cannot be opened, and the report of the check if it is one of Blosc2. */
 async function showDamaged(opened, error) {
@@ -132,6 +179,7 @@ async function showDamaged(opened, error) {
   $('#empty').hidden = isKnown;
   if (!isKnown) { app.opened = undefined; return; }
   showFacts({});
+  showContents([]);
   $('#metadata').hidden = true;
   show('check');
 }
@@ -213,7 +261,7 @@ function restore() {
       state[key] = text === '1';
     } else if (['field', 'axis', 'low', 'high', 'chunk'].includes(key)) {
       if (Number.isFinite(Number(text))) state[key] = Number(text);
-    } else if (['view', 'map', 'range'].includes(key)) {
+    } else if (['view', 'map', 'range', 'entry'].includes(key)) {
       state[key] = text;
     }
   }
@@ -277,7 +325,7 @@ function show(view) {
     tab.title = tab.disabled ? whyNot(name) : '';
     $(`#panel-${name}`).hidden = name !== view;
   }
-  $('#summary').hidden = !['picture', 'plot', 'table'].includes(view);
+  $('#summary').hidden = !['picture', 'plot', 'table'].includes(view) || Boolean(app.items.table);
   $('.columns').hidden = view === 'table';
   $('[data-format=png]').hidden = view === 'table';
   $('#partial').hidden = true;

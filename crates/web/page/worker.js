@@ -205,6 +205,11 @@ const actions = {
     viewer = module.Viewer.open(1, files.get(1).size);
     return JSON.parse(viewer.facts());
   },
+  choose({ key }) {
+    active.clear();
+    viewer.choose(key);
+    return JSON.parse(viewer.facts());
+  },
   metalayers: () => JSON.parse(viewer.metalayers()),
   value: ({ at }) => viewer.value(json(at)),
   cells: ({ request }) => JSON.parse(viewer.cells(json(request))),

@@ -45,7 +45,7 @@ pub struct Blocks {
 
 enum Reader {
     Frame { source: Source, outline: Box<Outline> },
-    Other(File<'static>),
+    Other(Box<File<'static>>),
 }
 
 /// The start of a chunk of a frame.
@@ -73,7 +73,7 @@ impl Blocks {
                 let outline = Outline::read(&source, Layout::Contiguous, &limits())?;
                 Reader::Frame { source, outline: Box::new(outline) }
             }
-            _ => Reader::Other(file),
+            _ => Reader::Other(Box::new(file)),
         };
         Ok(Self {
             reader,

@@ -80,6 +80,11 @@ impl Viewer {
         Ok(Self(viewer::Viewer::open(source(handle, size)?).map_err(failed)?))
     }
 
+    /// Chooses an entry of the store.
+    pub fn choose(&mut self, key: &str) -> Outcome<()> {
+        self.0.choose(key).map_err(failed)
+    }
+
     /// Returns the facts.
     pub fn facts(&mut self) -> String {
         self.0.facts().to_string()

@@ -11,6 +11,7 @@ extern crate blosc2_format as blosc2;
 pub mod blocks;
 pub mod chunks;
 pub mod colour;
+pub mod contents;
 pub mod data;
 pub mod facts;
 #[cfg(target_arch = "wasm32")]

@@ -2,17 +2,20 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
-use blosc2_format::file::File;
+use blosc2_format::file::{File, Kind};
+use blosc2_store::CTable;
 use serde_json::{Value, json};
 
 use crate::blocks::limits;
 use crate::chunks::{self, ChunkMap};
+use crate::contents::{Contents, Entry};
 use crate::data::{Data, Slice};
 use crate::picture::Picture;
 use crate::plane::Plane;
 use crate::plot::Plot;
-use crate::source::Source;
+use crate::source::{Paged, Source};
 use crate::{colour, facts, item, printable};
 
 /// The maximum number of cells of a table that are returned at once.
@@ -21,11 +24,15 @@ const MAX_CELLS: u64 = 20_000;
 /// An error as text.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// An open file.
+/// An open file or store.
 pub struct Viewer {
     /// The size of the file, in bytes.
     size: u64,
-    file: File<'static>,
+    /// The store, if the file is one.
+    contents: Option<Contents>,
+    /// The file, or the chosen entry of the store; `None` for a table, and if no entry was chosen.
+    file: Option<File<'static>>,
+    table: Option<CTable>,
     /// The items, or why there are none.
     data: Result<Data>,
     picture: Option<Picture>,
@@ -40,19 +47,95 @@ impl Viewer {
     /// # Errors
     /// The file is not one of Blosc2, is damaged, or exceeds the limits of the page.
     pub fn open(source: Source) -> Result<Self> {
-        let open = || File::from_reader(source.clone(), &limits());
-        let file = open().map_err(text)?;
-        let data = open().and_then(|file| Data::open(source.clone(), file)).map_err(text);
         let size = source.size().map_err(text)?;
-        Ok(Self { size, file, data, picture: None, plot: None, map: None, export: None })
+        let mut viewer = Self {
+            size,
+            contents: None,
+            file: None,
+            table: None,
+            data: Err("choose an entry of the store".to_owned()),
+            picture: None,
+            plot: None,
+            map: None,
+            export: None,
+        };
+        if Contents::is_archive(&source).map_err(text)? {
+            viewer.contents = Contents::open(&source).map_err(text)?;
+        } else {
+            viewer.open_file(&source)?;
+            let is_frame = viewer
+                .file
+                .as_ref()
+                .is_some_and(|file| file.info().kind == Kind::Frame && file.meta().is_none());
+            // A damaged store still has facts, and can be checked.
+            viewer.contents =
+                if is_frame { Contents::open(&source).unwrap_or_default() } else { None };
+        }
+        if viewer.contents.as_ref().is_some_and(|contents| contents.kind() == "ctable") {
+            viewer.table = Contents::open(&source).map_err(text)?.and_then(Contents::into_table);
+        }
+        Ok(viewer)
     }
 
-    /// Returns the facts about the file, and what can be shown of it.
+    fn open_file(&mut self, source: &Source) -> Result<()> {
+        let open = || File::from_reader(source.clone(), &limits());
+        self.file = Some(open().map_err(text)?);
+        self.data = open().and_then(|file| Data::open(source.clone(), file)).map_err(text);
+        Ok(())
+    }
+
+    /// Chooses an entry of the store.
+    ///
+    /// # Errors
+    /// There is no such entry, or it cannot be opened.
+    pub fn choose(&mut self, key: &str) -> Result<()> {
+        let contents = self.contents.as_ref().ok_or("the file is not a store")?;
+        (self.picture, self.plot, self.map, self.export) = (None, None, None, None);
+        if key == "/" && self.table.is_some() {
+            self.file = None;
+            return Ok(());
+        }
+        match contents.entry(key).map_err(text)? {
+            Entry::File(source) => {
+                let source: Source = Arc::new(Paged::new(source).map_err(text)?);
+                self.open_file(&source)
+            }
+            Entry::Table(table) => {
+                self.file = None;
+                self.table = Some(*table);
+                Ok(())
+            }
+        }
+    }
+
+    /// The table that is shown.
+    fn shown_table(&self) -> Option<&CTable> {
+        self.table.as_ref().filter(|_| self.file.is_none())
+    }
+
+    /// Returns the facts about the file or the chosen entry, what can be shown of it, and the entries of the store.
     pub fn facts(&mut self) -> Value {
         let checksums = self.data.as_mut().ok().and_then(|data| data.blocks().has_checksums());
-        let mut facts = json!({ "facts": facts::of_file(&self.file, checksums) });
-        let shown = match &self.data {
-            Ok(data) => json!({
+        let mut facts = match (&self.file, self.shown_table(), &self.contents) {
+            (Some(file), ..) => json!({ "facts": facts::of_file(file, checksums) }),
+            (None, Some(table), _) => json!({ "facts": {
+                "kind": "ctable",
+                "nrows": table.nrows(),
+                "columns": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
+            } }),
+            (None, None, Some(contents)) => {
+                json!({ "facts": { "kind": contents.kind(), "entries": contents.keys().len() } })
+            }
+            (None, None, None) => json!({ "facts": {} }),
+        };
+        let shown = match (&self.data, self.shown_table()) {
+            (_, Some(table)) => json!({
+                "shape": [table.nrows()],
+                "table": true,
+                "numbers": [],
+                "fields": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
+            }),
+            (Ok(data), None) => json!({
                 "shape": data.geometry().shape(),
                 "grid": data.geometry().chunk_grid(),
                 "chunkShape": data.geometry().chunk_shape(),
@@ -68,18 +151,17 @@ impl Viewer {
                 }),
                 "maps": colour::names().collect::<Vec<_>>(),
             }),
-            Err(error) => json!({ "reason": error }),
+            (Err(error), None) => json!({ "reason": error }),
         };
-        if let Value::Object(facts) = &mut facts {
-            facts.insert("size".to_owned(), self.size.into());
-            facts.insert("items".to_owned(), shown);
-        }
+        facts["size"] = self.size.into();
+        facts["items"] = shown;
+        facts["contents"] = self.contents.as_ref().map(Contents::keys).into();
         facts
     }
 
     /// Returns the metalayers as text.
     pub fn metalayers(&mut self) -> Value {
-        facts::metalayers(&mut self.file)
+        self.file.as_mut().map_or_else(|| json!({}), facts::metalayers)
     }
 
     /// Starts a picture. The request has the fields `at`, `axes` (rows, columns), `field`, `rows`, `cols` (ranges),
@@ -188,6 +270,9 @@ impl Viewer {
     /// # Errors
     /// There are no such items, or they cannot be read, or there are too many.
     pub fn cells(&mut self, request: &Value) -> Result<Value> {
+        if let Some(table) = self.shown_table() {
+            return rows(table, &ranges(&request["ranges"])?);
+        }
         let data = self.data.as_mut().map_err(|error| error.clone())?;
         let ranges = ranges(&request["ranges"])?;
         let fields =
@@ -302,6 +387,30 @@ impl fmt::Debug for Viewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Viewer").field("file", &self.file).finish_non_exhaustive()
     }
+}
+
+/// Returns the texts of rows of a table: a list for each row.
+fn rows(table: &CTable, ranges: &[Range<u64>]) -> Result<Value> {
+    let [range] = ranges else { return Err("a table has one axis".to_owned()) };
+    let range = range.start.min(table.nrows())..range.end.min(table.nrows());
+    let count = (range.end - range.start).saturating_mul(table.columns().len() as u64);
+    if count > MAX_CELLS {
+        return Err(format!("cannot show {count} cells at once, at most {MAX_CELLS}"));
+    }
+    let mut rows = vec![Vec::new(); (range.end - range.start) as usize];
+    for column in table.columns() {
+        // A column that cannot be read does not hide the others.
+        let values = table.values(column.name(), range.clone());
+        for (k, row) in rows.iter_mut().enumerate() {
+            row.push(match &values {
+                Ok(values) => {
+                    values.get(k).map_or_else(String::new, |value| printable(&value.to_string()))
+                }
+                Err(error) => text(error),
+            });
+        }
+    }
+    Ok(json!(rows))
 }
 
 /// Checks the file in `source`, and with `content` also decodes all blocks.
