@@ -166,6 +166,12 @@ impl ReadAt for File {
         }
         Ok(())
     }
+
+    /// Fails: without positioned reads, threads that share the file would move each other's cursor.
+    #[cfg(not(any(unix, windows)))]
+    fn read_exact_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
 }
 
 /// A source that starts at an offset of another source, such as a frame inside a larger file.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blosc2::{ErrorKind, Result, SChunk, Value};
+use crate::blosc2::{ErrorKind, Result, SChunk, Value};
 
 use crate::without_secrets;
 
@@ -179,8 +179,8 @@ impl Carrier {
     }
 
     /// The error of reading it as data.
-    pub(crate) fn refused(&self, doing: &str) -> blosc2::Error {
-        blosc2::Error::new(ErrorKind::Unsupported, doing, format!("it is {self}"))
+    pub(crate) fn refused(&self, doing: &str) -> crate::blosc2::Error {
+        crate::blosc2::Error::new(ErrorKind::Unsupported, doing, format!("it is {self}"))
     }
 }
 
@@ -241,7 +241,7 @@ impl fmt::Display for Carrier {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
 

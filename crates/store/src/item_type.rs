@@ -1,13 +1,12 @@
 //! The types of values: of the columns of tables and of the items of lists, as in Python's schemas.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use blosc2::dtype::Kind;
-use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Value};
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::{CParams, Dtype, Element, Error, ErrorKind, Value};
 
 use crate::tag::{Fault, what};
 
@@ -535,7 +534,8 @@ impl ItemType {
     }
 
     /// Sets the compression parameters of a column. The default parameters are the defaults of Python.
-    pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
+    #[cfg(feature = "c")]
+    pub fn cparams(mut self, params: impl std::borrow::Borrow<CParams>) -> Self {
         self.cparams = Some(Box::new(params.borrow().clone()));
         self
     }
@@ -936,7 +936,7 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
 

@@ -125,7 +125,7 @@ pub(crate) fn is_below(key: &str, group: &str) -> bool {
     key.strip_prefix(group).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use std::collections::BTreeSet;
 

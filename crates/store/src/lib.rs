@@ -88,6 +88,8 @@
 //! must not write at the same time as this handle reads, unless both lock the file. Tables are checked at the start of a
 //! read: no other handle must compact a table meanwhile.
 #![forbid(unsafe_code)]
+// Helpers of changes are without use in builds that only read.
+#![cfg_attr(not(feature = "c"), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod archive;
@@ -95,6 +97,9 @@ mod archive;
 #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 pub mod arrow;
 mod batch_array;
+#[cfg(not(feature = "c"))]
+#[path = "engine/mod.rs"]
+pub mod blosc2;
 mod carrier;
 mod ctable;
 mod embed_store;
@@ -106,22 +111,25 @@ mod list_array;
 mod members;
 mod object;
 mod object_array;
+#[cfg(feature = "c")]
 mod search_indexes;
 mod secrets;
 mod tag;
 mod tensor;
 mod tree_store;
+#[cfg(feature = "c")]
 mod work;
 
 pub use batch_array::BatchArray;
 /// The crate `blosc2`, which defines types of this API, such as `CParams` and `Error`.
+#[cfg(feature = "c")]
 pub use blosc2;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{
-    CTable, Cell, Column, Data, Row, Rows, Schema, Summary, SummarySegment, TableAppender,
-};
+pub use ctable::{CTable, Column, Rows, Summary, SummarySegment};
+#[cfg(feature = "c")]
+pub use ctable::{Cell, Data, Row, Schema, TableAppender};
 pub use embed_store::EmbedStore;
 pub use item_type::{ItemKind, ItemType, TimeUnit};
 pub use list_array::ListArray;

@@ -1,7 +1,9 @@
 //! Limits of memory: of objects inside other objects, and of data that is written, because its readers have limits.
 
-use blosc2::limits::default_max_read;
-use blosc2::{ErrorKind, Limits, OpenOptions, Result, SChunk, Value};
+#[cfg(feature = "c")]
+use crate::blosc2::ErrorKind;
+use crate::blosc2::limits::default_max_read;
+use crate::blosc2::{Limits, OpenOptions, Result, SChunk, Value};
 
 use crate::tag::error;
 
@@ -26,9 +28,11 @@ pub(crate) fn max_read_of(schunk: &SChunk, stored: u64) -> u64 {
 
 /// The maximum bytes of memory of the rows of a batch, unless a single row takes more. Far below the limit of readers;
 /// small in unit tests, which write more.
+#[cfg(feature = "c")]
 pub(crate) const MAX_BATCH: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// The maximum memory that a reader counts for values that are stored in `nbytes` bytes. `count` returns their number.
+#[cfg(feature = "c")]
 pub(crate) fn memory_of(nbytes: u64, count: impl FnOnce() -> u64) -> u64 {
     // Each value takes at least one byte, so that the values in a few bytes need not be counted.
     let most = nbytes.saturating_mul(Value::MEMORY);
@@ -54,13 +58,14 @@ pub(crate) fn decode(
     place: impl FnOnce() -> String,
 ) -> Result<Value> {
     Value::from_msgpack_within(bytes, max_memory).map_err(|fault| {
-        let fault = blosc2::Error::from(fault);
+        let fault = crate::blosc2::Error::from(fault);
         error(schunk, fault.kind(), "read a value", format!("{}: {fault}", place()))
     })
 }
 
 /// Checks data that readers can only read as a whole: whether readers with default limits, or with the limit of this
 /// handle, allow its `memory` bytes of memory for its `stored` bytes.
+#[cfg(feature = "c")]
 pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: u64) -> Result<()> {
     let max = default_max_read(stored).max(schunk.max_read().unwrap_or(0));
     if memory <= max {
@@ -72,9 +77,9 @@ pub(crate) fn check_readable(schunk: &SChunk, doing: &str, memory: u64, stored: 
     Err(error(schunk, ErrorKind::TooLarge, doing, detail))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
-    use blosc2::Target;
+    use crate::blosc2::Target;
 
     use super::*;
 

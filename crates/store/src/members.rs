@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use blosc2::storage::ReadAt;
-use blosc2::{Error, ErrorKind, Result};
+use crate::blosc2::storage::ReadAt;
+use crate::blosc2::{Error, ErrorKind, Result};
 
 use crate::archive::Archive;
 use crate::folder::{Access, Folder, Found, open_regular};
@@ -236,7 +236,7 @@ fn overlaps(archive: &Archive) -> BTreeMap<String, String> {
     overlaps
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use std::io::{Cursor, Write};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Target, Value};
+use crate::blosc2::storage::{ReadAt, ReadOnly};
+use crate::blosc2::{Error, ErrorKind, Limits, NDArray, Result, SChunk, Target, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable;
@@ -292,26 +292,7 @@ impl CTable {
         Self::of(Object::open(path)?).map_err(|error| error.at(path))
     }
 
-    /// Opens the table in a contiguous frame in memory, for reading and changing. Python's `ctable_from_cframe` opens
-    /// the table for reading only.
-    ///
-    /// To get a frame with the changes, call [`to_cframe`](Self::to_cframe).
-    ///
-    /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the container is not a table;
-    /// - [`ErrorKind::InvalidData`]: the schema or the mask of valid rows is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: the version of the schema is newer than this crate supports;
-    /// - the errors of [opening a container](crate#opening-a-container).
-    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
-        let store = OpenOptions::new().write(true).open(bytes)?;
-        let store = EmbedStore::from_schunk(store)?;
-        match CTable::is_in(&store, "")? {
-            true => CTable::for_changes(store, ""),
-            false => Self::of(Object::EmbedStore(store)),
-        }
-    }
-
-    fn of(object: Object) -> Result<Self> {
+    pub(crate) fn of(object: Object) -> Result<Self> {
         match object {
             Object::CTable(table) => Ok(table),
             other => {

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
 
-use blosc2::super_chunk::SEARCH_INDEXES;
-use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target};
+use crate::blosc2::super_chunk::SEARCH_INDEXES;
+use crate::blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target};
 
 /// Removes the search indexes from a new copy of a member of a store, which is opened with these options. A member that
 /// cannot be opened has none.

@@ -90,7 +90,7 @@ fn has_slashes(text: &str) -> bool {
     slashes.next() == Some(true) && slashes.next() == Some(true)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use proptest::prelude::*;
 

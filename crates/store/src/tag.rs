@@ -1,7 +1,7 @@
 //! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
-use blosc2::limits::default_max_read;
-use blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
+use crate::blosc2::limits::default_max_read;
+use crate::blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 
 /// The name of the serializer Arrow.
 pub(crate) const ARROW: &str = "arrow";
@@ -33,6 +33,7 @@ pub(crate) fn reserve_rows(rows: usize, row: Option<usize>, given: u64) -> Resul
 }
 
 /// Checks that a super-chunk can become an array of values.
+#[cfg(feature = "c")]
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
     let (nchunks, typesize) = (schunk.nchunks(), schunk.typesize());
     if nchunks == 0 && typesize == 1 {
@@ -138,6 +139,7 @@ pub(crate) fn weight(value: &Value) -> u64 {
 ///
 /// If the last chunk of several is left alone, or a single chunk is replaced by a shorter one, the frame keeps its larger
 /// chunk size. C-Blosc2 then cannot append a chunk, and its attempt damages the file.
+#[cfg(feature = "c")]
 pub(crate) fn free_chunksize(schunk: &mut SChunk) -> Result<()> {
     let chunksize = schunk.chunksize();
     if schunk.nchunks() != 1 || chunksize == 0 || schunk.chunk_info(0)?.nbytes == chunksize {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use blosc2::storage::{ReadAt, Storage, is_in_use};
-use blosc2::{Error, ErrorKind, Result};
+use crate::blosc2::storage::{ReadAt, Storage, is_in_use};
+use crate::blosc2::{Error, ErrorKind, Result};
 use same_file::Handle;
 
 use crate::folder::{Access, Folder};

@@ -22,7 +22,7 @@ use syn::{Attribute, ForeignItem, Item, ItemMod, ItemUse, Macro, UseTree, Visibi
 
 use crate::run;
 
-const ROOTS: [&str; 11] = [
+const ROOTS: [&str; 12] = [
     "blosc2-sys/build/main.rs",
     "blosc2-sys/src/lib.rs",
     "crates/format/src/lib.rs",
@@ -30,14 +30,16 @@ const ROOTS: [&str; 11] = [
     "blosc2/src/lib.rs",
     "crates/store/src/lib.rs",
     "crates/cli/src/main.rs",
+    "crates/web/src/lib.rs",
     "crates/datafusion/src/lib.rs",
     "crates/cluster/src/main.rs",
     "crates/sql/src/main.rs",
     "dev/xtask/src/main.rs",
 ];
 
-/// Renamed imports can lead in a cycle as well; no real chain of re-exports is this long.
-const LONGEST_CHAIN: usize = 16;
+/// The targets of the names that a path leads through: the name in each module. Imports can lead in a cycle: a name that is
+/// being looked up has no targets yet.
+type Found = BTreeMap<(usize, String), Vec<Place>>;
 
 /// For each file, the files that it imports from, with the line of the first import.
 type Arrows = BTreeMap<String, BTreeMap<String, usize>>;
@@ -125,6 +127,7 @@ struct Module {
 }
 
 /// The target of a path: a module, or an item in a module.
+#[derive(Clone)]
 enum Place {
     Module(usize),
     Item(usize),
@@ -192,7 +195,7 @@ impl Crate {
         for (module, path) in &self.references {
             let from = &self.modules[*module].file;
             let targets = arrows.entry(from.clone()).or_default();
-            for target in self.resolve(*module, path, LONGEST_CHAIN) {
+            for target in self.resolve(*module, path, &mut Found::new()) {
                 let Place::Item(target) = target else { continue };
                 let target = &self.modules[target].file;
                 if !is_in_folder_of(target, from)
@@ -210,7 +213,7 @@ impl Crate {
 
     /// The targets of a path in a module: a module and an item can have the same name. Empty for paths out of the crate
     /// and for local variables.
-    fn resolve(&self, module: usize, path: &[Ident], chain: usize) -> Vec<Place> {
+    fn resolve(&self, module: usize, path: &[Ident], known: &mut Found) -> Vec<Place> {
         let mut found = vec![Place::Module(module)];
         for (segment, name) in path.iter().enumerate() {
             let Some(at) = found.iter().find_map(Place::module) else {
@@ -221,7 +224,7 @@ impl Crate {
                 "crate" => vec![Place::Module(0)],
                 "self" => vec![Place::Module(at)],
                 "super" => vec![Place::Module(self.modules[at].parent)],
-                name => self.named(at, name, chain),
+                name => self.named(at, name, known),
             };
             if found.is_empty() && segment > 0 {
                 // A macro defines it.
@@ -231,21 +234,29 @@ impl Crate {
         found
     }
 
-    fn named(&self, module: usize, name: &str, chain: usize) -> Vec<Place> {
-        let Some(chain) = chain.checked_sub(1) else { return Vec::new() };
+    fn named(&self, module: usize, name: &str, known: &mut Found) -> Vec<Place> {
+        let key = (module, name.to_owned());
+        if let Some(found) = known.get(&key) {
+            return found.clone();
+        }
+        known.insert(key.clone(), Vec::new());
         let Module { children, items, uses, globs, .. } = &self.modules[module];
         let mut found: Vec<Place> =
             children.get(name).map(|&child| Place::Module(child)).into_iter().collect();
         if items.contains(name) {
             found.push(Place::Item(module));
         } else if let Some(path) = uses.get(name) {
-            found.extend(self.resolve(module, path, chain));
+            found.extend(self.resolve(module, path, known));
         }
         if found.is_empty() {
-            let sources = globs.iter().flat_map(|glob| self.resolve(module, glob, chain));
-            let sources = sources.filter_map(|source| source.module());
-            found.extend(sources.flat_map(|source| self.named(source, name, chain)));
+            for glob in globs {
+                let sources = self.resolve(module, glob, known);
+                for source in sources.iter().filter_map(Place::module) {
+                    found.extend(self.named(source, name, known));
+                }
+            }
         }
+        known.insert(key, found.clone());
         found
     }
 

@@ -8,7 +8,7 @@ use super::outline::Outline;
 use super::{Header, Layout};
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};
-use crate::{Error, FormatError, Limit, Limits, ReadAt};
+use crate::{Error, FormatError, Limit, Limits, ReadAt, b2nd};
 
 /// A frame that is open for reading: contiguous, or in a directory. C: `blosc2_schunk_open`.
 ///
@@ -247,6 +247,57 @@ impl<R: ReadAt> Frame<R> {
             })?,
         }
         self.outline.verify(number, offset, chunk)
+    }
+
+    /// Returns the header of the chunk at index `number`. For a chunk whose location is
+    /// [`Offset::Special`], it returns the header of an equivalent special chunk.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`chunk`](Self::chunk). The checksum of the chunk is not compared.
+    pub fn chunk_header(&self, number: u64) -> Result<chunk::Header, Error> {
+        match self.offset(number)? {
+            Offset::At(place) => self.at(number, place, |_, header, _| Ok(header)),
+            Offset::Special(special) => {
+                Ok(chunk::Header::parse(&self.outline.special_chunk(number, special)?)?)
+            }
+        }
+    }
+
+    /// Finds the chunk at index `number`, and calls `read` with the source that contains the chunk, its
+    /// header, and its offset in the source, for reading a part of the chunk. Returns `None`, without a
+    /// call, if the location of the chunk is [`Offset::Special`]: such a chunk is not stored.
+    ///
+    /// The chunk is completely inside the source. Its checksum is not compared.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`chunk`](Self::chunk), and with those of `read`.
+    pub fn with_chunk<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&R, chunk::Header, u64) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        match self.offset(number)? {
+            Offset::At(place) => self.at(number, place, read).map(Some),
+            Offset::Special(_) => Ok(None),
+        }
+    }
+
+    /// Returns the shapes, the dtype and the layout of the array in the frame, or `None` if the frame
+    /// contains no array.
+    ///
+    /// # Errors
+    /// - [`Error::Format`]: the metalayer of the array violates a rule, or does not match the frame;
+    /// - [`Error::Limit`]: the array exceeds the limits.
+    pub fn array(&self) -> Result<Option<(b2nd::Meta, b2nd::Geometry)>, Error> {
+        let content = self.metalayer(b2nd::NAME).or_else(|| self.metalayer(b2nd::OLD_NAME));
+        let Some(content) = content else { return Ok(None) };
+        let frame = b2nd::Frame {
+            typesize: self.header.typesize,
+            chunksize: self.header.chunksize.fixed(),
+            blocksize: None,
+            nchunks: Some(self.nchunks()),
+        };
+        b2nd::read(content, &frame, &self.limits).map(Some)
     }
 
     /// Returns the decoded size of the chunk at index `number`, in bytes.

@@ -2,10 +2,12 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use crate::blosc2::{
+    Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result, Selection,
+};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::Field;
-use blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result, Selection};
 
 use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};

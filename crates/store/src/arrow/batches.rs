@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::blosc2::{ErrorKind, Result, SChunk};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Schema};
 use arrow_select::concat::concat;
-use blosc2::{ErrorKind, Result, SChunk};
 
 use super::ipc;
 use crate::BatchArray;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::blosc2::Dtype;
+use crate::blosc2::dtype::{Field as DtypeField, Kind};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, TimeUnit as ArrowUnit};
-use blosc2::Dtype;
-use blosc2::dtype::{Field as DtypeField, Kind};
 use serde_json::json;
 
 use super::metadata::{ITEM, KIND, TENSOR, complex_size, list_shape, with};

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::blosc2::ErrorKind;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
@@ -19,7 +20,6 @@ use arrow_ipc::{
     Schema as SchemaHeader, TimeUnit, Type, root_as_message,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use blosc2::ErrorKind;
 
 use crate::tag::Fault;
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::blosc2::dtype::{Field as DtypeField, Kind};
+use crate::blosc2::{Dtype, ErrorKind, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, LargeBinaryArray,
@@ -11,8 +13,6 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
-use blosc2::dtype::{Field as DtypeField, Kind};
-use blosc2::{Dtype, ErrorKind, Value};
 
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};

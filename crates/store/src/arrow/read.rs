@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::blosc2::{Element, Error, ErrorKind, Result};
 use arrow_array::{
     ArrayRef, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, RecordBatchOptions,
     RecordBatchReader, StringArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use blosc2::{Element, Error, ErrorKind, Result};
 
 use super::items::array_of;
 use super::types::column_field;
 use super::values::array_from;
-use crate::ctable::data::{Cells, Encoded};
+use crate::ctable::cells::{Cells, Encoded};
 use crate::tag::Fault;
 use crate::{CTable, ItemKind};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::blosc2::Dtype;
 use arrow_schema::{DataType, Field, Fields};
-use blosc2::Dtype;
 
 use super::dtypes::{arrow_unit, fixed_dtype, items_field, time_unit};
 use super::metadata::{ITEM, KIND, complex_size, list_shape, max_length, named_kind, with};

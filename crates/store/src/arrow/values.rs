@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::blosc2::{ErrorKind, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{
@@ -9,7 +10,6 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
-use blosc2::{ErrorKind, Value};
 
 use super::dtypes::fixed_dtype;
 use super::items::{array_of, bytes_of, fits, invalid, items_of, keys_of, texts_of};

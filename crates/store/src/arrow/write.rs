@@ -2,11 +2,11 @@
 
 use std::borrow::BorrowMut;
 
+use crate::blosc2::limits::default_max_read;
+use crate::blosc2::{Element, Error, ErrorKind, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
-use blosc2::limits::default_max_read;
-use blosc2::{Element, Error, ErrorKind, Result};
 
 use super::dtypes::time_unit;
 use super::items::{fixed_bytes, items_of, keys_of, texts_of};

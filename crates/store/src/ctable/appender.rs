@@ -3,9 +3,10 @@
 use std::borrow::BorrowMut;
 use std::{fmt, mem};
 
-use blosc2::Result;
+use crate::blosc2::Result;
 
-use super::data::{Data, Encoded};
+use super::cells::Encoded;
+use super::data::Data;
 use super::{CTable, Row};
 
 /// Minimum rows that are written at once: each write also recompresses the last chunks of variable-length columns.

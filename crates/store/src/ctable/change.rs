@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use blosc2::{
+use crate::blosc2::{
     Dtype, Element, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value,
 };
 use serde::Serialize;
 
+use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
-use super::data::{Cells, Data, Encoded, Texts};
+use super::data::Data;
 use super::encode::{default_of, encode, failed};
 use super::json::Fault;
 use super::live::unit_of;
@@ -18,7 +19,7 @@ use super::rows::{Picked, Rows};
 use super::schema;
 use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::summary::{EPOCH, INDEXES, Kept};
-use super::{CTable, Leaves, OPEN, WRITE, json};
+use super::{CTable, Leaves, LeavesMut, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::options_of;
 use crate::tag::{error, reserve_rows};
@@ -128,6 +129,25 @@ fn check_schema(columns: Vec<Value>, others: &[(Value, Value)]) -> Result<(), Fa
 }
 
 impl CTable {
+    /// Opens the table in a contiguous frame in memory, for reading and changing. Python's `ctable_from_cframe` opens
+    /// the table for reading only.
+    ///
+    /// To get a frame with the changes, call [`to_cframe`](Self::to_cframe).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: the container is not a table;
+    /// - [`ErrorKind::InvalidData`]: the schema or the mask of valid rows is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the version of the schema is newer than this crate supports;
+    /// - the errors of [opening a container](crate#opening-a-container).
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        let store = OpenOptions::new().write(true).open(bytes)?;
+        let store = EmbedStore::from_schunk(store)?;
+        match CTable::is_in(&store, "")? {
+            true => CTable::for_changes(store, ""),
+            false => Self::of(crate::Object::EmbedStore(store)),
+        }
+    }
+
     /// Creates an empty table: in a zip file if the name ends in `.b2z`, otherwise in a new directory. Python:
     /// `CTable(row_type, urlpath=path, mode="w")`.
     ///
@@ -149,7 +169,7 @@ impl CTable {
         let parts = new_parts(schema, "")?;
         let mut store = TreeStore::create(path)?;
         for (key, ending, schunk) in &parts {
-            Leaves::put(&mut store, key, ending, schunk)?;
+            LeavesMut::put(&mut store, key, ending, schunk)?;
         }
         Self::for_changes(store, "")
     }

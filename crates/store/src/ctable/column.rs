@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use blosc2::super_chunk::Revision;
-use blosc2::{Dtype, Element, NDArray, Value};
+use crate::blosc2::super_chunk::Revision;
+use crate::blosc2::{Dtype, Element, NDArray, Value};
 
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use blosc2::dtype::Kind;
-use blosc2::limits::default_max_read;
-use blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::limits::default_max_read;
+use crate::blosc2::{Dtype, Element, Error, ErrorKind, Result, Value};
 
 use super::WRITE;
+use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Nulls};
-use super::data::{Cells, Data, Encoded, Texts};
+use super::data::Data;
 use super::scalar::{push_scalar, scalar};
 use crate::ItemKind;
 use crate::item_type::row_size;
@@ -345,7 +346,7 @@ fn null_row(
     Ok(bytes)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
 

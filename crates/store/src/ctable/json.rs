@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
+use crate::blosc2::{ErrorKind, Value};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use blosc2::{ErrorKind, Value};
 
 /// Maximum nesting of lists and maps.
 const MAX_DEPTH: usize = 127;
@@ -351,7 +351,7 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
 

@@ -1,44 +1,61 @@
 //! Tables with columns. Python: `CTable`.
 
+#[cfg(feature = "c")]
 mod appender;
+pub(super) mod cells;
+#[cfg(feature = "c")]
 mod change;
 mod column;
-pub(super) mod data;
+#[cfg(feature = "c")]
+mod data;
+#[cfg(feature = "c")]
 mod encode;
 mod json;
 mod live;
 mod part;
 mod read;
+#[cfg(feature = "c")]
 mod row;
 mod rows;
 pub(crate) mod scalar;
 mod schema;
+#[cfg(feature = "c")]
 mod spec;
+#[cfg(feature = "c")]
+mod splice;
 mod summary;
+#[cfg(feature = "c")]
 mod write;
 
 use std::collections::HashMap;
 use std::ops::{Range, RangeBounds};
 use std::sync::{Mutex, PoisonError};
 
-use blosc2::super_chunk::Revision;
-use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
+use crate::blosc2::super_chunk::Revision;
+use crate::blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
+#[cfg(feature = "c")]
 pub use appender::TableAppender;
+#[cfg(feature = "c")]
 pub(crate) use change::new_parts;
 pub use column::Column;
 use column::Stored;
+#[cfg(feature = "c")]
 pub use data::Data;
 use live::LiveRows;
 use part::{Parts, array, leaf, row_bytes, row_items};
+#[cfg(feature = "c")]
 pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
+#[cfg(feature = "c")]
 pub use spec::Schema;
+#[cfg(feature = "c")]
 use summary::Kept;
 pub use summary::{Summary, SummarySegment};
 
 use crate::ItemKind;
+#[cfg(feature = "c")]
 use crate::limits::options_of;
 use crate::tag::{error, what};
 
@@ -50,11 +67,25 @@ const WRITE: &str = "write to a table";
 const FIND_ROWS: usize = 1 << 20;
 
 /// The source of the parts of a table.
-pub(super) trait Leaves: std::fmt::Debug + Send + Sync {
+pub(super) trait Leaves: LeavesMut + std::fmt::Debug + Send + Sync {
     /// The super-chunk with this key; `None` if there is none. If files differ only in their extension, the one with
     /// this extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 
+    /// Whether a part exists now, also if another handle has added it.
+    fn exists(&self, _key: &str, _ending: &str) -> bool {
+        false
+    }
+
+    /// Finds the super-chunks below a key that other handles have added.
+    fn refresh(&mut self, _root: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A source of the parts of a table that can also change them.
+#[cfg(feature = "c")]
+pub(super) trait LeavesMut {
     /// The same super-chunk, opened for changing. For a source in memory, a copy.
     fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 
@@ -67,16 +98,6 @@ pub(super) trait Leaves: std::fmt::Debug + Send + Sync {
     /// Removes all super-chunks below a key.
     fn discard_below(&mut self, key: &str) -> Result<()>;
 
-    /// Whether a part exists now, also if another handle has added it.
-    fn exists(&self, _key: &str, _ending: &str) -> bool {
-        false
-    }
-
-    /// Finds the super-chunks below a key that other handles have added.
-    fn refresh(&mut self, _root: &str) -> Result<()> {
-        Ok(())
-    }
-
     /// Whether Python's indexes of columns can be stored beside the columns.
     fn has_indexes(&self) -> bool {
         true
@@ -85,6 +106,12 @@ pub(super) trait Leaves: std::fmt::Debug + Send + Sync {
     /// Stores all changes.
     fn finish(&mut self) -> Result<()>;
 }
+
+#[cfg(not(feature = "c"))]
+pub(super) trait LeavesMut {}
+
+#[cfg(not(feature = "c"))]
+impl<T> LeavesMut for T {}
 
 /// A table with typed columns. Each column is stored separately. Python: `CTable`.
 ///
@@ -137,10 +164,12 @@ pub struct CTable {
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
     /// The summaries of columns that `finish` stores.
+    #[cfg(feature = "c")]
     summaries: Summaries,
 }
 
 /// The summaries of columns while the table is changed, by name.
+#[cfg(feature = "c")]
 #[derive(Debug, Default)]
 struct Summaries {
     /// Whether the stored ones were read, before they become stale.
@@ -192,7 +221,9 @@ impl CTable {
     /// Returns whether there is a table at a key; `""` is the store itself.
     pub(super) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
         let key = format!("{root}/_meta");
-        let meta = leaves.leaf(&key, "b2f").or_else(|error| match error.kind() {
+        let meta = leaves.leaf(&key, "b2f");
+        #[cfg(feature = "c")]
+        let meta = meta.or_else(|error| match error.kind() {
             // A store that is open for changing rolls back the change of a writer that has died.
             ErrorKind::Unfinished => leaves.leaf_for_changes(&key, "b2f").map_err(|_| error),
             _ => Err(error),
@@ -214,8 +245,17 @@ impl CTable {
         let (schema, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
-        let summaries = Summaries::default();
-        Ok(Self { parts, columns, places, live, others, schema, changed: false, summaries })
+        Ok(Self {
+            parts,
+            columns,
+            places,
+            live,
+            others,
+            schema,
+            changed: false,
+            #[cfg(feature = "c")]
+            summaries: Summaries::default(),
+        })
     }
 
     /// Reads the schema and the mask of live rows.
@@ -368,6 +408,7 @@ impl CTable {
         match column.kind() {
             ItemKind::Computed(_) => Err(no_items(column)),
             kind if kind.has_batches() => Err(no_items(column)),
+            #[cfg(feature = "c")]
             _ if self.parts.writable => {
                 let (_, stored) = self.stored(name)?;
                 let items = stored.parts().into_iter().find(|(end, ..)| end.is_empty());
@@ -655,17 +696,17 @@ pub(super) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
     values.collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use std::collections::HashMap;
     use std::io;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use blosc2::OpenOptions;
-    use blosc2::storage::{ReadAt, Storage};
+    use crate::blosc2::OpenOptions;
+    use crate::blosc2::storage::{ReadAt, Storage};
 
-    use blosc2::Target;
+    use crate::blosc2::Target;
 
     use super::*;
 
@@ -716,7 +757,9 @@ mod tests {
             };
             self.files.get(key).map(open).transpose()
         }
+    }
 
+    impl LeavesMut for Counting {
         fn leaf_for_changes(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
             self.leaf(key, ending)
         }

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use blosc2::dtype::Kind;
-use blosc2::super_chunk::Revision;
-use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::super_chunk::Revision;
+use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 #[cfg(feature = "arrow")]
 use super::CTable;
+use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
-use super::data::{Cells, Encoded, Texts};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
 use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
 use super::rows::Ascending;

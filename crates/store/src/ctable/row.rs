@@ -1,6 +1,6 @@
 //! Structs as rows of a table.
 
-use blosc2::{Error, ErrorKind, Result, Value};
+use crate::blosc2::{Error, ErrorKind, Result, Value};
 
 use super::data::Data;
 use super::rows::Rows;

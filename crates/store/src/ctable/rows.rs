@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use blosc2::{Error, ErrorKind, Result};
+use crate::blosc2::{Error, ErrorKind, Result};
 
 /// A selection of rows: a range, a list of indices or a boolean mask. Indices are `u64`, and count from the start;
 /// `table.nrows().saturating_sub(10)..` selects the last ten rows. Deleted rows are not counted. Methods with an

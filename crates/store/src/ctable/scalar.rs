@@ -1,7 +1,7 @@
 //! Single items of arrays as values, and back.
 
-use blosc2::dtype::{ByteOrder, Kind, ScalarDecoder};
-use blosc2::{Dtype, Value};
+use crate::blosc2::dtype::{ByteOrder, Kind, ScalarDecoder};
+use crate::blosc2::{Dtype, Value};
 use half::f16;
 
 use crate::item_type::int_range;

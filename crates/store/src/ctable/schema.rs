@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use blosc2::{ErrorKind, Value};
+use crate::blosc2::{ErrorKind, Value};
 
 use super::column::{Column, Nulls};
 use super::json::{self, Allowance, Fault, invalid};
@@ -131,7 +131,7 @@ fn path(name: &str) -> String {
     path
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
     use crate::ctable::change::text_of;

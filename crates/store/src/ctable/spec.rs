@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use blosc2::Special;
-use blosc2::dtype::Kind;
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
+use crate::blosc2::Special;
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
 use super::column::Column;
 use super::json;
@@ -208,7 +208,7 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
             let (dtype, shape) = column.items().ok_or_else(unknown)?;
             let shape: Vec<u64> = [rows].into_iter().chain(shape.iter().copied()).collect();
             let is_text = matches!(dtype.kind(), Some(Kind::Unicode | Kind::Bytes));
-            let make = |builder: blosc2::NDArrayBuilder| {
+            let make = |builder: crate::blosc2::NDArrayBuilder| {
                 builder.dtype(&dtype.to_string(), dtype.size()).special(Special::Zeros, &shape[..])
             };
             let own = make(builder())?;

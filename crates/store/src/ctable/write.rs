@@ -2,16 +2,17 @@
 
 use std::sync::OnceLock;
 
-use blosc2::dtype::ByteOrder;
-use blosc2::elements::bytes_of;
-use blosc2::{Dtype, ErrorKind, NDArray, RawItems, Result, Value};
+use crate::blosc2::dtype::ByteOrder;
+use crate::blosc2::elements::bytes_of;
+use crate::blosc2::{Dtype, ErrorKind, NDArray, RawItems, Result, Value};
 
 use super::WRITE;
+use super::cells::{Cells, Encoded, Texts};
 use super::column::{Content, Stored};
-use super::data::{Cells, Encoded, Texts};
 use super::live::{AT_ONCE, LiveRows, Span};
-use super::part::{replace, row_bytes, with_rows};
+use super::part::row_bytes;
 use super::read::read_texts;
+use super::splice::{replace, with_rows};
 use crate::BatchArray;
 use crate::batch_array::{Batches, Items};
 use crate::item_type::BATCH_ROWS;
@@ -387,7 +388,7 @@ fn add_words(
     result
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests {
     use super::*;
     use crate::{CTable, Data, EmbedStore, ItemKind, Object, Schema};

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use blosc2::storage::replace_file;
+use crate::blosc2::storage::replace_file;
 
 use super::{Access, EntryKind, irregular, is_gone, not_a_folder};
 

@@ -13,7 +13,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use blosc2::storage;
+use crate::blosc2::storage;
 
 #[cfg(unix)]
 use by_descriptor as system;

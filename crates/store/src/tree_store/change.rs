@@ -6,22 +6,143 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2::{
+use crate::blosc2::{
     Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Target, Value,
 };
 use serde::Serialize;
 
-use super::place::{Place, Stamp, path_of_new, put_folder};
-use super::{REGISTRY, TreeStore, attributes_key, failed};
+use super::place::Place;
+use super::writer::{FolderWriter, Stamp, path_of_new, put_folder};
+use super::*;
 use crate::archive;
 use crate::folder::{Access, EntryKind, Folder};
 use crate::key::{self, ENDINGS, META};
 use crate::object::Object;
 use crate::search_indexes;
-use crate::work::Work;
+use crate::work::{Claim, Work};
 
-pub(super) const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
+
+/// Opens the embedded store of a store in a directory for changing.
+pub(super) fn open_embed(
+    place: &Place,
+    folder: &Folder,
+    options: &OpenOptions,
+) -> Result<EmbedStore> {
+    unlink_copies(place, INDEX)?;
+    let path = folder.path().join(INDEX);
+    let file = folder.file(INDEX, Access::Change).map_err(failed(OPEN, &path))?;
+    // The store is locked, so that a writer that has not finished is not alive. Entries in files are durable too.
+    let options = options.clone().write(true).recover(true).durable(place.is_durable());
+    options.open(Target::file(file, &path)).and_then(EmbedStore::from_schunk)
+}
+
+impl TreeStore {
+    /// Opens a directory or a zip file for reading and changing.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Busy`]: another handle or program has the store open for changing; see [several
+    ///   writers](Self#several-writers);
+    /// - [`ErrorKind::Unsupported`]: a member of the zip file is compressed or encrypted; the lock file of the
+    ///   directory is a link or has several names; or the file system does not support locks;
+    /// - the errors of [opening a container](crate#opening-a-container).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_rw_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a directory or a zip file for reading and changing, with the limits of
+    /// [`open_with_limits`](Self::open_with_limits).
+    ///
+    /// # Errors
+    /// Fails with the errors of [`open_rw`](Self::open_rw).
+    pub fn open_rw_with_limits(
+        path: impl AsRef<Path>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self> {
+        let (path, options) = (path.as_ref(), options(limits, max_read));
+        let io = |error| Error::of_io(OPEN, error).at(path);
+        // If the path is a link, its target is changed.
+        let target = fs::canonicalize(path).map_err(io)?;
+        if target.is_dir() {
+            return Self::in_folder_for_changes(path, &target, &options, Claim::count);
+        }
+        let work = Work::beside(&target)?;
+        // From here on no other handle changes it.
+        let replaced = Some(Stamp::of(&target).map_err(io)?);
+        let file = open_regular(&target).map_err(io)?;
+        let archive = Archive::open(Arc::new(file)).map_err(|error| error.at(path))?;
+        let folder = Self::unpacked(&work).map_err(io)?;
+        archive.unpack(folder.path(), &options).map_err(|error| error.at(path))?;
+        let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced };
+        Self::in_folder(path, place, &options)
+    }
+
+    /// The directory for the files of a zip file that is changed.
+    fn unpacked(work: &Work) -> io::Result<Arc<Folder>> {
+        let path = work.path().join("store");
+        fs::create_dir(&path)?;
+        Folder::open(&path).map(Arc::new)
+    }
+
+    fn in_folder_for_changes(
+        path: &Path,
+        target: &Path,
+        options: &OpenOptions,
+        claimed: impl FnOnce(&mut Claim) -> io::Result<()>,
+    ) -> Result<Self> {
+        let io = |error| Error::of_io(OPEN, error).at(path);
+        let folder = Arc::new(Folder::open(target).map_err(io)?);
+        Self::check_index(&folder, path)?;
+        let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
+        claimed(&mut claim).map_err(io)?;
+        let writer = Some(Arc::new(FolderWriter::new(&folder, claim)));
+        Self::in_folder(path, Place::Folder { folder, writer }, options)
+    }
+
+    /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
+    ///
+    /// The zip file does not exist until [`finish`](Self::finish) writes it.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: the path exists; the existing file or directory is not changed;
+    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or opened the store for changing
+    ///   before this call returned;
+    /// - [`ErrorKind::Unsupported`]: the file system does not support locks;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let target = path_of_new(path, MAKE)?;
+        if path.extension().is_some_and(|ending| ending == "b2z") {
+            let work = Work::beside(&target)?;
+            let io = |error| Error::of_io(MAKE, error).at(path);
+            let folder = Self::unpacked(&work).map_err(io)?;
+            let embed = EmbedStore::create_as("b2tree", &folder.path().join(INDEX))?;
+            let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced: None };
+            let mut store = Self::new(path, place, Vec::new(), embed)?;
+            store.changed = true;
+            return Ok(store);
+        }
+        put_folder(&target, MAKE, |new| {
+            EmbedStore::create_as("b2tree", &new.join(INDEX))?;
+            // If this fails, on a full disk for example, there is no store. Opening it then writes nothing.
+            Claim::take(&Folder::open(new).map_err(failed(MAKE, new))?).map(drop)
+        })?;
+        Self::in_folder_for_changes(path, &target, &OpenOptions::new(), |_| Ok(()))
+    }
+
+    /// Checks that the store can be opened when it has a new key.
+    fn check_groups(&mut self, key: &str, doing: &str) -> Result<()> {
+        // The groups above a group exist.
+        let new = key::above(key).take_while(|above| !self.has_below(above)).count();
+        self.groups = self.groups.saturating_add(new);
+        match self.groups <= MAX_GROUPS {
+            true => Ok(()),
+            // Groups that were removed are still in the number.
+            false => self.count_groups(Some(key), doing),
+        }
+    }
+}
 
 impl TreeStore {
     /// Opens an entry for reading and changing.
@@ -127,7 +248,7 @@ impl TreeStore {
     pub(super) fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let put = self.put(key, ending, |path| {
             let file = File::create_new(path).map_err(failed(CHANGE, path))?;
-            blosc2::SaveOptions::new().save(&schunk, Target::storage(file))
+            crate::blosc2::SaveOptions::new().save(&schunk, Target::storage(file))
         });
         put.map(drop)
     }

@@ -1,8 +1,13 @@
 //! Tree stores: arrays in a directory or a zip file. Python: `TreeStore`, `DictStore`.
 
+#[cfg(feature = "c")]
 mod change;
 mod place;
 mod table;
+#[cfg(feature = "c")]
+mod table_change;
+#[cfg(feature = "c")]
+mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,8 +16,8 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Target, Value};
+use crate::blosc2::storage::{ReadAt, ReadOnly};
+use crate::blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Target, Value};
 
 use crate::archive::{self, Archive};
 use crate::ctable::{CTable, Leaves, all_values};
@@ -20,8 +25,7 @@ use crate::embed_store::{EmbedStore, Entry};
 use crate::folder::{Access, EntryKind, Folder, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
 use crate::limits::{options, options_of};
-use crate::work::{Claim, Work};
-use place::{FolderWriter, Place, Stamp, path_of_new, put_folder};
+use place::{Files, Place};
 
 /// The end of the name of a file that makes its directory a sparse frame.
 const SPARSE_INDEX: &str = "/chunks.b2frame";
@@ -38,6 +42,7 @@ const MAX_METAS_RATIO: u64 = 256;
 const OPEN: &str = "open a store";
 const MAKE: &str = "make a store";
 const READ: &str = "read from a store";
+const CHANGE: &str = "change a store";
 
 /// A store of arrays, super-chunks and tables in a directory (`.b2d`) or a zip file (`.b2z`). Each entry has a key,
 /// which is a path of group names and a last name: `/group/array`. Each array or super-chunk is a separate file of the
@@ -193,7 +198,7 @@ impl TreeStore {
         let io = |error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
             let folder = Arc::new(Folder::open(path).map_err(io)?);
-            return Self::in_folder(path, Place::Folder { folder, writer: None }, &options);
+            return Self::in_folder(path, Place::reading(folder), &options);
         }
         let file = open_regular(path).map_err(io)?;
         Self::in_archive(Arc::new(file), path, &options).map_err(|error| error.at(path))
@@ -248,99 +253,6 @@ impl TreeStore {
         Self::in_archive(Arc::new(source), Path::new(""), &options(limits, max_read))
     }
 
-    /// Opens a directory or a zip file for reading and changing.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::Busy`]: another handle or program has the store open for changing; see [several
-    ///   writers](Self#several-writers);
-    /// - [`ErrorKind::Unsupported`]: a member of the zip file is compressed or encrypted; the lock file of the
-    ///   directory is a link or has several names; or the file system does not support locks;
-    /// - the errors of [opening a container](crate#opening-a-container).
-    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_rw_with_limits(path, Limits::default(), None)
-    }
-
-    /// Opens a directory or a zip file for reading and changing, with the limits of
-    /// [`open_with_limits`](Self::open_with_limits).
-    ///
-    /// # Errors
-    /// Fails with the errors of [`open_rw`](Self::open_rw).
-    pub fn open_rw_with_limits(
-        path: impl AsRef<Path>,
-        limits: Limits,
-        max_read: Option<u64>,
-    ) -> Result<Self> {
-        let (path, options) = (path.as_ref(), options(limits, max_read));
-        let io = |error| Error::of_io(OPEN, error).at(path);
-        // If the path is a link, its target is changed.
-        let target = fs::canonicalize(path).map_err(io)?;
-        if target.is_dir() {
-            return Self::in_folder_for_changes(path, &target, &options, Claim::count);
-        }
-        let work = Work::beside(&target)?;
-        // From here on no other handle changes it.
-        let replaced = Some(Stamp::of(&target).map_err(io)?);
-        let file = open_regular(&target).map_err(io)?;
-        let archive = Archive::open(Arc::new(file)).map_err(|error| error.at(path))?;
-        let folder = Self::unpacked(&work).map_err(io)?;
-        archive.unpack(folder.path(), &options).map_err(|error| error.at(path))?;
-        let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced };
-        Self::in_folder(path, place, &options)
-    }
-
-    /// The directory for the files of a zip file that is changed.
-    fn unpacked(work: &Work) -> io::Result<Arc<Folder>> {
-        let path = work.path().join("store");
-        fs::create_dir(&path)?;
-        Folder::open(&path).map(Arc::new)
-    }
-
-    fn in_folder_for_changes(
-        path: &Path,
-        target: &Path,
-        options: &OpenOptions,
-        claimed: impl FnOnce(&mut Claim) -> io::Result<()>,
-    ) -> Result<Self> {
-        let io = |error| Error::of_io(OPEN, error).at(path);
-        let folder = Arc::new(Folder::open(target).map_err(io)?);
-        Self::check_index(&folder, path)?;
-        let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
-        claimed(&mut claim).map_err(io)?;
-        let writer = Some(Arc::new(FolderWriter::new(&folder, claim)));
-        Self::in_folder(path, Place::Folder { folder, writer }, options)
-    }
-
-    /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
-    ///
-    /// The zip file does not exist until [`finish`](Self::finish) writes it.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the path exists; the existing file or directory is not changed;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same store, or opened the store for changing
-    ///   before this call returned;
-    /// - [`ErrorKind::Unsupported`]: the file system does not support locks;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let target = path_of_new(path, MAKE)?;
-        if path.extension().is_some_and(|ending| ending == "b2z") {
-            let work = Work::beside(&target)?;
-            let io = |error| Error::of_io(MAKE, error).at(path);
-            let folder = Self::unpacked(&work).map_err(io)?;
-            let embed = EmbedStore::create_as("b2tree", &folder.path().join(INDEX))?;
-            let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced: None };
-            let mut store = Self::new(path, place, Vec::new(), embed)?;
-            store.changed = true;
-            return Ok(store);
-        }
-        put_folder(&target, MAKE, |new| {
-            EmbedStore::create_as("b2tree", &new.join(INDEX))?;
-            // If this fails, on a full disk for example, there is no store. Opening it then writes nothing.
-            Claim::take(&Folder::open(new).map_err(failed(MAKE, new))?).map(drop)
-        })?;
-        Self::in_folder_for_changes(path, &target, &OpenOptions::new(), |_| Ok(()))
-    }
-
     fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
         let archive = Archive::open(source)?;
         let embed = match archive.has(INDEX) {
@@ -349,7 +261,7 @@ impl TreeStore {
                 .map_err(|error| error.at(path.join(INDEX)))?,
             // Other programs, such as xarray-blosc2, write arrays to a zip file without an index.
             false if archive.names().any(|name| name.ends_with(".b2nd")) => {
-                EmbedStore::in_memory()?
+                EmbedStore::without_entries()?
             }
             false => {
                 let detail = format!(
@@ -376,10 +288,13 @@ impl TreeStore {
     fn in_folder(path: &Path, place: Place, options: &OpenOptions) -> Result<Self> {
         let folder = Arc::clone(place.folder().expect("an archive is not a folder"));
         Self::check_index(&folder, path)?;
-        if place.is_writable() {
-            change::unlink_copies(&place, INDEX)?;
-        }
-        let embed = open_embed(&folder, place.is_writable(), place.is_durable(), options)?;
+        let opened = || open_embed(&folder, options);
+        #[cfg(feature = "c")]
+        let opened = || match place.is_writable() {
+            true => change::open_embed(&place, &folder, options),
+            false => opened(),
+        };
+        let embed = opened()?;
         let files = folder.files().map_err(|error| Error::of_io(OPEN, error).at(path))?;
         // Names that are not UTF-8 have no key.
         Self::new(path, place, files.iter().filter_map(|file| file.text()).collect(), embed)
@@ -420,12 +335,12 @@ impl TreeStore {
     /// Whether a file without the extension of a frame is one.
     fn is_frame(&self, name: &str) -> bool {
         let mut start = [0; 10];
-        let read = match &self.place {
-            Place::Archive(archive) => {
+        let read = match self.place.files() {
+            Files::Archive(archive) => {
                 let member = archive.member(name).map_err(std::io::Error::from);
                 member.and_then(|member| member.read_exact_at(0, &mut start))
             }
-            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+            Files::Folder(folder) => {
                 folder.file(name, Access::Read).and_then(|file| file.read_exact_at(0, &mut start))
             }
         };
@@ -445,18 +360,6 @@ impl TreeStore {
         }
         let detail = format!("more than {MAX_GROUPS} groups");
         Err(self.error(ErrorKind::TooLarge, doing, detail))
-    }
-
-    /// Checks that the store can be opened when it has a new key.
-    fn check_groups(&mut self, key: &str, doing: &str) -> Result<()> {
-        // The groups above a group exist.
-        let new = key::above(key).take_while(|above| !self.has_below(above)).count();
-        self.groups = self.groups.saturating_add(new);
-        match self.groups <= MAX_GROUPS {
-            true => Ok(()),
-            // Groups that were removed are still in the number.
-            false => self.count_groups(Some(key), doing),
-        }
     }
 
     /// The keys of tables and other objects: those in the registry, and those of older stores without a registry.
@@ -676,13 +579,13 @@ impl TreeStore {
     /// The super-chunk in a file or member.
     fn file(&self, name: &str) -> Result<SChunk> {
         let options = self.options();
-        match &self.place {
-            Place::Archive(archive) => {
+        match self.place.files() {
+            Files::Archive(archive) => {
                 let member = archive.member(name).map(ReadOnly::new);
                 let opened = member.and_then(|member| options.open(Target::storage(member)));
                 opened.map_err(|error| error.at(self.path.join(name)))
             }
-            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+            Files::Folder(folder) => {
                 let path = folder.path().join(name);
                 let io = failed(READ, &path);
                 if folder.kind(name).map_err(&io)? == Some(EntryKind::Folder) {
@@ -701,9 +604,9 @@ impl TreeStore {
     }
 
     fn has_file(&self, name: &str) -> bool {
-        match &self.place {
-            Place::Archive(archive) => archive.has(name),
-            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => folder.has_file(name),
+        match self.place.files() {
+            Files::Archive(archive) => archive.has(name),
+            Files::Folder(folder) => folder.has_file(name),
         }
     }
 
@@ -728,17 +631,9 @@ fn open_member(archive: &Archive, name: &str, options: &OpenOptions) -> Result<S
 }
 
 /// Opens the embedded store of a store in a directory.
-fn open_embed(
-    folder: &Folder,
-    writable: bool,
-    durable: bool,
-    options: &OpenOptions,
-) -> Result<EmbedStore> {
+fn open_embed(folder: &Folder, options: &OpenOptions) -> Result<EmbedStore> {
     let path = folder.path().join(INDEX);
-    let access = if writable { Access::Change } else { Access::Read };
-    let file = folder.file(INDEX, access).map_err(failed(OPEN, &path))?;
-    // The store is locked, so that a writer that has not finished is not alive. Entries in files are durable too.
-    let options = options.clone().write(writable).recover(writable).durable(durable);
+    let file = folder.file(INDEX, Access::Read).map_err(failed(OPEN, &path))?;
     options.open(Target::file(file, &path)).and_then(EmbedStore::from_schunk)
 }
 

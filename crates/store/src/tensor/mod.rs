@@ -1,19 +1,17 @@
 //! Tensors: arrays as Python's `save_array` and `pack_tensor` store them, in a super-chunk with a shape.
 
-use std::borrow::Borrow;
+#[cfg(feature = "c")]
+mod change;
+
 use std::io::Read;
 
-use blosc2::dtype::Kind;
-use blosc2::{
-    CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, SChunkReader, Target, Value,
-};
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::{Dtype, Element, ErrorKind, Result, SChunk, SChunkReader, Target, Value};
 
 use crate::tag::{error, shortened};
 
 /// The metalayer with kind, shape and dtype.
 const NAME: &str = "__pack_tensor__";
-/// Maximum bytes of a chunk, as in Python.
-const MAX_CHUNK: usize = 256 << 20;
 /// Maximum number of dimensions, that of TensorFlow. NumPy and PyTorch have lower ones.
 const MAX_NDIM: usize = 254;
 const OPEN: &str = "open a tensor";
@@ -92,48 +90,6 @@ impl Tensor {
         schunk.vlmeta().contains(NAME)
     }
 
-    /// Creates a tensor in memory from items in C order, with the default compression parameters of Python.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 254
-    ///   dimensions; or the metalayer cannot describe the dtype, for example a sub-array, see [`Value::from_dtype`];
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
-    pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
-        Self::from_slice_with(items, shape, CParams::default())
-    }
-
-    /// Creates a tensor in memory from items in C order, with the given compression parameters.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 254
-    ///   dimensions; a parameter is out of range; or the metalayer cannot describe the dtype, for example a sub-array,
-    ///   see [`Value::from_dtype`];
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
-    pub fn from_slice_with<T: Element>(
-        items: &[T],
-        shape: &[u64],
-        params: impl Borrow<CParams>,
-    ) -> Result<Self> {
-        let invalid = |detail| Error::new(ErrorKind::InvalidArgument, "create a tensor", detail);
-        check_ndim(shape.len()).map_err(invalid)?;
-        if items_in(shape) != Some(items.len() as u64) {
-            return Err(invalid(format!(
-                "the shape {shape:?} does not match {} items",
-                items.len()
-            )));
-        }
-        let dtype = T::dtype();
-        let kind = "numpy".to_owned();
-        let sides = shape.iter().map(|&side| side.into()).collect();
-        let described = [kind.as_str().into(), Value::Tuple(sides), Value::from_dtype(&dtype)?];
-        let mut schunk = SChunk::in_memory::<T>(params)?;
-        for chunk in items.chunks((MAX_CHUNK / size_of::<T>().max(1)).max(1)) {
-            schunk.append(chunk)?;
-        }
-        schunk.vlmeta_mut().set_value(NAME, &Value::Tuple(described.into()))?;
-        Ok(Self { kind, shape: shape.to_vec(), dtype, schunk })
-    }
-
     /// Returns the Python library of the stored array or tensor: `numpy`, `torch` or `tensorflow`.
     pub fn kind(&self) -> &str {
         &self.kind
@@ -174,27 +130,6 @@ impl Tensor {
         let mut bytes = Vec::new();
         SChunkReader::new(&self.schunk).read_to_end(&mut bytes)?;
         Ok(bytes)
-    }
-
-    /// Saves the tensor to a new contiguous file. Python: `save_array`, `save_tensor`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
-    /// - [`ErrorKind::Unsupported`]: a chunk is in the Blosc1 format.
-    pub fn save(&self, target: impl Into<Target>) -> Result<()> {
-        self.schunk.save(target)
-    }
-
-    /// Serializes the tensor to a contiguous frame in memory. Python: `pack_tensor`, `pack_array2`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
-    /// - [`ErrorKind::Unsupported`]: a chunk is in the Blosc1 format;
-    /// - [`ErrorKind::Io`]: the file cannot be read.
-    pub fn to_cframe(&self) -> Result<Vec<u8>> {
-        self.schunk.to_cframe()
     }
 
     /// Returns the super-chunk.

@@ -1,21 +1,15 @@
 //! Zip archives whose uncompressed members are read in place.
 
-use std::cell::RefCell;
+#[cfg(feature = "c")]
+mod pack;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blosc2::storage::{ReadAt, create_file};
-use blosc2::{Error, ErrorKind, OpenOptions, Result};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
-
-use crate::folder::{Access, Folder, Found};
-use crate::key;
-use crate::search_indexes;
-use crate::work::Work;
+use crate::blosc2::storage::ReadAt;
+use crate::blosc2::{Error, ErrorKind, Result};
+use zip::{CompressionMethod, ZipArchive};
 
 /// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
 const TAIL: u64 = 1 << 20;
@@ -24,6 +18,9 @@ const END: &[u8] = b"PK\x05\x06";
 const END_ROOM: usize = 22 + u16::MAX as usize;
 /// The maximum number of bytes that opening reads, whatever the size of the file is: enough for about a million members.
 const MOST: u64 = 256 << 20;
+
+#[cfg(feature = "c")]
+pub(crate) use pack::pack;
 
 /// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
@@ -149,41 +146,6 @@ impl Archive {
         Ok(duplicates)
     }
 
-    /// Writes all members, without the search indexes of arrays, to files in a directory. Arrays are opened with these
-    /// options.
-    pub(crate) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
-        let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
-        // Overlapping members could unpack to any number of bytes.
-        let mut left = self.source.size().map_err(failed)?;
-        for name in self.names() {
-            let inside = Path::new(name);
-            let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
-            if !is_inside || name.contains('\\') {
-                return Err(invalid(format!(
-                    "its member `{name}` would be unpacked outside the folder"
-                )));
-            }
-            let path = folder.join(inside);
-            let io = |error| Error::of_io(UNPACK, error).at(&path);
-            if name.ends_with('/') {
-                fs::create_dir_all(&path).map_err(io)?;
-                continue;
-            }
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(io)?;
-            }
-            let member = self.member(name)?;
-            let shared = || invalid("its members overlap".to_owned());
-            left = left.checked_sub(member.len).ok_or_else(shared)?;
-            let mut creation = File::options();
-            let mut target =
-                creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
-            io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
-            search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
-        }
-        Ok(())
-    }
-
     fn zip(&self) -> std::sync::MutexGuard<'_, ZipArchive<Reader>> {
         // A panic leaves no partial change in it.
         self.zip.lock().unwrap_or_else(PoisonError::into_inner)
@@ -223,8 +185,6 @@ impl std::fmt::Debug for Archive {
 }
 
 const DOING: &str = "read a zip file";
-const UNPACK: &str = "unpack a zip file";
-const PACK: &str = "pack a zip file";
 
 fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, DOING, error)
@@ -242,131 +202,6 @@ fn of_zip(error: zip::result::ZipError) -> Error {
             _ => failed(error),
         },
         error => Error::new(ErrorKind::InvalidData, DOING, error),
-    }
-}
-
-/// Packs all files of a store in a directory, uncompressed, the largest first and [`key::INDEX`] last. Links and the
-/// search indexes of arrays are not packed.
-///
-/// The zip file appears when it is complete and on disk, after `check`. With `replace`, it replaces a file. Arrays are
-/// opened with `options`.
-pub(crate) fn pack(
-    folder: &Folder,
-    work: &Work,
-    path: &Path,
-    replace: bool,
-    options: &OpenOptions,
-    check: impl FnOnce() -> Result<()>,
-) -> Result<()> {
-    let io = |error| Error::of_io(PACK, error).at(path);
-    let mut members: Vec<(u64, String, Found)> = Vec::new();
-    for file in folder.files().map_err(io)? {
-        let Some(name) = file.text() else {
-            let detail = format!("the name of its file `{}` is not UTF-8", file.name.display());
-            return Err(Error::new(ErrorKind::Unsupported, PACK, detail).at(folder.path()));
-        };
-        if !key::is_internal(&name) {
-            members.push((file.len, name, file));
-        }
-    }
-    check_names(members.iter().map(|(_, name, _)| name.as_str()))
-        .map_err(|detail| Error::new(ErrorKind::TooLarge, PACK, detail).at(folder.path()))?;
-    members.sort_by_key(|(len, name, _)| (name == key::INDEX, u64::MAX - len));
-    create_file(path, replace, Some(work.path()), |new| {
-        let mut file = File::create_new(new).map_err(io)?;
-        let fault = RefCell::new(Ok(()));
-        let mut zip = ZipWriter::new(Faultless::new(&mut file, &fault));
-        for (mut len, name, member) in members {
-            let mut source = folder.file(&member.name, Access::Read).map_err(io)?;
-            let copy = search_indexes::copy_without(&name, &source, work.path(), options);
-            if let Some(copy) = copy.map_err(|error| error.at(folder.path().join(&member.name)))? {
-                len = copy.metadata().map_err(io)?.len();
-                source = copy;
-            }
-            let form = SimpleFileOptions::default()
-                .compression_method(CompressionMethod::Stored)
-                .large_file(len >= u32::MAX.into());
-            zip.start_file(name, form).map_err(|error| io(error.into()))?;
-            let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
-            if fault.borrow().is_err() {
-                break;
-            }
-            if copied != len {
-                let detail = "a file became shorter while it was packed";
-                return Err(
-                    Error::new(ErrorKind::Busy, PACK, detail).at(folder.path().join(member.name))
-                );
-            }
-        }
-        let finished = zip.finish().and_then(|mut written| Ok(written.flush()?));
-        finished.map_err(|error| io(error.into()))?;
-        fault.into_inner().map_err(io)?;
-        file.sync_all().map_err(io)?;
-        check()
-    })
-}
-
-/// Checks that the list of these members can be read. The error describes the fault.
-fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    // An entry has the length and the position of a large member in up to 28 more bytes.
-    let len = names.map(|name| ENTRY.len + 28 + name.len() as u64).sum::<u64>();
-    match len <= MOST {
-        true => Ok(()),
-        false => Err(format!(
-            "the list of its members would have {len} bytes in the zip file, expected at most {MOST}"
-        )),
-    }
-}
-
-/// A writer for the zip library, whose own writer panics in debug builds and prints a message if a write fails. After
-/// the first error it only keeps its position.
-struct Faultless<'a> {
-    file: BufWriter<&'a mut File>,
-    position: u64,
-    end: u64,
-    fault: &'a RefCell<io::Result<()>>,
-}
-
-impl<'a> Faultless<'a> {
-    fn new(file: &'a mut File, fault: &'a RefCell<io::Result<()>>) -> Self {
-        Self { file: BufWriter::new(file), position: 0, end: 0, fault }
-    }
-
-    fn attempt(&mut self, work: impl FnOnce(&mut BufWriter<&'a mut File>) -> io::Result<()>) {
-        let mut fault = self.fault.borrow_mut();
-        if fault.is_ok() {
-            *fault = work(&mut self.file);
-        }
-    }
-}
-
-impl Write for Faultless<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.attempt(|file| file.write_all(bytes));
-        self.position += bytes.len() as u64;
-        self.end = self.end.max(self.position);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.attempt(BufWriter::flush);
-        Ok(())
-    }
-}
-
-impl Seek for Faultless<'_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::End(offset) => self.end.checked_add_signed(offset),
-            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
-        };
-        let position = position.ok_or(io::ErrorKind::InvalidInput)?;
-        if position != self.position {
-            self.attempt(|file| file.seek(SeekFrom::Start(position)).map(drop));
-            self.position = position;
-        }
-        Ok(position)
     }
 }
 
@@ -411,28 +246,6 @@ impl ReadAt for Window {
 
     fn request_cost(&self) -> u64 {
         self.source.request_cost()
-    }
-}
-
-/// Reads a window from its start.
-struct WindowReader {
-    window: Window,
-    position: u64,
-}
-
-impl WindowReader {
-    fn new(window: Window) -> Self {
-        Self { window, position: 0 }
-    }
-}
-
-impl Read for WindowReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.window.len - self.position;
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        self.window.read_exact_at(self.position, &mut buffer[..len])?;
-        self.position += len as u64;
-        Ok(len)
     }
 }
 
@@ -505,20 +318,5 @@ impl Seek for Reader {
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a position before the start");
         self.position = position.ok_or_else(outside)?;
         Ok(self.position)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_that_readers_refuse_are_not_written() {
-        let name = "x".repeat(4000);
-        let names = |count| std::iter::repeat_n(name.as_str(), count);
-        let entry = ENTRY.len + 28 + 4000;
-        let most = (MOST / entry) as usize;
-        check_names(names(most)).unwrap();
-        check_names(names(most + 1)).unwrap_err();
     }
 }

@@ -1,16 +1,20 @@
 //! Live rows of a table: deleted rows keep their positions until the table is compacted.
 
+#[cfg(feature = "c")]
+mod change;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use blosc2::dtype::Kind;
-use blosc2::super_chunk::Revision;
-use blosc2::{Advice, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Selection, Special};
+use crate::blosc2::dtype::Kind;
+use crate::blosc2::super_chunk::Revision;
+use crate::blosc2::{
+    Advice, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Selection, Special,
+};
 
-use super::part::{Budget, check_array, replace, row_bytes, row_items, with_rows};
+use super::part::{Budget, check_array, row_bytes, row_items};
 use super::rows::Ascending;
-use super::{OPEN, READ, WRITE};
-use crate::limits::check_readable;
+use super::{OPEN, READ};
 use crate::tag::error;
 
 /// Maximum rows of a unit, the part of the mask that is counted and read at once.
@@ -149,59 +153,6 @@ impl LiveRows {
         Ok(rows.start + last.map_or(0, |last| last as u64 + 1))
     }
 
-    pub(super) fn resize(&mut self, capacity: u64) -> Result<()> {
-        if capacity == self.capacity() {
-            return Ok(());
-        }
-        let first = (capacity.min(self.capacity()) / self.unit) as usize;
-        self.marks.resize([capacity])?;
-        self.count(first)
-    }
-
-    /// Marks rows as live, which are dead, and makes room for `capacity` rows, in one commit.
-    pub(super) fn add(&mut self, rows: Range<u64>, capacity: u64) -> Result<()> {
-        with_rows(&mut self.marks, capacity, |marks| marks.write([rows.clone()], true))?;
-        self.before.resize(capacity.div_ceil(self.unit) as usize + 1, self.len());
-        let (first, unit) = ((rows.start / self.unit) as usize, self.unit);
-        for (before, start) in self.before.iter_mut().zip((0..).step_by(unit as usize)).skip(first)
-        {
-            *before += rows.end.min(start).saturating_sub(rows.start);
-        }
-        Ok(())
-    }
-
-    /// Marks rows at ascending places, which are live, as dead.
-    pub(super) fn remove(&mut self, places: &[u64]) -> Result<()> {
-        let Some(first) = places.first() else { return Ok(()) };
-        let (first, unit) = ((first / self.unit) as usize, self.unit);
-        let mut live = self.before.clone();
-        for (before, start) in live.iter_mut().zip((0..).step_by(unit as usize)).skip(first) {
-            *before -= places.partition_point(|place| *place < start) as u64;
-        }
-        let counted = counted(&live, unit, self.capacity());
-        self.marks.transaction(|marks| {
-            replace(marks, places, &vec![0; places.len()])?;
-            // A reader counts the rows when it opens the table. Compaction removes the deleted rows.
-            check_readable(marks.schunk(), WRITE, counted, marks.schunk().cbytes())
-        })?;
-        self.before = live;
-        Ok(())
-    }
-
-    /// Makes the first rows the live ones.
-    pub(super) fn compact(&mut self) -> Result<()> {
-        let (live, all) = (self.len(), self.capacity());
-        self.marks.transaction(|marks| {
-            marks.write(0..live, true)?;
-            marks.write(live..all, false)
-        })?;
-        self.count(0)
-    }
-
-    pub(super) fn sync(&mut self) -> Result<()> {
-        self.marks.sync()
-    }
-
     /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes. Each
     /// unit of the mask is read at most once. Spans with other rows have at most [`AT_ONCE`] bytes.
     pub(super) fn spans<'a>(
@@ -236,17 +187,6 @@ impl LiveRows {
         let rows = self.rows(unit);
         (after - before == rows.end - rows.start).then_some(before)
     }
-}
-
-/// The rows of all units with both live and dead rows, whose marks are read to count them. `before` are the numbers of
-/// live rows before each unit, and in total.
-fn counted(before: &[u64], unit: u64, rows: u64) -> u64 {
-    let starts = (0..rows).step_by(usize::try_from(unit).unwrap_or(usize::MAX));
-    let units = starts.zip(before.windows(2)).map(|(start, live)| {
-        let len = unit.min(rows - start);
-        if (1..len).contains(&(live[1] - live[0])) { len } else { 0 }
-    });
-    units.sum()
 }
 
 /// The rows of a unit of a mask with chunks of this length, stored in `stored` bytes: a chunk, or a part of a large chunk.
@@ -451,29 +391,4 @@ pub(super) fn check_rows(rows: &Range<u64>, len: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("row {} is marked as valid, but the column has only {len} rows", rows.end - 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_of_mixed_units_are_counted() {
-        // All live, none, some, and one of a shorter unit.
-        assert_eq!(counted(&[0, 10, 10, 14, 15], 10, 33), 13);
-        assert_eq!(counted(&[0, 10, 10, 10, 13], 10, 33), 0);
-        assert_eq!(counted(&[0], 10, 0), 0);
-    }
-
-    #[test]
-    fn units_are_chunks_or_parts_of_large_ones() {
-        assert_eq!(unit_of(0, 0, 0), Ok(1));
-        assert_eq!(unit_of(1 << 40, 1 << 20, 0), Ok(1 << 20));
-        assert_eq!(unit_of(1 << 44, 1 << 30, 0), Ok(UNIT));
-        assert_eq!(unit_of(1 << 20, 1, 0), Ok(1));
-        assert!(unit_of((1 << 20) + 1, 1, 0).is_err());
-        assert!(unit_of((1 << 44) + 1, 1 << 30, 0).is_err());
-        // As many as there are stored bytes.
-        assert_eq!(unit_of((1 << 20) + 1, 1, (1 << 20) + 1), Ok(1));
-    }
 }

@@ -1,0 +1,647 @@
+// The page: opens files, shows facts, and switches between the views.
+
+import { Chunks } from './chunks.js';
+import { Client } from './client.js';
+import { Picture } from './picture.js';
+import { Plot } from './plot.js';
+import { Table } from './table.js';
+import { colour, define, element, plain, prepared, short, size } from './text.js';
+
+const $ = (selector) => document.querySelector(selector);
+const VIEWS = ['picture', 'plot', 'table', 'chunks', 'check'];
+/** The number of bytes that a view reads on its own, of a local file and of an address. */
+const BUDGET = { file: 512 << 20, url: 24 << 20 };
+
+const app = {
+  client: new Client((text) => died(text)),
+  /** What is open: `{ file }` or `{ url }`, and its name. */
+  opened: undefined,
+  /** The facts about the items, from the worker. */
+  items: undefined,
+  /** What is shown; the address of the page has a copy. */
+  state: {},
+
+  budget: () => (app.opened?.url ? BUDGET.url : BUDGET.file),
+
+  colours() {
+    const { map, log, range, low, high } = app.state;
+    const colours = { map, log: Boolean(log) };
+    return range === 'fixed' ? { ...colours, low, high } : { ...colours, percent: Number(range) };
+  },
+
+  /** Starts long work, and shows its progress. */
+  run(type, content, update) {
+    showProgress(0, type);
+    app.client.call(type, content, (answer) => {
+      // Sent before the worker saw that this view is not shown any more.
+      if (VIEWS.includes(type) && app.state.view !== type) return;
+      app.bytesRead = answer.bytesRead ?? app.bytesRead;
+      const { facts } = answer;
+      const progress = answer.progress ?? (facts?.blocks ? facts.done / facts.blocks : 1);
+      showProgress(answer.done ? undefined : progress, type);
+      if (facts) showPartial(answer);
+      update(answer);
+    }).catch((error) => { showProgress(undefined); app.fail(error); });
+  },
+
+  fail(error) {
+    $('#message p').textContent = error.message;
+    $('#message').hidden = false;
+  },
+
+  say(text) {
+    $('#value').value = text;
+  },
+
+  async showValue(at) {
+    app.wanted = at;
+    if (app.asking) return;
+    app.asking = true;
+    while (app.wanted) {
+      const at = app.wanted;
+      app.wanted = undefined;
+      try {
+        const text = await app.client.call('value', { at });
+        app.say(`[${at.join(', ')}]  ${text}`);
+      } catch (error) {
+        app.say(`[${at.join(', ')}]  ${error.message}`);
+      }
+    }
+    app.asking = false;
+  },
+
+  showStatistics,
+  showLegend(low, high) {
+    $('#low-text').value = short(low);
+    $('#high-text').value = short(high);
+    if (app.state.range !== 'fixed') {
+      $('#low').value = short(low);
+      $('#high').value = short(high);
+    }
+  },
+
+  async paintBar(selector, map) {
+    const colours = await app.client.call('colours', { map });
+    const image = new ImageData(new Uint8ClampedArray(colours), colours.length / 4, 1);
+    $(selector).getContext('2d').putImageData(image, 0, 0);
+  },
+
+  save,
+};
+
+const views = { picture: new Picture(app), plot: new Plot(app), table: new Table(app), chunks: new Chunks(app) };
+
+// Opening.
+
+async function open(opened) {
+  $('#message').hidden = true;
+  $('#file-name').textContent = `Opening ${opened.name} …`;
+  showProgress(undefined);
+  app.opened = opened;
+  let answer;
+  try {
+    answer = await app.client.call('open', { file: opened.file, url: opened.url });
+  } catch (error) {
+    if (app.opened === opened) await showDamaged(opened, error);
+    return;
+  }
+  if (app.opened !== opened) return;
+  $('#file-name').textContent = `${opened.name} · ${size(answer.size)}`;
+  document.title = `${opened.name} · Blosc2 viewer`;
+  $('#empty').hidden = true;
+  $('#viewer').hidden = false;
+  showContents(answer.contents ?? []);
+  const saved = new URLSearchParams(location.hash.slice(1)).get('entry');
+  const first = answer.contents?.includes(saved) ? saved : answer.contents?.[0];
+  if (first === undefined) showAnswer(answer); else await chooseEntry(first);
+}
+
+/** Shows the file, or an entry of the store. */
+function showAnswer(answer, entry) {
+  app.items = answer.items;
+  Object.values(views).forEach((view) => view.reset());
+  showFacts(answer.facts);
+  restore();
+  app.state.entry = entry;
+  showControls();
+  show(app.state.view);
+  showMetadata();
+}
+
+async function chooseEntry(key) {
+  for (const item of $('#tree').children) {
+    item.setAttribute('aria-selected', item.dataset.key === key);
+    item.tabIndex = item.dataset.key === key ? 0 : -1;
+  }
+  const { opened } = app;
+  try {
+    const answer = await app.client.call('choose', { key });
+    if (app.opened === opened) showAnswer(answer, key);
+  } catch (error) {
+    app.fail(new Error(`${key}: ${error.message}`));
+  }
+}
+
+/** Lists the entries of a store. */
+function showContents(keys) {
+  $('#contents').hidden = keys.length === 0;
+  $('#tree').replaceChildren(...keys.map((key) => {
+    const depth = key.split('/').length - 2;
+    const item = element('div', { role: 'treeitem', tabIndex: -1, 'aria-level': Math.max(1, depth + 1), title: key }, key === '/' ? 'the table' : key);
+    item.dataset.key = key;
+    return item;
+  }));
+}
+$('#tree').addEventListener('click', (event) => {
+  const key = event.target.closest('[data-key]')?.dataset.key;
+  if (key === undefined) return;
+  // The view of another entry.
+  history.replaceState(null, '', location.pathname + location.search);
+  chooseEntry(key);
+});
+$('#tree').addEventListener('keydown', (event) => {
+  const item = event.target;
+  const next = { ArrowDown: item.nextElementSibling, ArrowUp: item.previousElementSibling }[event.key];
+  if (next) { event.preventDefault(); item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+  if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); item.click(); }
+});
+
+/** Shows why a file cannot be opened, and the report of the check if it is one of Blosc2. */
+async function showDamaged(opened, error) {
+  app.fail(new Error(`${opened.name}: ${error.message}`));
+  app.items = { reason: error.message };
+  app.state = { view: 'check' };
+  const report = await check(false);
+  if (app.opened !== opened) return;
+  const isKnown = Boolean(report?.kind);
+  $('#file-name').textContent = isKnown ? opened.name : '';
+  $('#viewer').hidden = !isKnown;
+  $('#empty').hidden = isKnown;
+  if (!isKnown) { app.opened = undefined; return; }
+  showFacts({});
+  showContents([]);
+  $('#metadata').hidden = true;
+  show('check');
+}
+
+function died(text) {
+  if (!app.opened) return app.fail(new Error(`The viewer cannot start: ${text}`));
+  const { opened } = app;
+  app.opened = undefined;
+  $('#viewer').hidden = true;
+  $('#empty').hidden = false;
+  $('#file-name').textContent = '';
+  app.fail(new Error(`${opened.name}: the viewer has failed on this file and was started again. Please report this: ${text}`));
+}
+
+function openFile(file) {
+  history.replaceState(null, '', `${location.pathname}${location.hash}`);
+  open({ file, name: file.name });
+}
+
+function openUrl(text) {
+  let url;
+  try {
+    url = new URL(text, location.href);
+  } catch {
+    return app.fail(new Error(`This is not an address: ${text}`));
+  }
+  if (!['http:', 'https:'].includes(url.protocol)) {
+    return app.fail(new Error(`Addresses start with http or https, this one with ${url.protocol}`));
+  }
+  const query = new URLSearchParams(location.search);
+  query.set('url', text);
+  history.replaceState(null, '', `?${query}${location.hash}`);
+  open({ url: url.href, name: decodeURIComponent(url.pathname.split('/').pop() || url.host) });
+}
+
+// Facts.
+
+function showFacts(facts) {
+  const entries = Object.entries(facts).filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0));
+  const shown = entries.map(([name, value]) => {
+    const isBytes = ['nbytes', 'cbytes', 'chunksize'].includes(name) && value >= 1024;
+    return [name, isBytes ? `${value} (${size(value)})` : plain(value)];
+  });
+  define($('#facts'), shown);
+}
+
+async function showMetadata() {
+  const { meta, vlmeta } = await app.client.call('metalayers').catch((error) => { app.fail(error); return {}; });
+  const layers = [...(meta ?? []).map((layer) => [layer, 'meta']), ...(vlmeta ?? []).map((layer) => [layer, 'vlmeta'])];
+  $('#metadata').hidden = layers.length === 0;
+  $('#layers').replaceChildren(...layers.map(([layer, kind]) => element('details', {},
+    element('summary', {}, `${layer.name} `, element('span', { className: 'quiet' }, kind)),
+    element('pre', { tabIndex: 0 }, layer.error ?? layer.text))));
+}
+
+// The state, and its copy in the address of the page.
+
+const NUMBERS = ['at', 'axes', 'center', 'scale', 'span', 'tableAt'];
+
+function restore() {
+  const { shape, numbers } = app.items;
+  const ndim = shape?.length ?? 0;
+  const state = {
+    view: VIEWS.find((view) => isPossible(view)),
+    at: (shape ?? []).map((side) => Math.floor(Math.max(0, side - 1) / 2)),
+    axes: [ndim - 2, ndim - 1],
+    axis: ndim === 0 ? 0 : shape.indexOf(Math.max(...shape)),
+    field: 0,
+    map: app.items.maps?.[0],
+    range: '2',
+    square: ndim < 2 || Math.max(shape[ndim - 1] / shape[ndim - 2], shape[ndim - 2] / shape[ndim - 1]) <= 12,
+  };
+  const saved = new URLSearchParams(location.hash.slice(1));
+  for (const [key, text] of saved) {
+    if (NUMBERS.includes(key)) {
+      const list = text.split(',').map(Number);
+      if (list.every(Number.isFinite)) state[key] = list;
+    } else if (['log', 'plotLog', 'square'].includes(key)) {
+      state[key] = text === '1';
+    } else if (['field', 'axis', 'low', 'high', 'chunk'].includes(key)) {
+      if (Number.isFinite(Number(text))) state[key] = Number(text);
+    } else if (['view', 'map', 'range', 'entry'].includes(key)) {
+      state[key] = text;
+    }
+  }
+  // The address can be of another file.
+  const isAxis = (axis) => Number.isInteger(axis) && axis >= 0 && axis < ndim;
+  const fits = isPossible(state.view)
+    && (state.axes.length === 2 && state.axes[0] !== state.axes[1] && state.axes.every(isAxis) || ndim < 2)
+    && (isAxis(state.axis) || ndim === 0)
+    && state.at.length === ndim && state.at.every((at, axis) => Number.isInteger(at) && at >= 0 && at < Math.max(1, shape[axis]))
+    && state.field < Math.max(1, numbers?.length ?? 0)
+    && (!state.scale || state.scale.length === 2 && state.scale.every((each) => each > 0))
+    && (!state.center || state.center.length === 2)
+    && (!state.span || state.span.length === 2 && state.span[0] < state.span[1]);
+  if (!fits && saved.size > 0) {
+    history.replaceState(null, '', location.pathname + location.search);
+    return restore();
+  }
+  if (state.scale && !state.center) state.scale = undefined;
+  app.state = state;
+}
+
+let planned;
+function save() {
+  clearTimeout(planned);
+  planned = setTimeout(() => {
+    if (!app.opened) return;
+    history.replaceState(null, '', `${location.pathname}${location.search}#${hash()}`);
+  }, 300);
+}
+
+function hash() {
+  const parts = Object.entries(app.state).filter(([, value]) => value !== undefined).map(([key, value]) => {
+    if (typeof value === 'boolean') return [key, value ? '1' : '0'];
+    const round = (number) => Number(number.toPrecision(10));
+    return [key, Array.isArray(value) ? value.map(round).join(',') : String(value)];
+  });
+  return parts.map(([key, value]) => `${key}=${encodeURIComponent(value).replaceAll('%2C', ',')}`).join('&');
+}
+
+// Views.
+
+/** Whether a view can show the items. */
+function isPossible(view) {
+  const { shape, numbers } = app.items;
+  if (view === 'check') return true;
+  if (!shape) return false;
+  const isEmpty = shape.includes(0);
+  if (view === 'picture') return shape.length >= 2 && numbers.length > 0 && !isEmpty;
+  if (view === 'plot') return shape.length >= 1 && numbers.length > 0 && !isEmpty;
+  if (view === 'table') return !isEmpty;
+  return app.items.grid !== undefined;
+}
+
+function show(view) {
+  app.state.view = view;
+  for (const name of VIEWS) {
+    const tab = $(`#tab-${name}`);
+    tab.setAttribute('aria-selected', name === view);
+    tab.tabIndex = name === view ? 0 : -1;
+    tab.disabled = !isPossible(name);
+    tab.title = tab.disabled ? whyNot(name) : '';
+    $(`#panel-${name}`).hidden = name !== view;
+  }
+  $('#summary').hidden = !['picture', 'plot', 'table'].includes(view) || Boolean(app.items.table);
+  $('.columns').hidden = view === 'table';
+  $('[data-format=png]').hidden = view === 'table';
+  $('#partial').hidden = true;
+  const hint = { picture: 'Point at an item to see its value.', plot: 'Point at an item to see its value.', chunks: 'Point at a chunk, or choose one.' };
+  app.say(app.items.shape || view !== 'check' ? hint[view] ?? '' : `Only the facts and the check are shown: ${app.items.reason}`);
+  for (const type of ['picture', 'plot', 'map', 'export']) app.client.cancel(type);
+  showProgress(undefined);
+  showSelection();
+  views[view]?.show();
+  save();
+}
+
+function whyNot(view) {
+  if (!app.items.shape) return app.items.reason ?? '';
+  if (app.items.shape.includes(0)) return 'The array has no items.';
+  if (!app.items.numbers.length) return 'The items are not numbers.';
+  return view === 'picture' ? 'A picture needs at least two axes.' : 'A plot needs an axis.';
+}
+
+/** Shows what the controls of the picture and of the plot are set to. */
+function showControls() {
+  const { state, items } = app;
+  $('#map').replaceChildren(...(items.maps ?? []).map((name) => element('option', { value: name }, name)));
+  if (!items.maps?.includes(state.map)) state.map = items.maps?.[0];
+  $('#map').value = state.map;
+  if (![...$('#range').options].some((option) => option.value === state.range)) state.range = '2';
+  $('#range').value = state.range;
+  $('#fixed').hidden = state.range !== 'fixed';
+  $('#low').value = state.low ?? '';
+  $('#high').value = state.high ?? '';
+  $('#log').checked = Boolean(state.log);
+  $('#plot-log').checked = Boolean(state.plotLog);
+  $('#square').checked = Boolean(state.square);
+  if (state.map) app.paintBar('#bar', state.map);
+}
+
+/** Shows the choice of axes, of indices of the other axes, and of a field. */
+function showSelection() {
+  const { state, items } = app;
+  const controls = [];
+  const ndim = items.shape?.length ?? 0;
+  const choice = (label, options, value, change) => {
+    const select = element('select', {}, ...options.map(([value, text]) => element('option', { value }, text)));
+    select.value = value;
+    select.addEventListener('change', () => change(Number(select.value)));
+    controls.push(element('label', {}, label, ' ', select));
+  };
+  if (['picture', 'plot'].includes(state.view) && items.numbers?.length > 1) {
+    choice('field', items.numbers.map((number, k) => [k, number.name]), state.field, (field) => {
+      state.field = field;
+      views[state.view].changed();
+    });
+  }
+  const axes = items.shape?.map((side, axis) => [axis, `axis ${axis} (${side})`]) ?? [];
+  const varied = state.view === 'plot' ? [state.axis] : state.axes;
+  if (ndim > 2 && ['picture', 'table'].includes(state.view) || ndim > 1 && state.view !== 'plot' && state.view !== 'chunks' && state.view !== 'check') {
+    ['rows', 'columns'].forEach((label, k) => choice(label, axes, state.axes[k], (axis) => {
+      if (state.axes[1 - k] === axis) state.axes[1 - k] = state.axes[k];
+      state.axes[k] = axis;
+      state.center = state.scale = state.tableAt = undefined;
+      views.picture.reset();
+      views.table.reset();
+      showSelection();
+      views[state.view].show();
+    }));
+  }
+  if (ndim > 1 && state.view === 'plot') {
+    choice('axis', axes, state.axis, (axis) => {
+      state.axis = axis;
+      state.span = undefined;
+      showSelection();
+      views.plot.show();
+    });
+  }
+  if (['picture', 'plot', 'table'].includes(state.view)) {
+    items.shape?.forEach((side, axis) => {
+      if (varied.includes(axis) || ndim < 2) return;
+      const limits = { min: 0, max: side - 1, value: state.at[axis] };
+      const slider = element('input', { type: 'range', ...limits, 'aria-label': `Index of axis ${axis}` });
+      const number = element('input', { type: 'number', ...limits, 'aria-label': `Index of axis ${axis}, as a number` });
+      const change = (from, to) => {
+        const index = Math.min(Math.max(0, Math.round(from.valueAsNumber || 0)), side - 1);
+        to.value = index;
+        state.at[axis] = index;
+        if (state.view === 'table') views.table.read(); else views[state.view].changed();
+        save();
+      };
+      slider.addEventListener('input', () => change(slider, number));
+      number.addEventListener('change', () => change(number, slider));
+      controls.push(element('span', { className: 'axis' }, element('label', {}, `axis ${axis}`), slider, number, element('span', { className: 'quiet' }, `of ${side}`)));
+    });
+  }
+  $('#selection').replaceChildren(...controls);
+}
+
+function showProgress(part, type) {
+  $('#progress').hidden = part === undefined;
+  if (part === undefined) return;
+  $('#progress progress').value = part;
+  $('#progress').dataset.type = type;
+  $('#progress-text').textContent = `${Math.round(part * 100)} %`;
+}
+
+/** States what was not read of a view. */
+function showPartial({ facts, errors, count, stopped, done }) {
+  const problems = count ? `${count} ${count === 1 ? 'block' : 'blocks'} cannot be read: ${errors[0]}` : '';
+  const part = stopped ? `A sample: ${facts.done} of ${facts.blocks} blocks were read.` : '';
+  $('#partial').hidden = !done || !(problems || part);
+  $('#partial-text').textContent = [part, problems].filter(Boolean).join(' ');
+  $('#read-all').hidden = !stopped;
+}
+
+function showStatistics(statistics) {
+  const { all, count, nan, infinite, min, max, mean, std, percentiles, bins } = statistics;
+  const entries = [['items', `${count}${all ? '' : ' (a sample)'}`]];
+  if (nan) entries.push(['NaN', String(nan)]);
+  if (infinite) entries.push(['infinite', String(infinite)]);
+  if (min !== undefined) {
+    const median = percentiles.find(([percent]) => percent === 50)[1];
+    entries.push(['least', `${short(min)} at [${statistics.minAt.join(', ')}]`]);
+    entries.push(['greatest', `${short(max)} at [${statistics.maxAt.join(', ')}]`]);
+    entries.push(['mean', short(mean)], ['median', short(median)], ['std', short(std)]);
+  }
+  define($('#statistics'), entries);
+  const { context, width, height } = prepared($('#histogram'));
+  $('#histogram-text').replaceChildren(element('span', {}, short(min)), element('span', {}, short(max)));
+  if (!bins) return;
+  const highest = Math.max(...bins);
+  context.fillStyle = colour('accent');
+  bins.forEach((bin, k) => {
+    const bar = bin === 0 ? 0 : Math.max(1, bin / highest * (height - 2));
+    context.fillRect(k * width / bins.length, height - bar, width / bins.length - 1, bar);
+  });
+  $('#histogram').setAttribute('aria-label',
+    `Histogram of the values from ${short(min)} to ${short(max)} in ${bins.length} bins`);
+}
+
+// The report of the check, in a worker of its own: the views can be used meanwhile.
+
+let checker;
+async function check(content) {
+  checker?.stop();
+  $('#report').dataset.done = false;
+  const client = new Client((text) => { endCheck(`The check has failed: ${text}`); });
+  checker = client;
+  const { opened } = app;
+  const cancel = element('button', { type: 'button' }, 'Cancel');
+  cancel.addEventListener('click', () => { client.stop(); endCheck('The check was cancelled.'); });
+  $('#report').replaceChildren(element('p', {}, 'Checking … ', element('progress', { 'aria-label': 'Checking' }), ' ', cancel));
+  try {
+    const report = await client.call('check', { file: opened.file, url: opened.url, content });
+    if (checker === client) showReport(report);
+    return report;
+  } catch (error) {
+    if (checker === client) endCheck(error.message);
+  } finally {
+    client.stop();
+  }
+}
+
+function endCheck(text) {
+  checker = undefined;
+  $('#report').replaceChildren(element('p', {}, text));
+}
+
+function showReport({ kind, good, complete, content, omitted, findings }) {
+  const scope = content ? 'The structure and all blocks were checked.' : 'The structure was checked; no block was decoded.';
+  const verdict = good ? (findings.length ? 'No errors' : 'Nothing wrong was found') : 'The file is damaged';
+  const parts = [
+    element('p', { className: `verdict ${good ? 'good' : 'bad'}` }, verdict),
+    element('p', { className: 'quiet' }, `${kind ?? 'unknown kind'}. ${scope}${complete ? '' : ' Parts exceed the limits of this page and were not checked.'}`),
+  ];
+  if (findings.length) {
+    const rows = findings.map((finding) => {
+      const chunk = element('td', {}, finding.part);
+      if (finding.chunk !== null && isPossible('chunks')) {
+        const button = element('button', { type: 'button' }, finding.part);
+        button.addEventListener('click', () => { app.state.chunk = finding.chunk; show('chunks'); views.chunks.choose(finding.chunk); });
+        chunk.replaceChildren(button);
+      }
+      return element('tr', {},
+        element('td', { className: finding.severity }, finding.severity), element('td', {}, `${finding.offset}, ${size(finding.len)}`), chunk,
+        element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found));
+    });
+    const names = ['severity', 'offset', 'part', 'rule', 'expected', 'found'];
+    const head = element('thead', {}, element('tr', {}, ...names.map((name) => element('th', { scope: 'col' }, name))));
+    parts.push(element('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': 'Findings' }, element('table', {}, head, element('tbody', {}, ...rows))));
+  }
+  if (omitted) parts.push(element('p', {}, `${omitted} more findings are not listed.`));
+  $('#report').replaceChildren(...parts);
+  $('#report').dataset.done = 'true';
+}
+
+// Saving.
+
+/** The ranges of what is saved, for each axis, and the axes that the saved array has. */
+function savedRanges() {
+  const { state, items } = app;
+  if ($('#scope').value === 'all') return { ranges: items.shape.map((side) => [0, side]), kept: items.shape.map(() => true) };
+  const ndim = items.shape.length;
+  const view = views[state.view];
+  const ranges = state.at.map((index) => [index, index + 1]);
+  const kept = ranges.map(() => false);
+  const shown = view.visible();
+  const set = (axis, range) => { ranges[axis] = range; kept[axis] = true; };
+  if (state.view === 'plot') set(state.axis, shown);
+  else if (ndim === 1) set(0, shown[0]);
+  else if (ndim > 1) state.axes.forEach((axis, k) => set(axis, shown[k]));
+  return { ranges, kept };
+}
+
+async function saveAs(format) {
+  const base = app.opened.name.replace(/\.\w+$/, '');
+  if (format === 'png') return download(await views[app.state.view].png(), `${base}.png`);
+  const request = savedRanges();
+  const name = $('#scope').value === 'all' ? '' : request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
+  app.run('export', { request, format }, ({ done, bytes }) => {
+    if (done) download(new Blob([bytes]), `${base}${name ? `_${name}` : ''}.${format}`);
+  });
+}
+
+function download(blob, name) {
+  const link = element('a', { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+// What the user does.
+
+$('#open').addEventListener('click', () => $('#file').click());
+$('#choose').addEventListener('click', () => $('#file').click());
+$('#file').addEventListener('change', () => {
+  const [file] = $('#file').files;
+  if (file) openFile(file);
+  $('#file').value = '';
+});
+$('#open-url').addEventListener('click', () => { $('#url-dialog').returnValue = ''; $('#url-dialog').showModal(); });
+$('#url-dialog').addEventListener('close', () => {
+  if ($('#url-dialog').returnValue === 'open' && $('#url').value) openUrl($('#url').value);
+});
+$('#url').addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && $('#url').checkValidity()) { event.preventDefault(); $('#url-dialog').close('open'); }
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'o' && !event.ctrlKey && !event.metaKey && !event.altKey && event.target.closest?.('input, select, dialog') === null) $('#open').click();
+});
+$('#message button').addEventListener('click', () => { $('#message').hidden = true; });
+
+let inside = 0;
+document.addEventListener('dragenter', (event) => { event.preventDefault(); inside += 1; document.body.classList.add('dragging'); });
+document.addEventListener('dragleave', () => { inside -= 1; if (inside === 0) document.body.classList.remove('dragging'); });
+document.addEventListener('dragover', (event) => event.preventDefault());
+document.addEventListener('drop', (event) => {
+  event.preventDefault();
+  inside = 0;
+  document.body.classList.remove('dragging');
+  const [file] = event.dataTransfer.files;
+  if (file) openFile(file);
+});
+
+$('#tabs').addEventListener('click', (event) => {
+  const name = event.target.id?.replace('tab-', '');
+  if (VIEWS.includes(name)) show(name);
+});
+$('#tabs').addEventListener('keydown', (event) => {
+  const possible = VIEWS.filter(isPossible);
+  const at = possible.indexOf(app.state.view);
+  const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: possible.length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  const view = possible[(next + possible.length) % possible.length];
+  show(view);
+  $(`#tab-${view}`).focus();
+});
+
+/** Repaints the picture, without reading. */
+function repaint() {
+  $('#picture').dataset.done = false;
+  app.client.call('paint', { colours: app.colours() });
+  save();
+}
+$('#map').addEventListener('change', () => { app.state.map = $('#map').value; app.paintBar('#bar', app.state.map); repaint(); });
+$('#range').addEventListener('change', () => {
+  app.state.range = $('#range').value;
+  $('#fixed').hidden = app.state.range !== 'fixed';
+  readFixed();
+  repaint();
+});
+function readFixed() {
+  const [low, high] = [Number($('#low').value), Number($('#high').value)];
+  if (Number.isFinite(low) && Number.isFinite(high)) Object.assign(app.state, { low, high });
+}
+for (const id of ['#low', '#high']) $(id).addEventListener('change', () => { readFixed(); repaint(); });
+$('#log').addEventListener('change', () => { app.state.log = $('#log').checked; repaint(); });
+$('#square').addEventListener('change', () => { app.state.square = $('#square').checked; views.picture.fit(); });
+$('#plot-log').addEventListener('change', () => { app.state.plotLog = $('#plot-log').checked; views.plot.draw(); save(); });
+for (const [id, view, action] of [
+  ['#zoom-in', 'picture', (view) => view.zoom(1.5)], ['#zoom-out', 'picture', (view) => view.zoom(1 / 1.5)], ['#fit', 'picture', (view) => view.fit()],
+  ['#plot-in', 'plot', (view) => view.zoom(1.5)], ['#plot-out', 'plot', (view) => view.zoom(1 / 1.5)], ['#plot-fit', 'plot', (view) => view.fit()],
+]) $(id).addEventListener('click', () => action(views[view]));
+$('#cancel').addEventListener('click', () => { app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
+$('#read-all').addEventListener('click', () => views[app.state.view].readAll());
+$('#check-structure').addEventListener('click', () => check(false));
+$('#check-all').addEventListener('click', () => check(true));
+for (const button of document.querySelectorAll('[data-format]')) button.addEventListener('click', () => saveAs(button.dataset.format));
+$('#link').addEventListener('click', async () => {
+  history.replaceState(null, '', `${location.pathname}${location.search}#${hash()}`);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    app.say(app.opened.url ? 'The link was copied.' : 'The link was copied. It restores this view after the same file is opened.');
+  } catch {
+    app.say('The address of this page is a link to this view.');
+  }
+});
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (app.opened) views[app.state.view]?.draw?.(); });
+
+const url = new URLSearchParams(location.search).get('url');
+if (url) openUrl(url);
+document.documentElement.dataset.ready = 'true';

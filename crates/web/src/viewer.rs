@@ -1,0 +1,460 @@
+//! The viewer: one open file and what is being read from it. Requests and answers are JSON.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use blosc2_format::file::{File, Kind};
+use blosc2_store::CTable;
+use serde_json::{Value, json};
+
+use crate::blocks::limits;
+use crate::chunks::{self, ChunkMap};
+use crate::contents::{Contents, Entry};
+use crate::data::{Data, Slice};
+use crate::picture::Picture;
+use crate::plane::Plane;
+use crate::plot::Plot;
+use crate::source::{Paged, Source};
+use crate::{colour, facts, item, printable};
+
+/// The maximum number of cells of a table that are returned at once.
+const MAX_CELLS: u64 = 20_000;
+
+/// An error as text.
+pub type Result<T> = std::result::Result<T, String>;
+
+/// An open file or store.
+pub struct Viewer {
+    /// The size of the file, in bytes.
+    size: u64,
+    /// The store, if the file is one.
+    contents: Option<Contents>,
+    /// The file, or the chosen entry of the store; `None` for a table, and if no entry was chosen.
+    file: Option<File<'static>>,
+    table: Option<CTable>,
+    /// The items, or why there are none.
+    data: Result<Data>,
+    picture: Option<Picture>,
+    plot: Option<Plot>,
+    map: Option<ChunkMap>,
+    export: Option<(Slice, Vec<bool>)>,
+}
+
+impl Viewer {
+    /// Opens the file in `source`.
+    ///
+    /// # Errors
+    /// The file is not one of Blosc2, is damaged, or exceeds the limits of the page.
+    pub fn open(source: Source) -> Result<Self> {
+        let size = source.size().map_err(text)?;
+        let mut viewer = Self {
+            size,
+            contents: None,
+            file: None,
+            table: None,
+            data: Err("choose an entry of the store".to_owned()),
+            picture: None,
+            plot: None,
+            map: None,
+            export: None,
+        };
+        if Contents::is_archive(&source).map_err(text)? {
+            viewer.contents = Contents::open(&source).map_err(text)?;
+        } else {
+            viewer.open_file(&source)?;
+            let is_frame = viewer
+                .file
+                .as_ref()
+                .is_some_and(|file| file.info().kind == Kind::Frame && file.meta().is_none());
+            // A damaged store still has facts, and can be checked.
+            viewer.contents =
+                if is_frame { Contents::open(&source).unwrap_or_default() } else { None };
+        }
+        if viewer.contents.as_ref().is_some_and(|contents| contents.kind() == "ctable") {
+            viewer.table = Contents::open(&source).map_err(text)?.and_then(Contents::into_table);
+        }
+        Ok(viewer)
+    }
+
+    fn open_file(&mut self, source: &Source) -> Result<()> {
+        let open = || File::from_reader(source.clone(), &limits());
+        self.file = Some(open().map_err(text)?);
+        self.data = open().and_then(|file| Data::open(source.clone(), file)).map_err(text);
+        Ok(())
+    }
+
+    /// Chooses an entry of the store.
+    ///
+    /// # Errors
+    /// There is no such entry, or it cannot be opened.
+    pub fn choose(&mut self, key: &str) -> Result<()> {
+        let contents = self.contents.as_ref().ok_or("the file is not a store")?;
+        (self.picture, self.plot, self.map, self.export) = (None, None, None, None);
+        if key == "/" && self.table.is_some() {
+            self.file = None;
+            return Ok(());
+        }
+        match contents.entry(key).map_err(text)? {
+            Entry::File(source) => {
+                let source: Source = Arc::new(Paged::new(source).map_err(text)?);
+                self.open_file(&source)
+            }
+            Entry::Table(table) => {
+                self.file = None;
+                self.table = Some(*table);
+                Ok(())
+            }
+        }
+    }
+
+    /// The table that is shown.
+    fn shown_table(&self) -> Option<&CTable> {
+        self.table.as_ref().filter(|_| self.file.is_none())
+    }
+
+    /// Returns the facts about the file or the chosen entry, what can be shown of it, and the entries of the store.
+    pub fn facts(&mut self) -> Value {
+        let checksums = self.data.as_mut().ok().and_then(|data| data.blocks().has_checksums());
+        let mut facts = match (&self.file, self.shown_table(), &self.contents) {
+            (Some(file), ..) => json!({ "facts": facts::of_file(file, checksums) }),
+            (None, Some(table), _) => json!({ "facts": {
+                "kind": "ctable",
+                "nrows": table.nrows(),
+                "columns": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
+            } }),
+            (None, None, Some(contents)) => {
+                json!({ "facts": { "kind": contents.kind(), "entries": contents.keys().len() } })
+            }
+            (None, None, None) => json!({ "facts": {} }),
+        };
+        let shown = match (&self.data, self.shown_table()) {
+            (_, Some(table)) => json!({
+                "shape": [table.nrows()],
+                "table": true,
+                "numbers": [],
+                "fields": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
+            }),
+            (Ok(data), None) => json!({
+                "shape": data.geometry().shape(),
+                "grid": data.geometry().chunk_grid(),
+                "chunkShape": data.geometry().chunk_shape(),
+                "chunkBytes": data.geometry().chunk_len(),
+                "dtype": printable(&data.dtype().to_string()),
+                "typesize": data.geometry().typesize(),
+                "numbers": data.numbers().iter().map(|number| json!({
+                    "name": printable(&number.name),
+                    "dtype": printable(&number.dtype.to_string()),
+                })).collect::<Vec<_>>(),
+                "fields": data.dtype().fields().map(|fields| {
+                    fields.iter().map(|field| printable(field.name())).collect::<Vec<_>>()
+                }),
+                "maps": colour::names().collect::<Vec<_>>(),
+            }),
+            (Err(error), None) => json!({ "reason": error }),
+        };
+        facts["size"] = self.size.into();
+        facts["items"] = shown;
+        facts["contents"] = self.contents.as_ref().map(Contents::keys).into();
+        facts
+    }
+
+    /// Returns the metalayers as text.
+    pub fn metalayers(&mut self) -> Value {
+        self.file.as_mut().map_or_else(|| json!({}), facts::metalayers)
+    }
+
+    /// Starts a picture. The request has the fields `at`, `axes` (rows, columns), `field`, `rows`, `cols` (ranges),
+    /// `steps` (of rows, of columns).
+    ///
+    /// # Errors
+    /// The request does not fit the items.
+    pub fn picture(&mut self, request: &Value) -> Result<()> {
+        let data = self.data.as_mut().map_err(|error| error.clone())?;
+        let ranges = [range(&request["rows"])?, range(&request["cols"])?];
+        let field = index(&request["field"])?;
+        let steps: [u64; 2] =
+            numbers(&request["steps"])?.try_into().map_err(|_| "expected two steps")?;
+        self.picture =
+            Some(Picture::new(data, plane(request)?, field, &ranges, steps).map_err(text)?);
+        Ok(())
+    }
+
+    /// Reads the next block of the picture. Returns whether there are more.
+    ///
+    /// # Errors
+    /// The block cannot be read. The next call continues with the next block.
+    pub fn picture_step(&mut self) -> Result<bool> {
+        let (Ok(data), Some(picture)) = (&mut self.data, &mut self.picture) else {
+            return Ok(false);
+        };
+        picture.step(data).map_err(text)
+    }
+
+    /// Returns the place of the picture in the plane, and how much of it was read.
+    pub fn picture_facts(&self) -> Value {
+        let picture = self.picture.as_ref();
+        picture.map_or(Value::Null, |picture| {
+            let mut facts = picture.facts();
+            facts["coarse"] = picture.is_coarse().into();
+            facts
+        })
+    }
+
+    /// Returns the statistics of the picture.
+    pub fn picture_statistics(&self) -> Value {
+        self.picture.as_ref().map_or(Value::Null, Picture::statistics)
+    }
+
+    /// Returns the pixels of the picture, with the colours of the request: `map`, `low`, `high`, `log`.
+    pub fn picture_paint(&self, request: &Value) -> Vec<u8> {
+        let Some(picture) = &self.picture else { return Vec::new() };
+        let map = colour::map(request["map"].as_str().unwrap_or_default());
+        let bound = |name: &str| request[name].as_f64().unwrap_or(f64::NAN);
+        let log = request["log"].as_bool().unwrap_or(false);
+        colour::paint(picture.values(), &map, bound("low"), bound("high"), log)
+    }
+
+    /// Starts a plot. The request has the fields `at`, `axes` (one axis), `field`, `range`, `width`.
+    ///
+    /// # Errors
+    /// The request does not fit the items.
+    pub fn plot(&mut self, request: &Value) -> Result<()> {
+        let data = self.data.as_mut().map_err(|error| error.clone())?;
+        let (field, width) = (index(&request["field"])?, index(&request["width"])?);
+        let plot = Plot::new(data, plane(request)?, field, &range(&request["range"])?, width);
+        self.plot = Some(plot.map_err(text)?);
+        Ok(())
+    }
+
+    /// Reads the next block of the plot. Returns whether there are more.
+    ///
+    /// # Errors
+    /// The block cannot be read. The next call continues with the next block.
+    pub fn plot_step(&mut self) -> Result<bool> {
+        let (Ok(data), Some(plot)) = (&mut self.data, &mut self.plot) else { return Ok(false) };
+        plot.step(data).map_err(text)
+    }
+
+    /// Returns the range of the plot, and how much of it was read.
+    pub fn plot_facts(&self) -> Value {
+        self.plot.as_ref().map_or(Value::Null, |plot| {
+            let mut facts = plot.facts();
+            facts["coarse"] = plot.is_coarse().into();
+            facts
+        })
+    }
+
+    /// Returns the least and the greatest number of each column of the plot.
+    pub fn plot_columns(&self) -> Vec<f64> {
+        self.plot.as_ref().map(Plot::columns).unwrap_or_default()
+    }
+
+    /// Returns the statistics of the plot.
+    pub fn plot_statistics(&self) -> Value {
+        self.plot.as_ref().map_or(Value::Null, Plot::statistics)
+    }
+
+    /// Returns the text of the item at these indices.
+    ///
+    /// # Errors
+    /// There is no such item, or it cannot be read.
+    pub fn value(&mut self, at: &Value) -> Result<String> {
+        let data = self.data.as_mut().map_err(|error| error.clone())?;
+        data.text(&numbers(at)?).map_err(text)
+    }
+
+    /// Returns the texts of the items in `ranges` (a range for each axis), in C order. For items with fields, each text is a
+    /// list of those of the fields, if `fields` is set.
+    ///
+    /// # Errors
+    /// There are no such items, or they cannot be read, or there are too many.
+    pub fn cells(&mut self, request: &Value) -> Result<Value> {
+        if let Some(table) = self.shown_table() {
+            return rows(table, &ranges(&request["ranges"])?);
+        }
+        let data = self.data.as_mut().map_err(|error| error.clone())?;
+        let ranges = ranges(&request["ranges"])?;
+        let fields =
+            data.dtype().fields().filter(|_| request["fields"] == json!(true)).map(<[_]>::to_vec);
+        let sides = ranges.iter().map(|range| range.end.saturating_sub(range.start));
+        let count = sides
+            .fold(fields.as_ref().map_or(1, |fields| fields.len() as u64), u64::saturating_mul);
+        if count > MAX_CELLS {
+            return Err(format!("cannot show {count} cells at once, at most {MAX_CELLS}"));
+        }
+        let bytes = data.read(&ranges).map_err(text)?;
+        let dtype = data.dtype();
+        let items = bytes.chunks_exact(dtype.size().max(1));
+        Ok(match fields {
+            None => items.map(|bytes| Value::from(item::text(dtype, bytes))).collect(),
+            Some(fields) => {
+                let cell = |bytes: &[u8], field: &blosc2_format::dtype::Field| {
+                    let part = bytes.get(field.offset()..field.offset() + field.dtype().size());
+                    Value::from(item::text(field.dtype(), part.unwrap_or_default()))
+                };
+                items
+                    .map(|bytes| fields.iter().map(|field| cell(bytes, field)).collect::<Value>())
+                    .collect()
+            }
+        })
+    }
+
+    /// Starts an export of the items in `ranges` (a range for each axis). `kept` states which axes the exported array has.
+    ///
+    /// # Errors
+    /// There are no such items, or there are too many.
+    pub fn export(&mut self, request: &Value) -> Result<()> {
+        let data = self.data.as_ref().map_err(|error| error.clone())?;
+        let ranges = ranges(&request["ranges"])?;
+        let kept = request["kept"]
+            .as_array()
+            .map(|kept| kept.iter().map(|kept| kept == &json!(true)).collect());
+        let kept: Vec<bool> = kept.unwrap_or_else(|| vec![true; ranges.len()]);
+        self.export = Some((Slice::new(data, &ranges).map_err(text)?, kept));
+        Ok(())
+    }
+
+    /// Reads the next block of the export. Returns whether there are more.
+    ///
+    /// # Errors
+    /// The block cannot be read.
+    pub fn export_step(&mut self) -> Result<bool> {
+        let (Ok(data), Some((slice, _))) = (&mut self.data, &mut self.export) else {
+            return Ok(false);
+        };
+        slice.step(data).map_err(text)
+    }
+
+    /// Returns the part of the export that was read, from 0 to 1.
+    pub fn export_progress(&self) -> f64 {
+        self.export.as_ref().map_or(1.0, |(slice, _)| slice.progress())
+    }
+
+    /// Returns the exported file in this format, `npy` or `csv`, and ends the export.
+    ///
+    /// # Errors
+    /// There is no export, or NumPy's format has no notation for the dtype.
+    pub fn export_file(&mut self, format: &str) -> Result<Vec<u8>> {
+        let (slice, kept) = self.export.take().ok_or("no export was started")?;
+        let dtype = self.data.as_ref().map_err(|error| error.clone())?.dtype();
+        match format {
+            "csv" => Ok(slice.to_csv(dtype, &kept).into_bytes()),
+            _ => slice.to_npy(dtype, &kept).map_err(text),
+        }
+    }
+
+    /// Starts the map of the chunks.
+    ///
+    /// # Errors
+    /// The file has no items that can be shown.
+    pub fn map(&mut self) -> Result<()> {
+        self.map = Some(ChunkMap::new(self.data.as_ref().map_err(|error| error.clone())?));
+        Ok(())
+    }
+
+    /// Reads more of the index. Returns whether there is more.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn map_step(&mut self) -> Result<bool> {
+        let (Ok(data), Some(map)) = (&mut self.data, &mut self.map) else { return Ok(false) };
+        map.step(data).map_err(text)
+    }
+
+    /// Returns the part of the index that was read, from 0 to 1.
+    pub fn map_progress(&self) -> f64 {
+        self.map.as_ref().map_or(1.0, ChunkMap::progress)
+    }
+
+    /// Returns the stored size of each chunk, in bytes.
+    pub fn map_sizes(&mut self) -> Vec<f64> {
+        let (Ok(data), Some(map)) = (&mut self.data, &self.map) else { return Vec::new() };
+        map.sizes(data)
+    }
+
+    /// Returns the facts about a chunk.
+    ///
+    /// # Errors
+    /// There is no such chunk, or its header cannot be read.
+    pub fn chunk(&mut self, chunk: u64) -> Result<Value> {
+        let data = self.data.as_mut().map_err(|error| error.clone())?;
+        chunks::facts(data, chunk).map_err(text)
+    }
+}
+
+impl fmt::Debug for Viewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewer").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// Returns the texts of rows of a table: a list for each row.
+fn rows(table: &CTable, ranges: &[Range<u64>]) -> Result<Value> {
+    let [range] = ranges else { return Err("a table has one axis".to_owned()) };
+    let range = range.start.min(table.nrows())..range.end.min(table.nrows());
+    let count = (range.end - range.start).saturating_mul(table.columns().len() as u64);
+    if count > MAX_CELLS {
+        return Err(format!("cannot show {count} cells at once, at most {MAX_CELLS}"));
+    }
+    let mut rows = vec![Vec::new(); (range.end - range.start) as usize];
+    for column in table.columns() {
+        // A column that cannot be read does not hide the others.
+        let values = table.values(column.name(), range.clone());
+        for (k, row) in rows.iter_mut().enumerate() {
+            row.push(match &values {
+                Ok(values) => {
+                    values.get(k).map_or_else(String::new, |value| printable(&value.to_string()))
+                }
+                Err(error) => text(error),
+            });
+        }
+    }
+    Ok(json!(rows))
+}
+
+/// Checks the file in `source`, and with `content` also decodes all blocks.
+///
+/// # Errors
+/// Reading fails.
+pub fn check(source: &Source, content: bool) -> Result<Value> {
+    facts::check(source, content).map_err(text)
+}
+
+/// The text of an error, without control characters.
+fn text(error: impl fmt::Display) -> String {
+    printable(&error.to_string())
+}
+
+fn number(value: &Value) -> Result<u64> {
+    value.as_u64().ok_or_else(|| format!("expected an index, found {value}"))
+}
+
+fn index(value: &Value) -> Result<usize> {
+    usize::try_from(number(value)?).map_err(text)
+}
+
+fn numbers(value: &Value) -> Result<Vec<u64>> {
+    let list =
+        value.as_array().ok_or_else(|| format!("expected a list of indices, found {value}"))?;
+    list.iter().map(number).collect()
+}
+
+fn range(value: &Value) -> Result<Range<u64>> {
+    match numbers(value)?[..] {
+        [start, end] if start <= end => Ok(start..end),
+        _ => Err(format!("expected a range, found {value}")),
+    }
+}
+
+fn ranges(value: &Value) -> Result<Vec<Range<u64>>> {
+    let list =
+        value.as_array().ok_or_else(|| format!("expected a list of ranges, found {value}"))?;
+    list.iter().map(range).collect()
+}
+
+fn plane(request: &Value) -> Result<Plane> {
+    let axes = numbers(&request["axes"])?;
+    let axes = axes.into_iter().map(|axis| usize::try_from(axis).unwrap_or(usize::MAX)).collect();
+    Ok(Plane { at: numbers(&request["at"])?, axes })
+}

@@ -1,0 +1,90 @@
+"""Writes the files that the browser tests open, and NumPy's arrays with the same items."""
+
+import sys
+from pathlib import Path
+
+import blosc2
+import numpy as np
+
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+rng = np.random.default_rng(1)
+
+
+def write(name, array, **params):
+    path = folder / f"{name}.b2nd"
+    blosc2.asarray(array, urlpath=str(path), mode="w", **params)
+    # As Python reads it: the dtype `V7` is stored as a structure.
+    stored = blosc2.open(str(path), mode="r")[()]
+    assert stored.tobytes() == array.tobytes(), name
+    np.save(folder / f"{name}.npy", stored)
+
+
+# A picture whose pixels are known, with NaN.
+y, x = np.mgrid[0:300, 0:500]
+picture = (np.sin(x / 40) * np.cos(y / 30) * 100).astype("f4")
+picture[100:120, 200:240] = np.nan
+write("picture", picture, chunks=(128, 200), blocks=(32, 50))
+
+volume = (np.arange(20 * 60 * 80).reshape(20, 60, 80) % 10007).astype("i4")
+write("volume", volume, chunks=(7, 25, 33), blocks=(3, 10, 11))
+
+wave = np.cumsum(rng.normal(size=2_000_000)).astype("f8")
+wave[1_234_567] = 5000.0
+write("wave", wave, chunks=(300_000,), blocks=(20_000,))
+
+record = np.dtype([("id", "<u4"), ("speed", "<f8"), ("place", "<f4", (2,)), ("ok", "?"), ("name", "S8")])
+table = np.zeros(1_000_000, dtype=record)
+table["id"] = np.arange(len(table))
+table["speed"] = np.round(np.sin(np.arange(len(table)) / 1000), 4)
+table["place"][:, 1] = 0.5
+table["ok"] = table["id"] % 3 == 0
+table["name"] = [b"n%d" % (k % 1000) for k in range(len(table))]
+write("table", table)
+
+# Dtypes: what is exported has to be NumPy's array.
+items = rng.integers(0, 256, size=(37 * 23 * 32,), dtype="u1")
+for name in """|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8 <c8 <c16 >i2 >i4 >u8 >f4 >f8 >c8 |S5 <U3 >U2 |V7
+    <M8[s] <M8[ns] <M8[D] >M8[ms] <m8[us] <m8""".split():
+    dtype = np.dtype(name)
+    count = 37 * 23
+    raw = items[: count * dtype.itemsize]
+    if dtype.kind == "b":
+        raw = raw % 2
+    if dtype.kind == "U":
+        raw = np.array([chr(97 + k % 26) * (k % 4) for k in range(count)], dtype=dtype).view("u1")
+    array = np.frombuffer(raw.tobytes(), dtype=dtype).reshape(37, 23)
+    label = name.strip("|").replace("<", "little-").replace(">", "big-").replace("[", "-").replace("]", "")
+    write(f"dtype-{label}", array, chunks=(16, 10), blocks=(5, 7))
+nested = np.dtype([("a", "<i2"), ("b", [("c", ">f4"), ("d", "<u1", (2, 2))])])
+count = 37 * 23
+write("dtype-nested", np.frombuffer(items[: count * nested.itemsize].tobytes(), dtype=nested).reshape(37, 23),
+      chunks=(16, 10), blocks=(5, 7))
+
+# Codecs and filters, with blocks that are read alone.
+data = (np.arange(200_000) // 3).astype("i4")
+codecs = [blosc2.Codec.BLOSCLZ, blosc2.Codec.LZ4, blosc2.Codec.LZ4HC, blosc2.Codec.ZLIB, blosc2.Codec.ZSTD]
+for codec in codecs:
+    for filters in ([], [blosc2.Filter.SHUFFLE], [blosc2.Filter.BITSHUFFLE], [blosc2.Filter.SHUFFLE, blosc2.Filter.BYTEDELTA],
+                    [blosc2.Filter.DELTA, blosc2.Filter.SHUFFLE]):
+        label = "-".join(["codec", codec.name.lower(), *(each.name.lower() for each in filters)])
+        cparams = {"codec": codec, "filters": filters, "filters_meta": [0] * len(filters), "clevel": 5}
+        write(label, data, chunks=(70_000,), blocks=(8_000,), cparams=cparams)
+write("codec-stored", data, chunks=(70_000,), blocks=(8_000,), cparams={"clevel": 0})
+write("zeros", np.zeros((300, 400), dtype="f4"), chunks=(100, 100), blocks=(50, 50))
+write("scalar", np.array(3.25))
+write("empty", np.zeros((0, 5)))
+
+# A super-chunk, with metadata.
+schunk = blosc2.SChunk(chunksize=40_000, data=data.tobytes(), urlpath=str(folder / "schunk.b2frame"), mode="w",
+                       cparams={"typesize": 4}, meta={"origin": {"station": 7, "names": ["a", "b"]}})
+schunk.vlmeta["note"] = "<b>not bold</b>"
+data.astype("<u4").tofile(folder / "schunk.raw")
+
+# Damaged files: a changed byte in a chunk, and a frame that ends early.
+good = bytearray((folder / "codec-zstd-shuffle.b2nd").read_bytes())
+for at in range(len(good) // 2, len(good) // 2 + 40):
+    good[at] ^= 0x5A
+(folder / "damaged.b2nd").write_bytes(good)
+(folder / "cut.b2nd").write_bytes(good[: len(good) // 3])
+(folder / "notes.txt").write_text("This is not a Blosc2 file.\n" * 20)
