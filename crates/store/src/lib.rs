@@ -98,7 +98,6 @@ mod archive;
 pub mod arrow;
 mod batch_array;
 #[cfg(not(feature = "c"))]
-#[path = "engine/mod.rs"]
 pub mod blosc2;
 mod carrier;
 mod ctable;

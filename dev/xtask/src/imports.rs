@@ -18,7 +18,11 @@ use std::{fs, mem};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ForeignItem, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Expr, ExprLit, ForeignItem, Item, ItemMod, ItemUse, Lit, Macro, Meta, Token,
+    UseTree, Visibility,
+};
 
 use crate::run;
 
@@ -321,6 +325,17 @@ impl Crate {
     }
 }
 
+/// The path in `#[path = "..."]`.
+fn path_of(attribute: &Attribute) -> Option<String> {
+    let named = attribute.meta.require_name_value().ok()?;
+    match &named.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) if named.path.is_ident("path") => {
+            Some(path.value())
+        }
+        _ => None,
+    }
+}
+
 /// Whether a file is one of the modules below another.
 fn is_in_folder_of(file: &str, parent: &str) -> bool {
     let folder = parent
@@ -371,9 +386,21 @@ impl Visit<'_> for Crate {
         let parent = self.current;
         let name = module.ident.to_string();
         let folder = format!("{}/{name}", self.modules[parent].folder);
-        let file = match module.content {
-            Some(_) => self.modules[parent].file.clone(),
-            None => format!("{folder}.rs"),
+        let file = match (&module.content, module.attrs.iter().find_map(path_of)) {
+            (Some(_), _) => self.modules[parent].file.clone(),
+            (None, None) => format!("{folder}.rs"),
+            // Relative to the folder of the file that declares the module.
+            (None, Some(path)) => {
+                let mut parts: Vec<&str> = self.modules[parent].file.split('/').collect();
+                parts.pop();
+                for part in path.split('/') {
+                    match part {
+                        ".." => drop(parts.pop()),
+                        part => parts.push(part),
+                    }
+                }
+                parts.join("/")
+            }
         };
         let child = self.add(file, folder);
         self.modules[parent].children.insert(name, child);
@@ -410,9 +437,18 @@ impl Visit<'_> for Crate {
     fn visit_attribute(&mut self, _: &Attribute) {}
 }
 
+/// Whether code is compiled only for tests: `cfg(test)`, `cfg(all(test, ...))`.
 fn is_for_tests(attribute: &Attribute) -> bool {
+    let is_test = |condition: &Meta| match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("all") => {
+            let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            all.is_ok_and(|all| all.iter().any(|condition| condition.path().is_ident("test")))
+        }
+        _ => false,
+    };
     attribute.path().is_ident("cfg")
-        && attribute.parse_args::<Ident>().is_ok_and(|condition| condition == "test")
+        && attribute.parse_args::<Meta>().is_ok_and(|condition| is_test(&condition))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::blosc2::{
 use serde::Serialize;
 
 use super::place::Place;
-use super::writer::{FolderWriter, Stamp, path_of_new, put_folder};
+use super::place::writer::{FolderWriter, Stamp, path_of_new, put_folder};
 use super::*;
 use crate::archive;
 use crate::folder::{Access, EntryKind, Folder};

@@ -6,8 +6,6 @@ mod place;
 mod table;
 #[cfg(feature = "c")]
 mod table_change;
-#[cfg(feature = "c")]
-mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,11 +1,14 @@
 //! Places: the files of a store, read in place or unpacked.
 
 #[cfg(feature = "c")]
+pub(super) mod writer;
+
+#[cfg(feature = "c")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
 #[cfg(feature = "c")]
-use super::writer::{FolderWriter, Stamp};
+use self::writer::{FolderWriter, Stamp};
 use crate::archive::Archive;
 use crate::folder::Folder;
 #[cfg(feature = "c")]

@@ -7,7 +7,7 @@ use blosc2_format::chunk::{self, Chunk, Decoder, Header, PartialChunk, PartialDe
 use blosc2_format::frame::Frame;
 use blosc2_format::{Error, Limits, ReadAt};
 
-use super::open::Source;
+use super::source::Source;
 
 /// Shorter chunks are read completely; of longer ones, only the blocks that are needed.
 const WHOLE: u32 = 256 << 10;

@@ -9,66 +9,17 @@ use blosc2_format::ReadAt;
 use blosc2_format::directory::{self, Disk, Folder};
 use blosc2_format::frame::Frame;
 
+use super::source::{ReadOnly, Source};
 use super::{Error, Limits, Result, SChunk};
 
 pub(super) const OPEN: &str = "open a frame";
-
-/// The bytes that a read may allocate for a file of any size, and for each stored byte.
-const PLAUSIBLE: u64 = 1 << 30;
-const PLAUSIBLE_RATIO: u64 = 256;
-
-/// Returns the default of [`OpenOptions::max_read`] for `stored` compressed bytes.
-pub fn default_max_read(stored: u64) -> u64 {
-    stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
-}
 
 /// The compression parameters of a new super-chunk. This build creates none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CParams {}
 
-/// A source of bytes that is only read.
-#[derive(Clone)]
-pub struct ReadOnly<R>(R);
-
-impl<R> std::fmt::Debug for ReadOnly<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReadOnly")
-    }
-}
-
-impl<R> ReadOnly<R> {
-    /// Wraps a source.
-    pub fn new(source: R) -> Self {
-        Self(source)
-    }
-}
-
-impl<R: ReadAt> ReadAt for ReadOnly<R> {
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(offset, buffer)
-    }
-
-    fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        self.0.read_vec_at(offset, len)
-    }
-
-    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
-        self.0.read_ranges_at(ranges)
-    }
-
-    fn request_cost(&self) -> u64 {
-        self.0.request_cost()
-    }
-}
-
-pub(super) type Source = ReadOnly<Arc<dyn ReadAt + Send + Sync>>;
-
 fn shared(source: impl ReadAt + Send + Sync + 'static) -> Source {
-    ReadOnly(Arc::new(source))
+    ReadOnly::new(Arc::new(source))
 }
 
 /// What a super-chunk is opened from: a path, a frame in memory, a source of bytes or a directory.

@@ -10,8 +10,17 @@ use blosc2_format::frame::{Frame, Metalayer, Offset};
 
 use super::cache::Reader;
 use super::element::items_of;
-use super::open::{Source, default_max_read};
+use super::source::Source;
 use super::{Element, Error, ErrorKind, Limits, Result, Special, Value};
+
+/// The bytes that a read may allocate for a file of any size, and for each stored byte.
+const PLAUSIBLE: u64 = 1 << 30;
+const PLAUSIBLE_RATIO: u64 = 256;
+
+/// Returns the default of [`OpenOptions::max_read`] for `stored` compressed bytes.
+pub fn default_max_read(stored: u64) -> u64 {
+    stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
+}
 
 const READ: &str = "read a chunk";
 const META: &str = "read a metalayer";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::place::*;
+use super::Place;
 use crate::blosc2::storage::create_file;
 use crate::blosc2::{Error, ErrorKind, Result};
 use crate::folder::{Access, Folder};
@@ -14,14 +14,14 @@ use crate::work::{Claim, Work, has_other_names};
 
 /// The only handle that may change a store in a directory.
 #[derive(Debug)]
-pub(super) struct FolderWriter {
+pub(in crate::tree_store) struct FolderWriter {
     /// Created by the first change that needs it. Removed before the claim ends.
     work: Mutex<Option<Arc<Work>>>,
     _claim: Claim,
 }
 
 impl FolderWriter {
-    pub(super) fn new(folder: &Folder, claim: Claim) -> Self {
+    pub(in crate::tree_store) fn new(folder: &Folder, claim: Claim) -> Self {
         Work::clean_beside(folder.path());
         Work::clean_inside(folder);
         Self { work: Mutex::new(None), _claim: claim }
@@ -44,18 +44,18 @@ impl FolderWriter {
 }
 
 impl Place {
-    pub(super) fn is_writable(&self) -> bool {
+    pub(in crate::tree_store) fn is_writable(&self) -> bool {
         matches!(self, Self::Unpacked { .. } | Self::Folder { writer: Some(_), .. })
     }
 
     /// Whether each change is on disk before the call returns. The files in the temporary directory of a zip file need
     /// not be.
-    pub(super) fn is_durable(&self) -> bool {
+    pub(in crate::tree_store) fn is_durable(&self) -> bool {
         matches!(self, Self::Folder { .. })
     }
 
     /// The directory for temporary files; `None` if the store was opened for reading.
-    pub(super) fn work(&self) -> Result<Option<Arc<Work>>> {
+    pub(in crate::tree_store) fn work(&self) -> Result<Option<Arc<Work>>> {
         match self {
             Self::Unpacked { work, .. } => Ok(Some(Arc::clone(work))),
             Self::Folder { folder, writer: Some(writer) } => writer.work(folder).map(Some),
@@ -64,7 +64,7 @@ impl Place {
     }
 
     /// The directory for a copy of a file that has other names (hard links); `None` if it has none.
-    pub(super) fn work_for(&self, name: &str) -> Result<Option<Arc<Work>>> {
+    pub(in crate::tree_store) fn work_for(&self, name: &str) -> Result<Option<Arc<Work>>> {
         let file = self.folder().map(|folder| folder.file(name, Access::Read));
         match file {
             Some(Ok(file)) if has_other_names(&file) => self.work(),
@@ -76,14 +76,14 @@ impl Place {
 
 /// Identifies the state of a file: it differs if the file was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(in crate::tree_store) struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
     file: Option<u64>,
 }
 
 impl Stamp {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    pub(in crate::tree_store) fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         #[cfg(unix)]
         let file = Some(std::os::unix::fs::MetadataExt::ino(&metadata));
@@ -94,7 +94,7 @@ impl Stamp {
 }
 
 /// The path of a store that does not exist yet, which stays the same if the current directory changes.
-pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
+pub(in crate::tree_store) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
     let failed = |error| Error::of_io(doing, error).at(path);
     if path.symlink_metadata().is_ok() {
         let detail = "it already exists";
@@ -109,7 +109,7 @@ pub(super) fn path_of_new(path: &Path, doing: &'static str) -> Result<PathBuf> {
 }
 
 /// Creates a directory at `path`, which `fill` fills. It appears when it is complete and on disk.
-pub(super) fn put_folder(
+pub(in crate::tree_store) fn put_folder(
     path: &Path,
     doing: &'static str,
     fill: impl FnOnce(&Path) -> Result<()>,

@@ -9,6 +9,7 @@ mod error;
 mod ndarray;
 mod open;
 mod schunk;
+mod source;
 
 /// Items of fixed-size types.
 pub mod elements {
@@ -17,7 +18,7 @@ pub mod elements {
 
 /// Limits of reads.
 pub mod limits {
-    pub use super::open::default_max_read;
+    pub use super::schunk::default_max_read;
 }
 
 /// Sources of bytes.
@@ -25,7 +26,7 @@ pub mod storage {
     pub use blosc2_format::ReadAt;
     pub use blosc2_format::directory::{Folder, FolderMut, file_version, replace_file};
 
-    pub use super::open::ReadOnly;
+    pub use super::source::ReadOnly;
 }
 
 /// Types that methods of [`SChunk`] return.
