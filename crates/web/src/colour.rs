@@ -117,9 +117,10 @@ mod tests {
             colours.iter().zip(expected).all(|(found, expected)| found == &expected),
             "{colours:?}"
         );
-        let pixels = paint(&[1.0, 10.0, 100.0, 0.0, -1.0], &grey, 1.0, 100.0, true);
+        let pixels = paint(&[1.0, 20.0, 100.0, 0.0, -1.0], &grey, 1.0, 100.0, true);
         let colours: Vec<&[u8]> = pixels.chunks(4).collect();
-        let expected = [grey[0], grey[128], grey[255], grey[0], grey[0]];
+        // 256 ln 20 / ln 100 is 166.5.
+        let expected = [grey[0], grey[166], grey[255], grey[0], grey[0]];
         assert!(
             colours.iter().zip(expected).all(|(found, expected)| found == &expected),
             "{colours:?}"

@@ -121,7 +121,7 @@ impl Statistics {
             "max": max,
             "maxAt": index(self.max.1),
             "positive": Some(self.positive).filter(|value| value.is_finite()),
-            "mean": self.mean,
+            "mean": self.sum / self.count as f64,
             "std": (self.squares / self.count as f64).sqrt(),
             "percentiles": percentiles,
             "bins": bins.to_vec(),

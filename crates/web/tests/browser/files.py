@@ -1,5 +1,6 @@
 """Writes the files that the browser tests open, and NumPy's arrays with the same items."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -80,6 +81,26 @@ schunk = blosc2.SChunk(chunksize=40_000, data=data.tobytes(), urlpath=str(folder
                        cparams={"typesize": 4}, meta={"origin": {"station": 7, "names": ["a", "b"]}})
 schunk.vlmeta["note"] = "<b>not bold</b>"
 data.astype("<u4").tofile(folder / "schunk.raw")
+
+# Stores and a table.
+with blosc2.TreeStore(str(folder / "store.b2z"), mode="w") as store:
+    store["/first/speed"] = np.arange(600, dtype="f4").reshape(20, 30)
+    store["/first/place"] = np.arange(50, dtype="i8")
+    store["/second"] = np.linspace(0, 1, 1000)
+embed = blosc2.EmbedStore(urlpath=str(folder / "embed.b2e"), mode="w")
+embed["/a"] = np.arange(100, dtype="u2").reshape(10, 10)
+embed["/b/c"] = np.linspace(0, 1, 11)
+
+
+@dataclasses.dataclass
+class Row:
+    id: int = blosc2.field(blosc2.int64(), default=0)
+    speed: float = blosc2.field(blosc2.float64(), default=0.0)
+    name: str = blosc2.field(blosc2.string(max_length=8), default="")
+
+
+blosc2.CTable(Row, new_data=[(k, k / 2, f"n{k}") for k in range(5000)], urlpath=str(folder / "table.b2z"),
+              mode="w").close()
 
 # Damaged files: a changed byte in a chunk, and a frame that ends early.
 good = bytearray((folder / "codec-zstd-shuffle.b2nd").read_bytes())

@@ -164,6 +164,30 @@ test('a table scrolls to any row', () => withPage(async (page) => {
   await page.waitForFunction(() => document.querySelector('#table tbody tr:last-child th').textContent === '999999');
 }));
 
+test('the entries of stores are listed and opened', () => withPage(async (page) => {
+  await choose(page, 'store.b2z');
+  assert.deepEqual(await page.locator('#tree [role=treeitem]').allTextContents(), ['/first/place', '/first/speed', '/second']);
+  await page.click('#tree [data-key="/first/speed"]');
+  await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('20, 30'));
+  await view(page, 'table');
+  assert.equal(await page.locator('#table tbody tr').nth(3).locator('td').nth(2).textContent(), '92.0');
+  await choose(page, 'embed.b2e');
+  await page.click('#tree [data-key="/a"]');
+  await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('10, 10'));
+  await view(page, 'table');
+  assert.equal(await page.locator('#table tbody tr').nth(3).locator('td').nth(2).textContent(), '32');
+}));
+
+test('the rows of a table are shown', () => withPage(async (page) => {
+  await choose(page, 'table.b2z');
+  await settled(page, 'table');
+  assert.deepEqual(await page.locator('#table thead th').allTextContents(), ['index', 'id', 'speed', 'name']);
+  await page.fill('#row', '4321');
+  await page.press('#row', 'Enter');
+  await page.waitForFunction(() => document.querySelector('#table tbody th').textContent === '4321');
+  assert.deepEqual(await page.locator('#table tbody tr').first().locator('td').allTextContents(), ['4321', '2160.5', "'n4321'"]);
+}));
+
 test('the greatest value of a column is found', () => withPage(async (page) => {
   await choose(page, 'table.b2nd');
   await page.selectOption('#selection select', { label: 'speed' });
