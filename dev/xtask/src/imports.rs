@@ -17,8 +17,8 @@ use std::{fs, mem};
 
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use syn::visit::{self, Visit};
 use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
 use syn::{
     Attribute, Expr, ExprLit, ForeignItem, Item, ItemMod, ItemUse, Lit, Macro, Meta, Token,
     UseTree, Visibility,
