@@ -217,6 +217,9 @@ mod server {
     async fn file(site: &Site, request: Request) -> Response {
         let mut response = match site.file.clone().try_call(request).await {
             Ok(response) => response.map(Body::new),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return StatusCode::NOT_FOUND.into_response();
+            }
             Err(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
         // Whatever its name is, it is never a document or a script of the page.
