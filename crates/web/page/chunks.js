@@ -4,7 +4,7 @@ import { colour, define, eachFrame, plain, prepared, size } from './text.js';
 
 /** The least side of a cell, in pixels. */
 const MIN_CELL = 3;
-const MAX_CELL = 26;
+const MAX_CELL = 72;
 
 export class Chunks {
   constructor(app) {
@@ -117,7 +117,7 @@ export class Chunks {
   }
 
   #say(chunk) {
-    if (chunk === undefined) return;
+    if (chunk === undefined || !this.sizes) return;
     const stored = this.sizes[chunk];
     const ratio = stored ? `${(this.app.items.chunkBytes / stored).toFixed(2)}×` : 'a special value, not stored';
     this.app.say(`chunk ${chunk}: ${stored ? `${size(stored)}, ` : ''}${ratio}`);

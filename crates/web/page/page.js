@@ -473,9 +473,10 @@ function showReport({ kind, good, complete, content, omitted, findings }) {
 
 // Saving.
 
-/** The ranges of what is visible, for each axis, and the axes that the saved array has. */
-function visibleRanges() {
+/** The ranges of what is saved, for each axis, and the axes that the saved array has. */
+function savedRanges() {
   const { state, items } = app;
+  if ($('#scope').value === 'all') return { ranges: items.shape.map((side) => [0, side]), kept: items.shape.map(() => true) };
   const ndim = items.shape.length;
   const view = views[state.view];
   const ranges = state.at.map((index) => [index, index + 1]);
@@ -491,8 +492,8 @@ function visibleRanges() {
 async function saveAs(format) {
   const base = app.opened.name.replace(/\.\w+$/, '');
   if (format === 'png') return download(await views[app.state.view].png(), `${base}.png`);
-  const request = visibleRanges();
-  const name = request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
+  const request = savedRanges();
+  const name = $('#scope').value === 'all' ? '' : request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
   app.run('export', { request, format }, ({ done, bytes }) => {
     if (done) download(new Blob([bytes]), `${base}${name ? `_${name}` : ''}.${format}`);
   });
@@ -554,6 +555,7 @@ $('#tabs').addEventListener('keydown', (event) => {
 
 /** Repaints the picture, without reading. */
 function repaint() {
+  $('#picture').dataset.done = false;
   app.client.call('paint', { colours: app.colours() });
   save();
 }

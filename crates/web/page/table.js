@@ -3,7 +3,8 @@
 import { eachFrame, element } from './text.js';
 
 const ROW = 26;
-const COLUMN = 110;
+/** The width of columns, before any was shown. */
+const COLUMN = 80;
 /** Browsers do not lay out longer elements. */
 const MAX_LENGTH = 8_000_000;
 
@@ -12,7 +13,9 @@ export class Table {
     this.app = app;
     this.scroller = document.querySelector('#scroller');
     this.space = document.querySelector('#space');
+    this.window = document.querySelector('#window');
     this.table = document.querySelector('#table');
+    this.column = COLUMN;
     this.top = 0;
     this.left = 0;
     this.read = eachFrame(() => this.#read());
@@ -22,7 +25,7 @@ export class Table {
       event.preventDefault();
       const unit = event.deltaMode === 1 ? 1 : 1 / ROW;
       const [y, x] = event.shiftKey ? [0, event.deltaY] : [event.deltaY, event.deltaX];
-      this.#moveBy(y * unit, x / COLUMN);
+      this.#moveBy(y * unit, x / this.column);
     }, { passive: false });
     this.scroller.addEventListener('keydown', (event) => {
       const page = this.#visibleRows - 1;
@@ -49,6 +52,7 @@ export class Table {
 
   reset() {
     this.top = this.left = 0;
+    this.column = COLUMN;
   }
 
   get #visibleRows() {
@@ -56,7 +60,7 @@ export class Table {
   }
 
   get #visibleColumns() {
-    return Math.max(1, Math.ceil(this.scroller.clientWidth / COLUMN));
+    return Math.max(1, Math.ceil(this.scroller.clientWidth / this.column));
   }
 
   /** The axes of rows and columns; fields are columns of arrays of one axis. */
@@ -74,7 +78,9 @@ export class Table {
     document.querySelector('#column-label').hidden = cols < 2;
     const lines = this.#visibleRows;
     this.space.style.height = `${Math.min(MAX_LENGTH, (rows + 1) * ROW)}px`;
-    this.space.style.width = `${Math.min(MAX_LENGTH, cols > 1 ? (cols + 1) * COLUMN : 1)}px`;
+    this.space.style.width = `${Math.min(MAX_LENGTH, cols > 1 ? (cols + 1) * this.column : 1)}px`;
+    this.window.style.width = `${this.scroller.clientWidth}px`;
+    this.window.style.height = `${this.scroller.clientHeight}px`;
     this.top = Math.min(Math.max(0, this.top), Math.max(0, rows - lines));
     this.left = Math.min(Math.max(0, this.left), Math.max(0, cols - 1));
     this.#moveBy(0, 0);
@@ -159,6 +165,10 @@ export class Table {
       lines.push(element('tr', {}, element('th', { scope: 'row' }, row === undefined ? '' : String(rows[0] + k)), ...line));
     }
     this.table.tBodies[0].replaceChildren(...lines);
+    // More columns fit if they are narrow.
+    const column = Math.min(Math.max(this.table.clientWidth / (width + 1), 40), 400);
+    if (Math.abs(column - this.column) > 4 && cols[1] < this.#axes.cols) this.read();
+    this.column = column;
     for (const [id, at] of [['row', rows[0]], ['column', cols[0]]]) {
       const input = document.querySelector(`#${id}`);
       if (document.activeElement !== input) input.value = at;

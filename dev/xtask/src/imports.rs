@@ -22,7 +22,7 @@ use syn::{Attribute, ForeignItem, Item, ItemMod, ItemUse, Macro, UseTree, Visibi
 
 use crate::run;
 
-const ROOTS: [&str; 11] = [
+const ROOTS: [&str; 12] = [
     "blosc2-sys/build/main.rs",
     "blosc2-sys/src/lib.rs",
     "crates/format/src/lib.rs",
@@ -30,6 +30,7 @@ const ROOTS: [&str; 11] = [
     "blosc2/src/lib.rs",
     "crates/store/src/lib.rs",
     "crates/cli/src/main.rs",
+    "crates/web/src/lib.rs",
     "crates/datafusion/src/lib.rs",
     "crates/cluster/src/main.rs",
     "crates/sql/src/main.rs",

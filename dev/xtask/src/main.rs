@@ -30,6 +30,7 @@ mod test;
 mod unstable;
 mod upstream;
 mod vendor;
+mod web;
 mod words;
 
 use std::process::ExitCode;
@@ -158,6 +159,15 @@ enum Task {
         /// Run them only on this platform
         name: Option<platforms::Platform>,
     },
+    /// Build the viewer in the browser to target/web, and test it in Chromium
+    Web {
+        /// Only build it
+        #[arg(long, conflicts_with = "only")]
+        build: bool,
+        /// Run only the tests whose names match this
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Run all checks that a change has to pass
     Ci,
 }
@@ -195,6 +205,7 @@ fn main() -> ExitCode {
         Task::Integrations { only } => integrations::integrations(only),
         Task::Upstream { only, again } => upstream::upstream(only, again),
         Task::Platforms { name } => platforms::platforms(name),
+        Task::Web { build, only } => web::web(!build, only.as_deref()),
         Task::Ci => ci::ci(),
     };
     finish(done.map(|()| ExitCode::SUCCESS))
@@ -216,7 +227,7 @@ mod tests {
     use std::{fs, iter};
 
     /// The commands that compile no C code.
-    const WITHOUT_C: [&str; 5] = ["deny", "imports", "links", "miri", "words"];
+    const WITHOUT_C: [&str; 6] = ["deny", "imports", "links", "miri", "web", "words"];
 
     /// In a fresh clone, the C sources are missing.
     #[test]

@@ -77,9 +77,11 @@ impl Reader {
             true => 0..0,
             false => range.start / len..range.end.div_ceil(len),
         };
-        let recent = &self.recent;
-        let missing = ranges.iter().flat_map(blocks).filter(|&block| !recent.has(number, block));
-        self.fetch(number, missing.collect())?;
+        let wanted = || ranges.iter().flat_map(blocks);
+        // Decoding a block can drop another one.
+        if !wanted().all(|block| self.recent.has(number, block)) {
+            self.fetch(number, wanted().collect())?;
+        }
         let Self { stored: Some(stored), limits, decoder, partial, recent, .. } = self else {
             unreachable!("it was loaded")
         };
@@ -197,7 +199,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the bytes of blocks, if they were not read.
+    /// Reads the bytes of blocks that were not read yet.
     fn fetch(&mut self, number: u64, mut blocks: Vec<usize>) -> Result<(), Error> {
         let Some(Stored { header, bytes, read: Some(read), .. }) = &mut self.stored else {
             return Ok(());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blosc2_format::b2nd;
-use blosc2_format::frame::{Frame, Metalayer};
+use blosc2_format::frame::{Frame, Metalayer, Offset};
 
 use super::cache::Reader;
 use super::element::items_of;
@@ -72,7 +72,7 @@ pub struct Revision(());
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes.
+    /// The compressed size in bytes; 0 if only the index records the chunk.
     pub cbytes: usize,
     /// The value of a special (constant) chunk.
     pub special: Option<Special>,
@@ -204,10 +204,13 @@ impl SChunk {
     /// - the errors of [reading values](crate#reading-values).
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         self.check_chunk(index)?;
-        let header = self.reader().frame.chunk_header(index as u64);
-        let header = header.map_err(|error| self.failed(READ, error))?;
-        let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
-        Ok(ChunkInfo { nbytes, cbytes, special: header.special })
+        let number = index as u64;
+        let reader = self.reader();
+        let header = reader.frame.chunk_header(number);
+        let header = header.and_then(|header| Ok((reader.frame.offset(number)?, header)));
+        let (offset, header) = header.map_err(|error| self.failed(READ, error))?;
+        let cbytes = if matches!(offset, Offset::Special(_)) { 0 } else { header.cbytes as usize };
+        Ok(ChunkInfo { nbytes: header.nbytes as usize, cbytes, special: header.special })
     }
 
     /// Decompresses a chunk.

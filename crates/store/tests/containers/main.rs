@@ -7,6 +7,7 @@ mod gaps;
 mod handles;
 mod hostile;
 mod limits;
+mod pure;
 mod python_objects;
 mod python_stores;
 mod python_table_writes;

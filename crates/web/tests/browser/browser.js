@@ -1,5 +1,6 @@
 // The browser, and what all tests do with a page.
 
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
@@ -9,7 +10,7 @@ export const FILES = process.env.WEB_FILES;
 
 export async function launch() {
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: execFileSync('which', [process.env.CHROMIUM ?? 'chromium'], { encoding: 'utf8' }).trim(),
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync'],
   });
@@ -19,6 +20,7 @@ export async function launch() {
 export async function open(browser, address, { path = '/', ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   const hosts = new Set();
   const errors = [];
   context.on('request', (request) => { if (!request.url().startsWith('blob:')) hosts.add(new URL(request.url()).host); });

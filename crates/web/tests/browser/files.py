@@ -14,7 +14,10 @@ rng = np.random.default_rng(1)
 def write(name, array, **params):
     path = folder / f"{name}.b2nd"
     blosc2.asarray(array, urlpath=str(path), mode="w", **params)
-    np.save(folder / f"{name}.npy", array)
+    # As Python reads it: the dtype `V7` is stored as a structure.
+    stored = blosc2.open(str(path), mode="r")[()]
+    assert stored.tobytes() == array.tobytes(), name
+    np.save(folder / f"{name}.npy", stored)
 
 
 # A picture whose pixels are known, with NaN.

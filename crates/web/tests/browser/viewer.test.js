@@ -1,0 +1,329 @@
+// The page with local files and with addresses.
+
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { FILES, PAGE, choose, facts, launch, open, parseNpy, save, settled, view } from './browser.js';
+import { serve } from './server.js';
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+let browser;
+let server;
+before(async () => {
+  browser = await launch();
+  server = await serve({ '/files/': FILES, '/': PAGE });
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+});
+
+/** Runs a test with a page; at the end, nothing has failed in it, and no other host was asked. */
+async function withPage(run, options = {}) {
+  const { page, hosts, errors, close } = await open(browser, server.address, options);
+  try {
+    await run(page);
+    assert.deepEqual(errors, []);
+    assert.deepEqual([...hosts], [new URL(server.address).host]);
+  } finally {
+    await close();
+  }
+}
+
+/** The colour of the item at a row and a column, at the middle of its place in the picture. */
+async function colourAt(page, shape, row, col) {
+  return page.evaluate(([[rows, cols], row, col]) => {
+    const canvas = document.querySelector('#picture');
+    const scale = Math.min(canvas.width / cols, canvas.height / rows);
+    const x = Math.floor((col + 0.5 - cols / 2) * scale + canvas.width / 2);
+    const y = Math.floor((row + 0.5 - rows / 2) * scale + canvas.height / 2);
+    return [...canvas.getContext('2d').getImageData(x, y, 1, 1).data];
+  }, [shape, row, col]);
+}
+
+test('the pixels of a picture have the colours of their values', () => withPage(async (page) => {
+  await choose(page, 'picture.b2nd');
+  await page.selectOption('#map', 'grey');
+  await page.selectOption('#range', '0');
+  await settled(page, 'picture');
+  const { items } = parseNpy(readFileSync(`${FILES}/picture.npy`));
+  const values = new Float32Array(items.buffer.slice(items.byteOffset, items.byteOffset + items.length));
+  const finite = values.filter(Number.isFinite);
+  const [low, high] = [finite.reduce((a, b) => Math.min(a, b)), finite.reduce((a, b) => Math.max(a, b))];
+  let nan = 0;
+  for (const row of [20, 40, 75, 110, 119, 120, 150, 230, 270]) {
+    for (const col of [20, 77, 160, 199, 210, 239, 240, 333, 480]) {
+      const value = values[row * 500 + col];
+      const found = await colourAt(page, [300, 500], row, col);
+      if (Number.isNaN(value)) {
+        nan += 1;
+        assert.deepEqual(found, [0xd9, 0x2a, 0x7d, 255], `${row}, ${col}`);
+        continue;
+      }
+      // The lightness of Oklab is the cube root of the intensity.
+      const index = Math.min(255, Math.floor((value - low) / (high - low) * 256));
+      const linear = (index / 255) ** 3;
+      const grey = Math.round(255 * (linear <= 0.0031308 ? 12.92 * linear : 1.055 * linear ** (1 / 2.4) - 0.055));
+      assert.deepEqual(found, [grey, grey, grey, 255], `${row}, ${col}`);
+    }
+  }
+  assert.ok(nan >= 4);
+}));
+
+test('the value under the pointer is that of NumPy', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  await page.fill('#selection input[type=number]', '7');
+  await page.press('#selection input[type=number]', 'Enter');
+  await settled(page, 'picture');
+  const box = await page.locator('#picture').boundingBox();
+  await page.mouse.move(box.x + box.width / 2 + 3, box.y + box.height / 2 + 3);
+  await page.waitForFunction(() => document.querySelector('#value').value.startsWith('[7, '));
+  const [, text, value] = /^\[(.*)\] {2}(.*)$/.exec(await page.inputValue('#value').catch(() => page.textContent('#value')));
+  const [a, b, c] = text.split(', ').map(Number);
+  assert.equal(Number(value), (a * 4800 + b * 80 + c) % 10007);
+  assert.deepEqual([b, c], [30, 40]);
+}));
+
+test('exported arrays equal those of NumPy', async (t) => {
+  const names = readdirSync(FILES).filter((name) => /^(dtype|codec|zeros|scalar|volume).*\.b2nd$/.test(name));
+  assert.ok(names.length > 50, names.length);
+  await withPage(async (page) => {
+    for (const name of names) {
+      await choose(page, name);
+      const expected = parseNpy(readFileSync(`${FILES}/${name.replace('.b2nd', '.npy')}`));
+      await view(page, 'table');
+      await page.selectOption('#scope', 'all');
+      const found = parseNpy(await save(page, 'npy'));
+      assert.equal(found.header.trim(), expected.header.trim(), name);
+      assert.ok(found.items.equals(expected.items), name);
+    }
+  });
+  t.diagnostic(`${names.length} files`);
+});
+
+test('what is visible is saved', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  const expected = parseNpy(readFileSync(`${FILES}/volume.npy`)).items;
+  const plane = expected.subarray(9 * 4800 * 4, 10 * 4800 * 4);
+  const found = parseNpy(await save(page, 'npy'));
+  assert.deepEqual(found.shape, [60, 80]);
+  assert.ok(found.items.equals(plane));
+  const lines = (await save(page, 'csv')).toString().trim().split('\n');
+  assert.equal(lines.length, 60);
+  assert.equal(lines[7], Array.from({ length: 80 }, (_, k) => plane.readInt32LE(4 * (7 * 80 + k))).join(','));
+  const png = await save(page, 'png');
+  // A pixel for each item.
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [80, 60]);
+  await page.click('#zoom-in');
+  await settled(page, 'picture');
+  const part = parseNpy(await save(page, 'npy'));
+  assert.ok(part.shape[0] < 60 && part.shape[1] <= 80, part.shape);
+}));
+
+test('facts have the words of the command', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  const { kind, shape, chunks, blocks, dtype, codec, clevel, filters, nchunks } = await facts(page);
+  assert.deepEqual({ kind, shape, chunks, blocks, dtype, codec, clevel, filters, nchunks }, {
+    kind: 'ndarray', shape: '20, 60, 80', chunks: '7, 25, 33', blocks: '3, 10, 11', dtype: '<i4', codec: 'zstd', clevel: '5',
+    filters: 'shuffle', nchunks: '27',
+  });
+}));
+
+test('metadata is text, also if it looks like a tag', () => withPage(async (page) => {
+  await choose(page, 'schunk.b2frame');
+  await page.waitForSelector('#layers details');
+  const texts = await page.locator('#layers pre').allTextContents();
+  assert.deepEqual(texts, ["{'station': 7, 'names': ['a', 'b']}", "'<b>not bold</b>'"]);
+  assert.equal(await page.locator('#layers b').count(), 0);
+}));
+
+test('a plot shows the extremes of all items', () => withPage(async (page) => {
+  await choose(page, 'wave.b2nd');
+  await settled(page, 'plot');
+  const text = await page.textContent('#statistics');
+  assert.match(text, /items2000000/);
+  assert.match(text, /greatest5000 at \[1234567\]/);
+}));
+
+test('a table scrolls to any row', () => withPage(async (page) => {
+  await choose(page, 'table.b2nd');
+  await view(page, 'table');
+  assert.deepEqual(await page.locator('#table thead th').allTextContents(), ['index', 'id', 'speed', 'place', 'ok', 'name']);
+  await page.fill('#row', '765432');
+  await page.press('#row', 'Enter');
+  await page.waitForFunction(() => document.querySelector('#table tbody th').textContent === '765432');
+  const cells = await page.locator('#table tbody tr').first().locator('td').allTextContents();
+  const speed = Number(Math.sin(765.432).toFixed(4));
+  assert.deepEqual(cells, ['765432', String(speed), '[0.0, 0.5]', 'True', "b'n432'"]);
+  await page.focus('#scroller');
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.querySelector('#table tbody tr:last-child th').textContent === '999999');
+}));
+
+test('the greatest value of a column is found', () => withPage(async (page) => {
+  await choose(page, 'table.b2nd');
+  await page.selectOption('#selection select', { label: 'speed' });
+  await settled(page, 'plot');
+  assert.match(await page.textContent('#statistics'), /greatest1 at/);
+}));
+
+test('the map shows the chunks', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'chunks');
+  await page.focus('#chunks');
+  for (let k = 0; k < 5; k += 1) await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => document.querySelector('#chunk-facts').textContent.startsWith('chunk4'));
+  assert.match(await page.textContent('#chunk-facts'), /items0:7, 25:50, 33:66/);
+}));
+
+test('a damaged chunk is found', () => withPage(async (page) => {
+  await choose(page, 'damaged.b2nd');
+  await page.click('#tab-check');
+  await page.click('#check-all');
+  await page.waitForSelector('#report[data-done=true]');
+  assert.match(await page.textContent('#report'), /The file is damaged/);
+  await page.click('#report button');
+  await page.waitForSelector('#panel-chunks:not([hidden])');
+}));
+
+test('files that cannot be opened have a message', () => withPage(async (page) => {
+  const fails = async (name, text) => {
+    await page.setInputFiles('#file', `${FILES}/${name}`);
+    await page.waitForFunction((name) => document.querySelector('#message').textContent.includes(name), name);
+    assert.match(await page.textContent('#message'), text);
+  };
+  await fails('notes.txt', /expected a chunk, a frame/);
+  await page.waitForSelector('#empty:not([hidden])');
+  await fails('cut.b2nd', /truncated/);
+  await page.waitForSelector('#report[data-done=true]');
+  assert.match(await page.textContent('#report'), /The file is damaged/);
+  // The page still works.
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+}));
+
+test('an address is read by ranges, and only the parts that are shown', () => withPage(async (page) => {
+  server.log.length = 0;
+  await page.goto(`${server.address}/?url=/files/wave.b2nd`);
+  await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('wave.b2nd ·'));
+  await view(page, 'table');
+  const requests = server.log.filter(({ path }) => path === '/files/wave.b2nd');
+  assert.ok(requests.every(({ range }) => range), 'every request has a range');
+  await page.fill('#row', '1234560');
+  await page.press('#row', 'Enter');
+  await page.waitForFunction(() => document.querySelector('#table tbody th').textContent === '1234560');
+  assert.match(await page.textContent('#table tbody'), /5000\.0/);
+}));
+
+test('problems of addresses have messages', async () => {
+  const other = await serve({ '/': FILES });
+  const noRanges = await serve({ '/': FILES }, { ranges: false, cors: true });
+  const good = await serve({ '/': FILES }, { cors: true });
+  const { page, close } = await open(browser, server.address);
+  try {
+    const fails = async (url, text) => {
+      await page.goto(`${server.address}/?url=${encodeURIComponent(url)}`);
+      await page.waitForSelector('#message:not([hidden])');
+      assert.match(await page.textContent('#message p'), text);
+    };
+    await fails('/files/nothing.b2nd', /no file at .* \(status 404\)/);
+    await fails(`${other.address}/volume.b2nd`, /no CORS headers/);
+    await fails(`${noRanges.address}/volume.b2nd`, /ignores range requests/);
+    await fails('http://127.0.0.1:9/a.b2nd', /No answer from the server/);
+    await fails('file:///etc/passwd', /http or https/);
+    await page.goto(`${server.address}/?url=${encodeURIComponent(`${good.address}/volume.b2nd`)}`);
+    await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('volume.b2nd ·'));
+  } finally {
+    await close();
+    [other, noRanges, good].forEach((each) => each.close());
+  }
+});
+
+test('a link restores the view', () => withPage(async (page) => {
+  await page.goto(`${server.address}/?url=/files/volume.b2nd`);
+  await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('volume.b2nd ·'));
+  await view(page, 'picture');
+  await page.selectOption('#map', 'ember');
+  await page.click('#zoom-in');
+  await page.fill('#selection input[type=number]', '3');
+  await page.press('#selection input[type=number]', 'Enter');
+  await settled(page, 'picture');
+  await page.waitForFunction(() => location.hash.includes('map=ember') && location.hash.includes('at=3,'));
+  const picture = () => page.evaluate(() => document.querySelector('#picture').toDataURL());
+  const before = await picture();
+  const address = page.url();
+  await page.goto('about:blank');
+  await page.goto(address);
+  await settled(page, 'picture');
+  await page.waitForTimeout(100);
+  assert.equal(await page.inputValue('#map'), 'ember');
+  assert.equal(await picture(), before);
+}));
+
+test('a hash of another file is ignored', () => withPage(async (page) => {
+  await page.goto(`${server.address}/?url=/files/wave.b2nd#view=picture&axes=4,5&at=1,2,3&field=9&scale=-1,x`);
+  await settled(page, 'plot');
+}));
+
+test('everything can be used with the keyboard', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await settled(page, 'picture');
+  await page.focus('#tab-picture');
+  await page.keyboard.press('ArrowRight');
+  await settled(page, 'plot');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'tab-plot');
+  await page.focus('#plot');
+  await page.keyboard.press('+');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => document.querySelector('#value').value.startsWith('['));
+  await page.click('#tab-picture');
+  await page.focus('#picture');
+  await page.keyboard.press('ArrowDown');
+  await page.waitForFunction(() => document.querySelector('#value').value.startsWith('[9, 30, 40]'));
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => document.querySelector('#value').value.startsWith('[9, 30, 41]'));
+}));
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`axe finds no fault in any view (${colorScheme})`, async () => {
+    // The policy of the page allows no script of another source: axe is injected by the browser.
+    const context = { colorScheme, bypassCSP: true };
+    const { page, close } = await open(browser, server.address, context);
+    const check = async (what) => {
+      await page.addScriptTag({ path: AXE });
+      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+      const texts = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' ')}`);
+      assert.deepEqual(texts, [], what);
+    };
+    try {
+      await check('the empty page');
+      await choose(page, 'volume.b2nd');
+      for (const name of ['picture', 'plot', 'table', 'chunks']) {
+        await view(page, name);
+        await check(name);
+      }
+      await choose(page, 'damaged.b2nd');
+      await page.click('#tab-check');
+      await page.click('#check-all');
+      await page.waitForSelector('#report[data-done=true]');
+      await check('check');
+      await page.click('#open-url');
+      await check('the dialog of addresses');
+    } finally {
+      await close();
+    }
+  });
+}
+
+test('nothing is wider than a phone', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  for (const name of ['picture', 'plot', 'table', 'chunks', 'check']) {
+    await page.click(`#tab-${name}`);
+    const [width, view] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(width <= view, `${name}: ${width} in ${view}`);
+  }
+}, { viewport: { width: 360, height: 740 } }));
