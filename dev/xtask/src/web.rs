@@ -27,6 +27,7 @@ const MODULES: [(&str, &str); 2] =
 /// Builds the page, and with `test` runs the tests whose names match `only`.
 pub(crate) fn web(test: bool, only: Option<&str>) -> Result<()> {
     let mut steps = Steps::new("web");
+    steps.step("sources", || vendor::vendor(false))?;
     let page = run::root().join("target/web");
     steps.step("page", || build(&page))?;
     if test {
@@ -129,7 +130,6 @@ fn tests(page: &Path, only: Option<&str>) -> Result<()> {
 /// Checks and tests the command with the feature `web`, into which the page is compiled.
 fn command() -> Result<()> {
     const COMMAND: [&str; 4] = ["-p", "blosc2-cli", "--features", "web"];
-    vendor::vendor(false)?;
     let mut clippy = run::cargo(["clippy", "--all-targets"]);
     run::run(clippy.args(COMMAND).args(["--", "-D", "warnings"]))?;
     run::run(run::cargo(["test", "--test", "web", "--bins"]).args(COMMAND))
