@@ -18,7 +18,7 @@
 //!   read as another type, and fields;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
-//!   and `chart` to `bench`.
+//!   and `chart` to `bench`; `web` is `view --web`.
 
 mod bench;
 mod cat;
@@ -73,6 +73,7 @@ mod text;
 mod typed;
 mod values;
 mod view;
+mod web;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

@@ -19,7 +19,7 @@ use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::terminal::Terminal;
 use crate::typed::{ItemType, Part, SmallFloat, Widened};
-use crate::{extension, json, printable, progress};
+use crate::{extension, json, printable, progress, web};
 
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
@@ -63,6 +63,8 @@ pub(crate) struct Args {
     /// Print one JSON object instead of text and picture.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    web: web::WebOptions,
 }
 
 /// The ends of a scale.
@@ -94,6 +96,9 @@ enum Target {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.web.is_set() {
+        return web::serve(&args.file, args.web);
+    }
     let output = args.output.as_ref().map(|path| args.force.output_apart(path, &args.file));
     let output = output.transpose()?;
     args.output.as_deref().map_or(Ok(()), |path| extension::check(path, "png"))?;

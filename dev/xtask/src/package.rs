@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::{bindings, integrations, run, vendor};
+use crate::{bindings, integrations, run, vendor, web};
 
 /// The crate that carries the C sources.
 const SYS: &str = "cblosc2-sys";
@@ -29,6 +29,8 @@ struct Published {
 /// each package, as `cargo publish` does.
 pub(crate) fn package(verify: bool) -> Result<()> {
     vendor::vendor(false)?;
+    // The command has the page of `view --web`.
+    web::build(&run::root().join("target/web"))?;
     let (root, place) = (run::root(), run::root().join("target").join("package-check"));
     run::empty(&place)?;
     let crates = metadata(&root)?;
@@ -199,6 +201,11 @@ fn check_list(name: &str, files: &[&str]) -> Result<()> {
     if let Some(file) = files.iter().find(|file| is_test(file) || of_git(file)) {
         bail!("{file} does not belong in it");
     }
+    if name == "blosc2-cli" {
+        for file in ["page/index.html", "page/worker.js", "page/blosc2_web_bg.wasm"] {
+            ensure!(files.contains(&file), "{file} is not in it");
+        }
+    }
     if name == SYS {
         let wanted = ["c-blosc2/blosc/", "c-blosc2/include/", "c-blosc2/plugins/"];
         for part in wanted {
@@ -225,6 +232,7 @@ mod tests {
         assert!(check_list("cblosc2", &common[1..]).is_err());
         assert!(check_list("cblosc2", &[&common[..], &["x/.git/config"]].concat()).is_err());
         assert!(check_list("cblosc2-sys", &common).is_err());
+        assert!(check_list("blosc2-cli", &common).is_err());
         let many: Vec<_> = (0..70).map(|i| format!("c-blosc2/plugins/{i}.c")).collect();
         let mut files: Vec<&str> = many.iter().map(String::as_str).chain(common).collect();
         files.extend(["c-blosc2/blosc/blosc2.c", "c-blosc2/include/blosc2.h", "src/bindings.rs"]);

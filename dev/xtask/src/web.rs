@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use crate::python::{BLOSC2, Venv};
 use crate::run;
 use crate::steps::Steps;
+use crate::vendor;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// A compressed module must stay below this, in bytes.
@@ -26,10 +27,14 @@ const MODULES: [(&str, &str); 2] =
 /// Builds the page, and with `test` runs the tests whose names match `only`.
 pub(crate) fn web(test: bool, only: Option<&str>) -> Result<()> {
     let mut steps = Steps::new("web");
+    steps.step("sources", || vendor::vendor(false))?;
     let page = run::root().join("target/web");
     steps.step("page", || build(&page))?;
     if test {
         steps.step("tests of the page", || tests(&page, only))?;
+        if only.is_none() {
+            steps.step("command with the feature `web`", command)?;
+        }
     }
     steps.finish();
     println!("page: {}", page.display());
@@ -37,7 +42,7 @@ pub(crate) fn web(test: bool, only: Option<&str>) -> Result<()> {
 }
 
 /// Puts the modules and the files of the page into `page`.
-fn build(page: &Path) -> Result<()> {
+pub(crate) fn build(page: &Path) -> Result<()> {
     let target = run::root().join("target");
     if run::has("rustup") {
         run::run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(run::root()))?;
@@ -118,8 +123,16 @@ fn tests(page: &Path, only: Option<&str>) -> Result<()> {
     if let Some(only) = only {
         node.arg(format!("--test-name-pattern={only}"));
     }
-    node.arg("viewer.test.js");
+    node.args(["viewer.test.js", "hostile.test.js", "large.test.js"]);
     run::run(node.env("WEB_PAGE", page).env("WEB_FILES", &files).env("CHROMIUM", chromium))
+}
+
+/// Checks and tests the command with the feature `web`, into which the page is compiled.
+fn command() -> Result<()> {
+    const COMMAND: [&str; 4] = ["-p", "blosc2-cli", "--features", "web"];
+    let mut clippy = run::cargo(["clippy", "--all-targets"]);
+    run::run(clippy.args(COMMAND).args(["--", "-D", "warnings"]))?;
+    run::run(run::cargo(["test", "--test", "web", "--bins"]).args(COMMAND))
 }
 
 /// The browser, which is installed if it is missing and this is allowed.

@@ -70,3 +70,15 @@ export function parseNpy(bytes) {
   const shape = /'shape': \(([^)]*)\)/.exec(header)[1].split(',').filter((side) => side.trim()).map(Number);
   return { header, shape, items: bytes.subarray(start + length) };
 }
+
+/** The most memory that a process of a page had, in MiB. Needs Linux. */
+export async function memory(browser) {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  await session.detach();
+  const peaks = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => {
+    const [, peak] = /VmHWM:\s*(\d+) kB/.exec(readFileSync(`/proc/${id}/status`, 'latin1'));
+    return Math.round(peak / 1024);
+  });
+  return Math.max(...peaks);
+}
