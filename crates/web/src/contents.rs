@@ -1,4 +1,4 @@
-//! The contents of stores: a list of entries, each of which is opened like a file, or is a table.
+//! The contents of stores: a list of entries. An entry is opened like a file, or is a table.
 
 use std::sync::Arc;
 

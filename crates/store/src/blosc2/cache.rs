@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::slice;
 
 use blosc2_format::chunk::{self, Chunk, Decoder, Header, PartialChunk, PartialDecoder, Special};
 use blosc2_format::frame::Frame;
@@ -148,7 +149,8 @@ impl Reader {
             let start = block * header.block_len() as usize;
             let end = (header.nbytes as usize).min(start + header.block_len() as usize);
             let mut found = Vec::new();
-            self.ranges(number, &[start..end], |_, data| found.extend_from_slice(data))?;
+            let range = start..end;
+            self.ranges(number, slice::from_ref(&range), |_, data| found.extend_from_slice(data))?;
             return Ok(Ok(found));
         }
         let Some(Stored { bytes, .. }) = &self.stored else { unreachable!("it was loaded") };

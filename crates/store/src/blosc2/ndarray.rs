@@ -50,10 +50,9 @@ pub struct RawItems<B = Vec<u8>>(pub B);
 /// What a read returns: a vector of items, or [`RawItems`].
 pub trait FromItems: Sized {
     /// Checks the dtype of the array. The error is the expected dtype.
-    #[doc(hidden)]
     fn check(dtype: Option<&Dtype>) -> Result<(), Dtype>;
 
-    #[doc(hidden)]
+    /// Creates the result from the bytes of the items.
     fn of(bytes: Vec<u8>) -> Self;
 }
 

@@ -9,10 +9,9 @@ use blosc2_format::ReadAt;
 use blosc2_format::directory::{self, Disk, Folder};
 use blosc2_format::frame::Frame;
 
+use super::schunk::OPEN;
 use super::source::{ReadOnly, Source};
 use super::{Error, Limits, Result, SChunk};
-
-pub(super) const OPEN: &str = "open a frame";
 
 /// The compression parameters of a new super-chunk. This build creates none.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,5 +183,15 @@ impl OpenOptions {
             return Err(io(error));
         }
         Ok(Place::Source(shared(File::open(path).map_err(io)?)))
+    }
+}
+
+impl SChunk {
+    /// Opens a super-chunk.
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open(target: impl Into<super::Target>) -> Result<Self> {
+        OpenOptions::new().open(target)
     }
 }

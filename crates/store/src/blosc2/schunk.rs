@@ -22,6 +22,7 @@ pub fn default_max_read(stored: u64) -> u64 {
     stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
 }
 
+pub(super) const OPEN: &str = "open a frame";
 const READ: &str = "read a chunk";
 const META: &str = "read a metalayer";
 
@@ -120,7 +121,7 @@ impl SChunk {
         let has = |name: &str| meta.iter().any(|each| each.name == name);
         let is_marked = |name: &&str| has(name) || vlmeta.iter().any(|each| each == name);
         let nchunks = usize::try_from(frame.nchunks())
-            .map_err(|error| Error::new(ErrorKind::TooLarge, super::open::OPEN, error))?;
+            .map_err(|error| Error::new(ErrorKind::TooLarge, OPEN, error))?;
         let info = SChunkInfo {
             typesize: header.typesize as usize,
             chunksize: header.chunksize.fixed().map_or(0, |size| size as usize),
@@ -138,14 +139,6 @@ impl SChunk {
         let stored = header.frame_len.max(header.cbytes);
         let reader = Reader::new(frame, limits).into();
         Ok(Self { reader, info, meta, vlmeta, max_read, stored, path })
-    }
-
-    /// Opens a super-chunk.
-    ///
-    /// # Errors
-    /// Fails with the errors of [opening a container](crate#opening-a-container).
-    pub fn open(target: impl Into<super::Target>) -> Result<Self> {
-        super::OpenOptions::new().open(target)
     }
 
     pub(super) fn reader(&self) -> MutexGuard<'_, Reader> {

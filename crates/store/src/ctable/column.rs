@@ -118,7 +118,10 @@ pub(super) struct Stored {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each column")]
+#[cfg_attr(
+    feature = "c",
+    expect(clippy::large_enum_variant, reason = "there is one for each column")
+)]
 pub(super) enum Content {
     /// Fixed-size items of one shape.
     Items(NDArray),
