@@ -1,5 +1,7 @@
 // Describes the content of a container, line by line. Included once for each engine: `store` is the crate.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
 use store::blosc2::{Error, NDArray, RawItems, SChunk};
 use store::{CTable, EmbedStore, Object, TreeStore};
 
@@ -38,6 +40,12 @@ impl Lines {
         }
     }
 
+    /// Adds the length and a hash of bytes: their text would be long.
+    fn bytes(&mut self, at: &str, what: &str, found: Result<Vec<u8>>) {
+        let hash = |bytes: Vec<u8>| (bytes.len(), BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes));
+        self.result(at, what, found.map(hash));
+    }
+
     fn object(&mut self, at: &str, object: Result<Object>) {
         let object = match object {
             Ok(object) => object,
@@ -52,10 +60,10 @@ impl Lines {
             Object::SChunk(_) => {}
             Object::Tensor(tensor) => {
                 self.add(at, "tensor", (tensor.kind(), tensor.shape(), tensor.dtype()));
-                self.result(at, "items", tensor.read_bytes());
+                self.bytes(at, "items", tensor.read_bytes());
             }
             Object::ObjectArray(array) => {
-                let values: Vec<_> = array.iter().map(|value| kind(value)).collect();
+                let values: Vec<_> = array.iter().map(kind).collect();
                 self.add(at, "values", values);
                 self.result(at, "outside", array.get(array.len()));
             }
@@ -101,7 +109,7 @@ impl Lines {
             self.result(at, "block", schunk.block(index, 0));
             self.result(at, "block", schunk.block(index, 1));
             self.result(at, "block", schunk.block(index, 1 << 20));
-            self.result(at, "data", schunk.decompress_chunk::<u8>(index));
+            self.bytes(at, "data", schunk.decompress_chunk::<u8>(index));
         }
         let len = schunk.nbytes();
         let (third, half) = (len / 3, len / 2);
@@ -114,7 +122,7 @@ impl Lines {
         self.add(at, "shapes", (array.shape(), array.chunk_shape(), array.block_shape()));
         self.add(at, "dtype", (array.dtype(), array.dtype_str(), array.typesize()));
         if array.len() * array.typesize() as u64 <= 4 << 20 {
-            self.result(at, "items", array.read::<RawItems>(..).map(|items| items.0));
+            self.bytes(at, "items", array.read::<RawItems>(..).map(|items| items.0));
         }
         self.result(at, "i4", array.read::<Vec<i32>>(..));
         self.result(at, "f8", array.read::<Vec<f64>>(..));
@@ -123,14 +131,14 @@ impl Lines {
         match *array.shape() {
             [len] => {
                 for rows in parts(len) {
-                    self.result(at, "part", array.read::<RawItems>([rows]).map(|items| items.0));
+                    self.bytes(at, "part", array.read::<RawItems>([rows]).map(|items| items.0));
                 }
             }
             [rows, columns, ..] => {
                 for rows in parts(rows) {
                     for columns in parts(columns) {
                         let part = array.read::<RawItems>([rows.clone(), columns]);
-                        self.result(at, "part", part.map(|items| items.0));
+                        self.bytes(at, "part", part.map(|items| items.0));
                     }
                 }
             }

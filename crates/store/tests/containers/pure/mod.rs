@@ -68,8 +68,11 @@ fn files_of_python_are_read_alike() {
     assert!(lines > 3000, "{lines} lines");
 }
 
+/// The value of a column in a row.
+type ValueOf = fn(i64) -> Value;
+
 /// All kinds of columns that are not made of other columns, with a value for a row.
-fn columns() -> Vec<(&'static str, ItemType, fn(i64) -> Value)> {
+fn columns() -> Vec<(&'static str, ItemType, ValueOf)> {
     let list = |item: ItemKind| ItemKind::List(Box::new(item.into()));
     let fields = vec![("x".to_owned(), ItemKind::Int32.into())];
     let moment = ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: None };
@@ -197,7 +200,7 @@ fn arrays_with_long_chunks_are_read_alike() {
             [vec![], vec![Filter::Shuffle], vec![Filter::Bitshuffle], vec![Filter::Delta]]
         {
             for level in [0, 5] {
-                let params = CParams::new().codec(codec.clone()).level(level).filters(&filters);
+                let params = CParams::new().codec(codec).level(level).filters(&filters);
                 let name = format!("{codec:?}_{filters:?}_{level}.b2nd");
                 let path = folder.path().join(name);
                 let builder = NDArray::builder().cparams(&params);
