@@ -440,13 +440,13 @@ function showPartial({ facts, errors, count, stopped, done }) {
 
 function showStatistics(statistics) {
   const { all, count, nan, infinite, min, max, mean, std, percentiles, bins } = statistics;
-  const entries = [['items', `${count}${all ? '' : ' (a sample)'}`]];
+  const entries = [['count', `${count}${all ? '' : ' (a sample)'}`]];
   if (nan) entries.push(['NaN', String(nan)]);
   if (infinite) entries.push(['infinite', String(infinite)]);
   if (min !== undefined) {
     const median = percentiles.find(([percent]) => percent === 50)[1];
-    entries.push(['least', `${short(min)} at [${statistics.minAt.join(', ')}]`]);
-    entries.push(['greatest', `${short(max)} at [${statistics.maxAt.join(', ')}]`]);
+    entries.push(['min', `${short(min)} at [${statistics.minAt.join(', ')}]`]);
+    entries.push(['max', `${short(max)} at [${statistics.maxAt.join(', ')}]`]);
     entries.push(['mean', short(mean)], ['median', short(median)], ['std', short(std)]);
   }
   define($('#statistics'), entries);

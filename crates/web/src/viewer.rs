@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use blosc2_format::file::{File, Kind};
-use blosc2_store::CTable;
+use blosc2_store::{CTable, ItemKind};
 use serde_json::{Value, json};
 
 use crate::blocks::limits;
@@ -16,7 +16,7 @@ use crate::picture::Picture;
 use crate::plane::Plane;
 use crate::plot::Plot;
 use crate::source::{Paged, Source};
-use crate::{colour, facts, item, printable};
+use crate::{colour, date, facts, item, printable};
 
 /// The maximum number of cells of a table that are returned at once.
 const MAX_CELLS: u64 = 20_000;
@@ -389,6 +389,18 @@ impl fmt::Debug for Viewer {
     }
 }
 
+/// Returns the text of a value in a column of this kind.
+fn cell(kind: &ItemKind, value: &blosc2_store::blosc2::Value) -> String {
+    use blosc2_store::blosc2::Value;
+    let time = match (kind, value) {
+        (ItemKind::Timestamp { unit, .. }, Value::Int(time)) => {
+            i64::try_from(*time).ok().map(|time| date::date(time, Some((1, &unit.to_string()))))
+        }
+        _ => None,
+    };
+    time.unwrap_or_else(|| printable(&value.to_string()))
+}
+
 /// Returns the texts of rows of a table: a list for each row.
 fn rows(table: &CTable, ranges: &[Range<u64>]) -> Result<Value> {
     let [range] = ranges else { return Err("a table has one axis".to_owned()) };
@@ -404,7 +416,7 @@ fn rows(table: &CTable, ranges: &[Range<u64>]) -> Result<Value> {
         for (k, row) in rows.iter_mut().enumerate() {
             row.push(match &values {
                 Ok(values) => {
-                    values.get(k).map_or_else(String::new, |value| printable(&value.to_string()))
+                    values.get(k).map_or_else(String::new, |value| cell(column.kind(), value))
                 }
                 Err(error) => text(error),
             });
