@@ -66,7 +66,8 @@ impl Object {
     }
 
     /// Opens a file or a directory for reading, like [`open`](Self::open), with limits for untrusted input; see
-    /// [`OpenOptions::limits`] and [`OpenOptions::max_read`]. With `None`, `max_read` has its default.
+    /// [`OpenOptions::limits`](blosc2::OpenOptions::limits) and
+    /// [`OpenOptions::max_read`](blosc2::OpenOptions::max_read). With `None`, `max_read` has its default.
     ///
     /// The limits apply to the container and to everything in it: the entries of a store, the columns of a table, and
     /// the entries of stores and tables that are entries.
@@ -124,8 +125,8 @@ impl Object {
     }
 
     /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container. Everything in the
-    /// container is opened with the [`limits`](OpenOptions::limits) and [`max_read`](OpenOptions::max_read) of the
-    /// super-chunk.
+    /// container is opened with the [`limits`](blosc2::OpenOptions::limits) and
+    /// [`max_read`](blosc2::OpenOptions::max_read) of the super-chunk.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

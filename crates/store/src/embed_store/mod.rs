@@ -48,7 +48,7 @@ const CHANGE: &str = "change an embedded store";
 /// Any number of handles, threads and programs can change one file at the same time if all of them lock the file.
 /// [`open_rw`](Self::open_rw) and [`create`](Self::create) lock it; Python locks it with `locking=True`. A store that
 /// is opened by [`from_schunk`](Self::from_schunk) locks its file if the super-chunk was opened with
-/// [`locking`](OpenOptions::locking).
+/// [`locking`](blosc2::OpenOptions::locking).
 ///
 /// Each change locks the file `FILE.b2lock` (the full file name and `.b2lock`), and first reads the changes by other
 /// handles. This lock file is never removed.
@@ -56,8 +56,8 @@ const CHANGE: &str = "change an embedded store";
 /// [`keys`](Self::keys) and [`get`](Self::get) return the entries that existed when this handle was opened or made its
 /// last change. To see later changes by other handles, reopen the store.
 ///
-/// If a program dies during a change, the file may be [unfinished](OpenOptions#crash-recovery). `open_rw` then recovers
-/// the file.
+/// If a program dies during a change, the file may be [unfinished](blosc2::OpenOptions#crash-recovery). `open_rw` then
+/// recovers the file.
 #[derive(Debug)]
 pub struct EmbedStore {
     schunk: SChunk,
@@ -104,8 +104,8 @@ impl EmbedStore {
         }
     }
 
-    /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](OpenOptions::limits) and
-    /// [`max_read`](OpenOptions::max_read) of the super-chunk.
+    /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](blosc2::OpenOptions::limits) and
+    /// [`max_read`](blosc2::OpenOptions::max_read) of the super-chunk.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: the metalayer of an embedded store is missing, or its map of entries is invalid.
