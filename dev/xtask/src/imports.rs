@@ -42,7 +42,7 @@ const ROOTS: [&str; 12] = [
 ];
 
 /// The targets of the names that a path leads through: the name in each module. Imports can lead in a cycle: a name that is
-/// being looked up has no targets yet.
+/// being looked up has only the targets in its module.
 type Found = BTreeMap<(usize, String), Vec<Place>>;
 
 /// For each file, the files that it imports from, with the line of the first import.
@@ -243,13 +243,14 @@ impl Crate {
         if let Some(found) = known.get(&key) {
             return found.clone();
         }
-        known.insert(key.clone(), Vec::new());
         let Module { children, items, uses, globs, .. } = &self.modules[module];
         let mut found: Vec<Place> =
             children.get(name).map(|&child| Place::Module(child)).into_iter().collect();
-        if items.contains(name) {
-            found.push(Place::Item(module));
-        } else if let Some(path) = uses.get(name) {
+        found.extend(items.contains(name).then_some(Place::Item(module)));
+        known.insert(key.clone(), found.clone());
+        if !items.contains(name)
+            && let Some(path) = uses.get(name)
+        {
             found.extend(self.resolve(module, path, known));
         }
         if found.is_empty() {

@@ -242,7 +242,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 /// The string literals of a source file, without comments and the unit tests at its end. Line continuations are joined.
 fn literals(source: &str) -> Vec<String> {
-    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    // The attribute is `cfg(test)` or `cfg(all(test, ...))`.
+    let source = source.split("\nmod tests {").next().unwrap();
     let mut all = Vec::new();
     let mut rest = source;
     while let Some(at) = rest.find(['"', '/', '\'']) {

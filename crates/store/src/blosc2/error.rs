@@ -52,7 +52,7 @@ pub enum Advice {
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::RaiseMaxRead => "raise it with `OpenOptions::max_read`",
+            Self::RaiseMaxRead => "raise the memory limit of reads",
             Self::Recover => {
                 "unless a program is still writing it, roll the change back with the command `blosc2 repair`"
             }
