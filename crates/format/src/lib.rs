@@ -12,6 +12,7 @@ mod filter;
 pub mod frame;
 mod legacy;
 mod limits;
+mod lru;
 pub mod npy;
 pub mod read_at;
 mod report;

@@ -2,7 +2,7 @@
 
 use blosc2_format::Error;
 use blosc2_format::chunk::Special;
-use blosc2_format::frame::Offset;
+use blosc2_format::file::Place;
 use serde_json::{Value, json};
 
 use crate::data::Data;
@@ -29,13 +29,15 @@ impl ChunkMap {
     /// Reads more of the index. Returns whether there is more.
     ///
     /// # Errors
-    /// Fails with the errors of [`Blocks::offset`](crate::blocks::Blocks::offset).
+    /// Fails with the errors of [`File::chunk_place`](blosc2_format::file::File::chunk_place).
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         let start = self.places.len() as u64;
         let end = self.nchunks.min(start + STEP);
         for chunk in start..end {
-            let place = data.blocks().offset(chunk)?.and_then(Offset::place);
-            self.places.push(place);
+            self.places.push(match data.file().chunk_place(chunk)? {
+                Some(Place::At(place)) => Some(place),
+                _ => None,
+            });
         }
         Ok(end < self.nchunks)
     }
@@ -48,7 +50,7 @@ impl ChunkMap {
     /// Returns the stored size of each chunk, in bytes; 0 for special values that only the index states.
     pub fn sizes(&self, data: &mut Data) -> Vec<f64> {
         let mut sorted: Vec<u64> = self.places.iter().copied().flatten().collect();
-        sorted.extend(data.blocks().chunks_end());
+        sorted.extend(data.file().chunks_end());
         sorted.sort_unstable();
         let size = |place: Option<u64>| {
             let place = place?;
@@ -62,16 +64,20 @@ impl ChunkMap {
 /// Returns the facts about the chunk at index `chunk`.
 ///
 /// # Errors
-/// Fails with the errors of [`Blocks::chunk_header`](crate::blocks::Blocks::chunk_header).
+/// Fails with the errors of [`File::chunk_header`](blosc2_format::file::File::chunk_header).
 pub fn facts(data: &mut Data, chunk: u64) -> Result<Value, Error> {
     let geometry = data.geometry();
     let items: Vec<[u64; 2]> =
         geometry.chunk_items(chunk)?.into_iter().map(|range| [range.start, range.end]).collect();
     let nbytes = geometry.chunk_len();
-    let mut facts = json!({ "chunk": chunk, "items": items, "nbytes": nbytes });
-    let more = match (data.blocks().chunk_header(chunk)?, data.blocks().offset(chunk)?) {
-        (Some((at, header)), _) => json!({
-            "place": at,
+    let place = data.file().chunk_place(chunk)?;
+    let more = match (place, data.file().chunk_header(chunk)?) {
+        (Some(Place::Index(special)), _) => json!({ "cbytes": 0, "data": name(special) }),
+        (_, Some(header)) => json!({
+            "place": match place {
+                Some(Place::At(at)) => Some(at),
+                _ => None,
+            },
             "nbytes": header.nbytes,
             "cbytes": header.cbytes,
             "ratio": f64::from(header.nbytes) / f64::from(header.cbytes.max(1)),
@@ -84,9 +90,9 @@ pub fn facts(data: &mut Data, chunk: u64) -> Result<Value, Error> {
             "codec": facts::codec(header.codec()),
             "filters": facts::filters(&header.filters, &header.filters_meta),
         }),
-        (None, Some(Offset::Special(special))) => json!({ "cbytes": 0, "data": name(special) }),
-        (None, _) => json!({}),
+        (_, None) => json!({}),
     };
+    let mut facts = json!({ "chunk": chunk, "items": items, "nbytes": nbytes });
     if let (Value::Object(facts), Value::Object(more)) = (&mut facts, more) {
         facts.extend(more);
     }

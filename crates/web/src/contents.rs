@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blosc2_store::blosc2::Error;
 use blosc2_store::{CTable, EmbedStore, Members, Object, TreeStore};
 
-use crate::blocks::limits;
+use crate::data::limits;
 use crate::source::Source;
 
 /// The maximum number of entries that are listed.

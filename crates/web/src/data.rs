@@ -1,19 +1,26 @@
 //! The items of a file as an array: axes, planes, slices.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use blosc2_format::b2nd::{Axis, Geometry, Meta};
 use blosc2_format::dtype::Kind;
 use blosc2_format::file::File;
-use blosc2_format::{Dtype, Error, npy};
+use blosc2_format::{Dtype, Error, Limits, npy};
 
-use crate::blocks::{Blocks, limits};
 use crate::item::{self, Number};
-use crate::source::Source;
 
+/// The maximum number of bytes of memory for one part of a file.
+const MEMORY: u64 = 512 << 20;
+/// The maximum number of bytes of decoded blocks in memory.
+const CACHE: u64 = 128 << 20;
 /// The maximum number of bytes of a slice that is read at once.
 const MAX_SLICE: u64 = 512 << 20;
+
+/// Returns the limits for all files, which keep the memory of the page bounded.
+pub fn limits() -> Limits {
+    Limits { memory: MEMORY, metadata: Some(MEMORY), ..Limits::default() }
+}
 
 /// The items of a file.
 #[derive(Debug)]
@@ -22,20 +29,29 @@ pub struct Data {
     dtype: Dtype,
     /// The parts of an item that are numbers.
     numbers: Vec<Number>,
-    blocks: Blocks,
+    file: File<'static>,
 }
 
 impl Data {
-    /// Opens the items of `file`, which was opened from `source`. The items of a super-chunk without shape are an array of
-    /// one axis.
+    /// Takes the items of `file`. The items of a super-chunk without shape are an array of one axis.
     ///
     /// # Errors
-    /// - [`Error::Unsupported`]: the chunks do not consist of items of one size, or the dtype is unknown;
-    /// - the errors of [`Blocks::open`].
-    pub fn open(source: Source, file: File<'static>) -> Result<Self, Error> {
+    /// Returns the file, and [`Error::Unsupported`] if the chunks do not consist of items of one size, or the dtype is
+    /// unknown.
+    pub fn new(mut file: File<'static>) -> Result<Self, Box<(File<'static>, Error)>> {
+        match Self::layout(&file) {
+            Ok((geometry, dtype)) => {
+                file.set_cache(CACHE);
+                Ok(Self { numbers: Number::all(&dtype), geometry, dtype, file })
+            }
+            Err(error) => Err(Box::new((file, error))),
+        }
+    }
+
+    fn layout(file: &File<'_>) -> Result<(Geometry, Dtype), Error> {
         let geometry = match file.geometry() {
             Some(geometry) => geometry.clone(),
-            None => flat(&file)?,
+            None => flat(file)?,
         };
         let dtype = match file.meta().and_then(|meta| meta.dtype.as_deref()) {
             Some(text) => Dtype::parse(text)?,
@@ -53,9 +69,7 @@ impl Data {
             );
             return Err(Error::Unsupported(detail));
         }
-        let numbers = Number::all(&dtype);
-        let blocks = Blocks::open(source, file, geometry.block_len())?;
-        Ok(Self { geometry, dtype, numbers, blocks })
+        Ok((geometry, dtype))
     }
 
     /// Returns the layout of the items.
@@ -73,9 +87,14 @@ impl Data {
         &self.numbers
     }
 
-    /// Returns the blocks.
-    pub fn blocks(&mut self) -> &mut Blocks {
-        &mut self.blocks
+    /// Returns the file.
+    pub fn file(&self) -> &File<'static> {
+        &self.file
+    }
+
+    /// Returns the file.
+    pub fn file_mut(&mut self) -> &mut File<'static> {
+        &mut self.file
     }
 
     /// Returns the number at index `field` of [`numbers`](Self::numbers).
@@ -102,16 +121,38 @@ impl Data {
     /// Returns the bytes of the items of a slice, in C order.
     ///
     /// # Errors
-    /// Fails with the errors of [`Slice::new`] and [`Blocks::block`].
+    /// Fails with the errors of [`Slice::new`] and [`Slice::step`].
     pub fn read(&mut self, ranges: &[Range<u64>]) -> Result<Vec<u8>, Error> {
         let mut slice = Slice::new(self, ranges)?;
         while slice.step(self)? {}
         Ok(slice.bytes)
     }
 
-    /// Returns a block of the items, of its full size: the last block of a super-chunk is padded with zeros.
-    pub(crate) fn block(&mut self, chunk: u64, block: u64) -> Result<Arc<[u8]>, Error> {
-        self.blocks.block(chunk, block)
+    /// Calls `each` with the bytes of a block. The last block of a super-chunk can be shorter.
+    pub(crate) fn block<T>(
+        &mut self,
+        chunk: u64,
+        block: u64,
+        mut each: impl FnMut(&[u8]) -> T,
+    ) -> Result<T, Error> {
+        let range = self.block_range(chunk, block);
+        let mut result = None;
+        self.file.read_ranges(chunk, &[range], |_, data| result = Some(each(data)))?;
+        Ok(result.expect("each range was read"))
+    }
+
+    /// Returns whether a block is in memory.
+    pub(crate) fn is_cached(&mut self, chunk: u64, block: u64) -> bool {
+        let range = self.block_range(chunk, block);
+        self.file.is_cached(chunk, &range)
+    }
+
+    fn block_range(&self, chunk: u64, block: u64) -> Range<usize> {
+        let len = self.geometry.chunk_len();
+        let left = self.file.info().nbytes.saturating_sub(chunk.saturating_mul(len as u64));
+        let end = usize::try_from(left).map_or(len, |left| left.min(len));
+        let range = self.geometry.block_range(block);
+        range.start.min(end)..range.end.min(end)
     }
 }
 
@@ -205,28 +246,20 @@ impl Slice {
     /// Reads the next block. Returns whether there are more blocks.
     ///
     /// # Errors
-    /// Fails with the errors of [`Blocks::block`], and with [`Error::Argument`] if a block is too short.
+    /// Fails with the errors of [`File::read_ranges`], and with [`Error::Argument`] if a block is too short.
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         let Some(at) = self.next.clone() else { return Ok(false) };
         let chosen: Vec<Part> =
             at.iter().zip(&self.parts).map(|(&k, parts)| parts[k].clone()).collect();
         let (chunk, block) = numbers(&data.geometry, &chosen);
-        let bytes = data.block(chunk, block)?;
-        let size = data.geometry.typesize();
-        let block_shape = data.geometry.block_shape();
-        let from = strides(block_shape, size);
-        let sides: Vec<u64> = self.ranges.iter().map(|range| range.end - range.start).collect();
-        let to = strides(&sides, size);
-        let mut source = 0;
-        let mut target = 0;
-        for (axis, part) in chosen.iter().enumerate() {
-            source += part.from * from[axis];
-            target += part.before as usize * to[axis];
-        }
-        let counts: Vec<usize> = chosen.iter().map(|part| part.count).collect();
-        copy(&bytes, source, &from, &mut self.bytes, target, &to, &counts, size).ok_or_else(
-            || Error::Argument(format!("block {block} of chunk {chunk} ends before its items")),
-        )?;
+        let geometry = data.geometry.clone();
+        data.block(chunk, block, |bytes| {
+            let mut full = Cow::from(bytes);
+            if bytes.len() < geometry.block_len() {
+                full.to_mut().resize(geometry.block_len(), 0);
+            }
+            geometry.assemble_block(chunk, block, &full, &self.ranges, &mut self.bytes)
+        })??;
         self.done += 1;
         self.next = advance(at, &self.parts);
         Ok(self.next.is_some())
@@ -319,32 +352,4 @@ fn advance(mut at: Vec<usize>, parts: &[Vec<Part>]) -> Option<Vec<usize>> {
         at[axis] = 0;
     }
     None
-}
-
-/// Copies a box of items. Returns `None` if it is not within the bytes.
-#[expect(clippy::too_many_arguments, reason = "two places and their distances")]
-fn copy(
-    source: &[u8],
-    from: usize,
-    from_steps: &[usize],
-    target: &mut [u8],
-    to: usize,
-    to_steps: &[usize],
-    counts: &[usize],
-    size: usize,
-) -> Option<()> {
-    match counts {
-        [] => target.get_mut(to..to + size)?.copy_from_slice(source.get(from..from + size)?),
-        [count] => {
-            let len = count * size;
-            target.get_mut(to..to + len)?.copy_from_slice(source.get(from..from + len)?);
-        }
-        [count, inner @ ..] => {
-            for k in 0..*count {
-                let (from, to) = (from + k * from_steps[0], to + k * to_steps[0]);
-                copy(source, from, &from_steps[1..], target, to, &to_steps[1..], inner, size)?;
-            }
-        }
-    }
-    Some(())
 }

@@ -5,7 +5,7 @@ use blosc2_format::file::{self, File, Info, Kind};
 use blosc2_format::value;
 use serde_json::{Value, json};
 
-use crate::blocks::limits;
+use crate::data::limits;
 use crate::printable;
 use crate::source::Source;
 
@@ -66,8 +66,8 @@ pub fn filters(codes: &[u8], metas: &[u8]) -> Vec<String> {
     slots.map(name).collect()
 }
 
-/// Returns the facts about a file. `checksums` states whether it has checksums, if this is known.
-pub fn of_file(file: &File<'_>, checksums: Option<bool>) -> Value {
+/// Returns the facts about a file.
+pub fn of_file(file: &File<'_>) -> Value {
     let info = file.info();
     let array = file.geometry();
     let nbytes = match array {
@@ -92,7 +92,7 @@ pub fn of_file(file: &File<'_>, checksums: Option<bool>) -> Value {
         "filters": filters(&info.filters, &info.filters_meta),
         "meta": info.metalayers.iter().map(|layer| printable(&layer.name)).collect::<Vec<_>>(),
         "vlmeta": info.vlmetalayers.iter().map(|name| printable(name)).collect::<Vec<_>>(),
-        "checksums": checksums,
+        "checksums": file.has_checksums(),
         "contiguous": match info.kind {
             Kind::Chunk => None,
             kind => Some(kind != Kind::Directory),

@@ -7,10 +7,11 @@ use std::io;
 use std::sync::Arc;
 
 use blosc2_format::ReadAt;
+use blosc2_format::read_at::Paged;
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
-use crate::source::{Paged, Source};
+use crate::source::Source;
 use crate::viewer;
 
 #[wasm_bindgen]

@@ -8,7 +8,6 @@
 // The modules of the command that print values name it like this.
 extern crate blosc2_format as blosc2;
 
-pub mod blocks;
 pub mod chunks;
 pub mod colour;
 pub mod contents;
@@ -17,7 +16,6 @@ pub mod facts;
 #[cfg(target_arch = "wasm32")]
 pub mod glue;
 pub mod item;
-mod lru;
 pub mod picture;
 pub mod plane;
 pub mod plot;

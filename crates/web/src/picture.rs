@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use blosc2_format::Error;
+use blosc2_format::b2nd::Geometry;
 use serde_json::{Value, json};
 
 use crate::data::{Data, Part, numbers, strides};
@@ -70,8 +71,11 @@ impl Picture {
         for row in 0..picture.row_parts.len() {
             for col in 0..picture.col_parts.len() {
                 let (chunk, block) = picture.place(data, row, col);
-                if let Some(bytes) = data.blocks().cached(chunk, block) {
-                    picture.paint_block(data, row, col, &bytes);
+                if data.is_cached(chunk, block) {
+                    let geometry = &geometry;
+                    data.block(chunk, block, |bytes| {
+                        picture.paint_block(geometry, row, col, bytes)
+                    })?;
                 }
             }
         }
@@ -81,7 +85,7 @@ impl Picture {
     /// Reads and paints the next block. Returns whether there are more blocks.
     ///
     /// # Errors
-    /// Fails with the errors of [`Blocks::block`](crate::blocks::Blocks::block). The block is not painted, and the next
+    /// Fails with the errors of [`File::read_ranges`](blosc2_format::file::File::read_ranges). The block is not painted, and the next
     /// call continues with the next one.
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         loop {
@@ -90,8 +94,9 @@ impl Picture {
                 continue;
             }
             let (chunk, block) = self.place(data, row, col);
-            let bytes = data.block(chunk, block)?;
-            let mean = self.paint_block(data, row, col, &bytes);
+            let geometry = data.geometry().clone();
+            let mean =
+                data.block(chunk, block, |bytes| self.paint_block(&geometry, row, col, bytes))?;
             if side > 1 {
                 self.fill(row, col, side, mean);
             }
@@ -106,21 +111,20 @@ impl Picture {
 
     /// The chunk and the block of a part of the rows and of the columns.
     fn place(&self, data: &Data, row: usize, col: usize) -> (u64, u64) {
-        numbers(data.geometry(), &self.parts(data, row, col))
+        numbers(data.geometry(), &self.parts(data.geometry(), row, col))
     }
 
-    fn parts(&self, data: &Data, row: usize, col: usize) -> Vec<Part> {
-        let mut parts = self.plane.fixed(data.geometry());
+    fn parts(&self, geometry: &Geometry, row: usize, col: usize) -> Vec<Part> {
+        let mut parts = self.plane.fixed(geometry);
         parts[self.plane.axes[0]] = self.row_parts[row].clone();
         parts[self.plane.axes[1]] = self.col_parts[col].clone();
         parts
     }
 
     /// Paints the pixels of a block, and returns their mean.
-    fn paint_block(&mut self, data: &Data, row: usize, col: usize, bytes: &[u8]) -> f64 {
-        let geometry = data.geometry();
+    fn paint_block(&mut self, geometry: &Geometry, row: usize, col: usize, bytes: &[u8]) -> f64 {
         let steps = strides(geometry.block_shape(), geometry.typesize());
-        let parts = self.parts(data, row, col);
+        let parts = self.parts(geometry, row, col);
         let base: usize = parts.iter().zip(&steps).map(|(part, step)| part.from * step).sum();
         let (row_step, col_step) = (steps[self.plane.axes[0]], steps[self.plane.axes[1]]);
         let (rows, cols) = (self.row_parts[row].clone(), self.col_parts[col].clone());

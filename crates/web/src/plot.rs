@@ -91,7 +91,7 @@ impl Plot {
     /// Reads the next block. Returns whether there are more blocks.
     ///
     /// # Errors
-    /// Fails with the errors of [`Blocks::block`](crate::blocks::Blocks::block). The next call continues with the next
+    /// Fails with the errors of [`File::read_ranges`](blosc2_format::file::File::read_ranges). The next call continues with the next
     /// block.
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         let Some((_, index, side)) = self.order.next() else { return Ok(false) };
@@ -100,12 +100,14 @@ impl Plot {
         let part = self.parts[index].clone();
         place[axis] = part.clone();
         let (chunk, block) = numbers(data.geometry(), &place);
-        let bytes = data.block(chunk, block)?;
         let steps = strides(data.geometry().block_shape(), data.geometry().typesize());
         let start = place.iter().zip(&steps).map(|(part, step)| part.from * step).sum();
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        self.number.decode(&bytes, start, steps[axis], part.count, &mut line);
+        let number = &self.number;
+        data.block(chunk, block, |bytes| {
+            number.decode(bytes, start, steps[axis], part.count, &mut line);
+        })?;
         self.stats.add(&line, self.range.start + part.before);
         let mut all = NOTHING;
         let mut item = 0;

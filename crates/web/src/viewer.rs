@@ -5,17 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use blosc2_format::file::{File, Kind};
+use blosc2_format::read_at::Paged;
 use blosc2_store::{CTable, ItemKind};
 use serde_json::{Value, json};
 
-use crate::blocks::limits;
 use crate::chunks::{self, ChunkMap};
 use crate::contents::{Contents, Entry};
-use crate::data::{Data, Slice};
+use crate::data::{Data, Slice, limits};
 use crate::picture::Picture;
 use crate::plane::Plane;
 use crate::plot::Plot;
-use crate::source::{Paged, Source};
+use crate::source::Source;
 use crate::{colour, date, facts, item, printable};
 
 /// The maximum number of cells of a table that are returned at once.
@@ -30,8 +30,8 @@ pub struct Viewer {
     size: u64,
     /// The store, if the file is one.
     contents: Option<Contents>,
-    /// The file, or the chosen entry of the store; `None` for a table, and if no entry was chosen.
-    file: Option<File<'static>>,
+    /// The file, or the chosen entry of the store, if its items cannot be shown.
+    other: Option<File<'static>>,
     table: Option<CTable>,
     /// The items, or why there are none.
     data: Result<Data>,
@@ -51,7 +51,7 @@ impl Viewer {
         let mut viewer = Self {
             size,
             contents: None,
-            file: None,
+            other: None,
             table: None,
             data: Err("choose an entry of the store".to_owned()),
             picture: None,
@@ -64,8 +64,7 @@ impl Viewer {
         } else {
             viewer.open_file(&source)?;
             let is_frame = viewer
-                .file
-                .as_ref()
+                .file()
                 .is_some_and(|file| file.info().kind == Kind::Frame && file.meta().is_none());
             // A damaged store still has facts, and can be checked.
             viewer.contents =
@@ -78,10 +77,22 @@ impl Viewer {
     }
 
     fn open_file(&mut self, source: &Source) -> Result<()> {
-        let open = || File::from_reader(source.clone(), &limits());
-        self.file = Some(open().map_err(text)?);
-        self.data = open().and_then(|file| Data::open(source.clone(), file)).map_err(text);
+        let file = File::from_reader(source.clone(), &limits()).map_err(text)?;
+        (self.data, self.other) = match Data::new(file) {
+            Ok(data) => (Ok(data), None),
+            Err(refused) => (Err(text(refused.1)), Some(refused.0)),
+        };
         Ok(())
+    }
+
+    /// Shows no file.
+    fn close_file(&mut self) {
+        (self.data, self.other) = (Err("choose an entry of the store".to_owned()), None);
+    }
+
+    /// Returns the file, or the chosen entry of the store; `None` for a table, and if no entry was chosen.
+    fn file(&self) -> Option<&File<'static>> {
+        self.data.as_ref().map_or(self.other.as_ref(), |data| Some(data.file()))
     }
 
     /// Chooses an entry of the store.
@@ -92,7 +103,7 @@ impl Viewer {
         let contents = self.contents.as_ref().ok_or("the file is not a store")?;
         (self.picture, self.plot, self.map, self.export) = (None, None, None, None);
         if key == "/" && self.table.is_some() {
-            self.file = None;
+            self.close_file();
             return Ok(());
         }
         match contents.entry(key).map_err(text)? {
@@ -101,7 +112,7 @@ impl Viewer {
                 self.open_file(&source)
             }
             Entry::Table(table) => {
-                self.file = None;
+                self.close_file();
                 self.table = Some(*table);
                 Ok(())
             }
@@ -110,14 +121,13 @@ impl Viewer {
 
     /// The table that is shown.
     fn shown_table(&self) -> Option<&CTable> {
-        self.table.as_ref().filter(|_| self.file.is_none())
+        self.table.as_ref().filter(|_| self.file().is_none())
     }
 
     /// Returns the facts about the file or the chosen entry, what can be shown of it, and the entries of the store.
     pub fn facts(&mut self) -> Value {
-        let checksums = self.data.as_mut().ok().and_then(|data| data.blocks().has_checksums());
-        let mut facts = match (&self.file, self.shown_table(), &self.contents) {
-            (Some(file), ..) => json!({ "facts": facts::of_file(file, checksums) }),
+        let mut facts = match (self.file(), self.shown_table(), &self.contents) {
+            (Some(file), ..) => json!({ "facts": facts::of_file(file) }),
             (None, Some(table), _) => json!({ "facts": {
                 "kind": "ctable",
                 "nrows": table.nrows(),
@@ -161,7 +171,8 @@ impl Viewer {
 
     /// Returns the metalayers as text.
     pub fn metalayers(&mut self) -> Value {
-        self.file.as_mut().map_or_else(|| json!({}), facts::metalayers)
+        let file = self.data.as_mut().map_or(self.other.as_mut(), |data| Some(data.file_mut()));
+        file.map_or_else(|| json!({}), facts::metalayers)
     }
 
     /// Starts a picture. The request has the fields `at`, `axes` (rows, columns), `field`, `rows`, `cols` (ranges),
@@ -385,7 +396,7 @@ impl Viewer {
 
 impl fmt::Debug for Viewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Viewer").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("Viewer").field("file", &self.file()).finish_non_exhaustive()
     }
 }
 

@@ -181,6 +181,13 @@ impl Geometry {
         self.block_len
     }
 
+    /// Returns the range of a block in the bytes of its decoded chunk, without a check: for a `block` that does not exist,
+    /// the result is not inside the chunk.
+    pub fn block_range(&self, block: u64) -> Range<usize> {
+        let start = usize::try_from(block).unwrap_or(usize::MAX).saturating_mul(self.block_len);
+        start..start.saturating_add(self.block_len)
+    }
+
     /// Returns the range of indices of a chunk on each axis of the array, without padding.
     ///
     /// # Errors
@@ -275,14 +282,89 @@ impl Geometry {
         ranges: &[Range<u64>],
         out: &mut [u8],
     ) -> Result<(), Error> {
-        self.check_lengths(bytes.len(), ranges, out.len())?;
-        self.for_each_run(chunk, ranges, |in_chunk, in_box, len| {
-            if let (Some(to), Some(from)) =
-                (out.get_mut(in_box..in_box + len), bytes.get(in_chunk..in_chunk + len))
-            {
-                to.copy_from_slice(from);
-            }
+        self.check_lengths("chunk", [bytes.len(), self.chunk_len], ranges, out.len())?;
+        let items = self.chunk_items(chunk)?;
+        self.for_each_run(chunk, &items, ranges, |in_chunk, in_box, len| {
+            copy_run(bytes, in_chunk, out, in_box, len);
         })
+    }
+
+    /// Returns the indices of the blocks of a chunk that contain items of a slice, in ascending order. `ranges` contains
+    /// one range of indices for each axis.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no chunk at this index, the slice is out of bounds, or the number of ranges differs
+    /// from the number of axes.
+    pub fn blocks_of(&self, chunk: u64, ranges: &[Range<u64>]) -> Result<Vec<u64>, Error> {
+        self.check_chunk(chunk)?;
+        self.check_box(ranges)?;
+        let place = unravel(chunk, &self.chunk_grid);
+        let mut blocks = vec![0];
+        for (number, (axis, range)) in self.axes().zip(ranges).enumerate() {
+            let chunk = axis.chunk(place[number]);
+            let (start, end) = (range.start.max(chunk.start), range.end.min(chunk.end));
+            if start >= end {
+                return Ok(Vec::new());
+            }
+            let [start, end] = [start, end].map(|index| index - chunk.start);
+            let places = start / axis.block..end.div_ceil(axis.block);
+            let side = self.block_grid[number];
+            let within = |block: u64| places.clone().map(move |place| block * side + place);
+            blocks = blocks.into_iter().flat_map(within).collect();
+        }
+        Ok(blocks)
+    }
+
+    /// Copies items of a decoded block to the buffer of a slice, like [`assemble`](Self::assemble) those of a chunk.
+    /// `bytes` is the block at index `block` of the chunk at index `chunk`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no chunk or no block at this index, the slice is out of bounds, or `bytes` or `out`
+    /// has the wrong length.
+    pub fn assemble_block(
+        &self,
+        chunk: u64,
+        block: u64,
+        bytes: &[u8],
+        ranges: &[Range<u64>],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        self.check_lengths("block", [bytes.len(), self.block_len], ranges, out.len())?;
+        let items = self.block_items(chunk, block)?;
+        // At most the length of the chunk, which is in memory.
+        let start = block as usize * self.block_len;
+        self.for_each_run(chunk, &items, ranges, |in_chunk, in_box, len| {
+            copy_run(bytes, in_chunk - start, out, in_box, len);
+        })
+    }
+
+    /// Fills `out` with the items of a slice, in C order. `ranges` contains one range of indices for each axis.
+    ///
+    /// `read` is called for each chunk with items of the slice. It receives the index of the chunk, the ranges of the
+    /// needed blocks in the decoded chunk, and a function. It calls this function with the index of each range, and the
+    /// bytes in the range.
+    ///
+    /// # Errors
+    /// - [`Error::Argument`]: the slice is out of bounds, or `out` or a block has the wrong length;
+    /// - the errors of `read`.
+    pub fn gather<E: From<Error>>(
+        &self,
+        ranges: &[Range<u64>],
+        out: &mut [u8],
+        mut read: impl FnMut(u64, &[Range<usize>], &mut dyn FnMut(usize, &[u8])) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for chunk in self.chunks_of(ranges)? {
+            let blocks = self.blocks_of(chunk, ranges)?;
+            let places: Vec<_> = blocks.iter().map(|&block| self.block_range(block)).collect();
+            let mut outcome = Ok(());
+            read(chunk, &places, &mut |at, bytes| {
+                if outcome.is_ok() {
+                    outcome = self.assemble_block(chunk, blocks[at], bytes, ranges, out);
+                }
+            })?;
+            outcome?;
+        }
+        Ok(())
     }
 
     /// Copies the items of the chunk at index `chunk` from `array` to `out`. `array` contains all
@@ -294,14 +376,11 @@ impl Geometry {
     /// length.
     pub fn cut(&self, chunk: u64, array: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let ranges: Vec<_> = self.shape.iter().map(|&size| 0..size).collect();
-        self.check_lengths(out.len(), &ranges, array.len())?;
+        self.check_lengths("chunk", [out.len(), self.chunk_len], &ranges, array.len())?;
+        let items = self.chunk_items(chunk)?;
         out.fill(0);
-        self.for_each_run(chunk, &ranges, |in_chunk, in_array, len| {
-            if let (Some(to), Some(from)) =
-                (out.get_mut(in_chunk..in_chunk + len), array.get(in_array..in_array + len))
-            {
-                to.copy_from_slice(from);
-            }
+        self.for_each_run(chunk, &items, &ranges, |in_chunk, in_array, len| {
+            copy_run(array, in_array, out, in_chunk, len);
         })
     }
 
@@ -315,7 +394,7 @@ impl Geometry {
         )))
     }
 
-    fn check_box(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+    pub(crate) fn check_box(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         let fits =
             |(range, &size): (&Range<u64>, &u64)| range.start <= range.end && range.end <= size;
         if ranges.len() == self.shape.len() && ranges.iter().zip(&self.shape).all(fits) {
@@ -327,30 +406,38 @@ impl Geometry {
         )))
     }
 
-    fn check_lengths(&self, chunk: usize, ranges: &[Range<u64>], part: usize) -> Result<(), Error> {
+    /// `whole` contains the found and the expected length of a chunk or a block.
+    fn check_lengths(
+        &self,
+        what: &str,
+        whole: [usize; 2],
+        ranges: &[Range<u64>],
+        part: usize,
+    ) -> Result<(), Error> {
         self.check_box(ranges)?;
         let sides: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
         let expected = product(&sides).and_then(|items| items.checked_mul(self.typesize as u64));
-        if chunk == self.chunk_len && expected == Some(part as u64) {
+        let [found, whole] = whole;
+        if found == whole && expected == Some(part as u64) {
             return Ok(());
         }
         let expected = expected.map_or("too many".to_owned(), |len| len.to_string());
         Err(Error::Argument(format!(
-            "a chunk of {chunk} bytes and items of {part} bytes: expected {} and {expected} bytes",
-            self.chunk_len
+            "a {what} of {found} bytes and items of {part} bytes: expected {whole} and {expected} bytes"
         )))
     }
 
     /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box.
     /// The arguments are the offset of the range in the chunk, its offset in the box, and its
-    /// length. The box is within the bounds of the array.
+    /// length. The box is within the bounds of the array. `items` contains the indices of a part of the
+    /// chunk: only its items are visited.
     fn for_each_run(
         &self,
         chunk: u64,
+        items: &[Range<u64>],
         ranges: &[Range<u64>],
         mut visit: impl FnMut(usize, usize, usize),
     ) -> Result<(), Error> {
-        self.check_chunk(chunk)?;
         let place = unravel(chunk, &self.chunk_grid);
         let mut sides = Vec::with_capacity(ranges.len());
         // The offsets are less than the sizes of the chunk and of the box, which are in memory, so
@@ -359,7 +446,7 @@ impl Geometry {
         let mut in_box = item;
         for (number, axis) in self.axes().enumerate().rev() {
             let (chunk, range) = (axis.chunk(place[number]), &ranges[number]);
-            let part = chunk.start.max(range.start)..chunk.end.min(range.end);
+            let part = items[number].start.max(range.start)..items[number].end.min(range.end);
             if part.is_empty() {
                 return Ok(());
             }
@@ -476,6 +563,12 @@ impl Axis {
     pub fn locate(self, index: u64) -> [u64; 3] {
         let in_chunk = index % self.chunk;
         [index / self.chunk, in_chunk / self.block, in_chunk % self.block]
+    }
+}
+
+fn copy_run(from: &[u8], start: usize, to: &mut [u8], at: usize, len: usize) {
+    if let (Some(to), Some(from)) = (to.get_mut(at..at + len), from.get(start..start + len)) {
+        to.copy_from_slice(from);
     }
 }
 

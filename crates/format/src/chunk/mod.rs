@@ -47,5 +47,6 @@ pub use params::{Params, SplitMode};
 pub use part::{PartialBlock, PartialChunk, PartialDecoder};
 pub(crate) use plan::Plan;
 pub(crate) use rules::{First, RULES};
+pub(crate) use special::repeated;
 pub use special::special;
 pub use streams::{Stream, each_stream};

@@ -2,7 +2,7 @@
 
 use super::encode::{Form, header};
 use super::plan::Plan;
-use super::{Chunk, EXTENDED_HEADER_LEN, Params, Special};
+use super::{Chunk, EXTENDED_HEADER_LEN, Header, Params, Special};
 use crate::Error;
 
 /// Creates a special chunk that represents `nbytes` bytes of one value. The chunk is identical to
@@ -64,16 +64,20 @@ pub fn special(
     Ok(chunk)
 }
 
-/// Fills `out` with the value of the chunk, starting at the first byte of an item.
-pub(super) fn fill(chunk: &Chunk<'_>, out: &mut [u8]) {
-    let value: &[u8] = match chunk.header().special {
-        Some(Special::Value) => chunk.bytes().get(EXTENDED_HEADER_LEN..).unwrap_or(&[]),
-        Some(Special::Nan) if chunk.header().typesize == 4 => &[0, 0, 0xc0, 0x7f],
+/// Returns the bytes that a special chunk repeats. `chunk` contains the header and the value.
+pub(crate) fn repeated<'a>(header: &Header, chunk: &'a [u8]) -> &'a [u8] {
+    let value = match header.special {
+        Some(Special::Value) => chunk.get(EXTENDED_HEADER_LEN..).unwrap_or(&[]),
+        Some(Special::Nan) if header.typesize == 4 => &[0, 0, 0xc0, 0x7f],
         Some(Special::Nan) => &[0, 0, 0, 0, 0, 0, 0xf8, 0x7f],
         Some(Special::Zeros | Special::Uninit) | None => &[],
     };
-    match value {
-        [] => out.fill(0),
+    if value.is_empty() { &[0] } else { value }
+}
+
+/// Fills `out` with the value of the chunk, starting at the first byte of an item.
+pub(super) fn fill(chunk: &Chunk<'_>, out: &mut [u8]) {
+    match repeated(chunk.header(), chunk.bytes()) {
         [byte] => out.fill(*byte),
         value => {
             for item in out.chunks_mut(value.len()) {

@@ -26,6 +26,6 @@ mod sources;
 pub use check::{check, check_path};
 pub use kind::{Kind, recognise, recognise_path};
 pub use read::File;
-pub use sources::Info;
+pub use sources::{Info, Place};
 
 pub(crate) use check::RULES;

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-use super::sources::{self, Info, Source};
+use super::sources::{self, Info, Place, Source};
 use super::{Kind, recognise, recognise_path};
 use crate::b2nd::{self, Geometry, Meta};
 use crate::directory::{Disk, Folder};
-use crate::{Error, Limit, Limits, ReadAt};
+use crate::{Error, Limit, Limits, ReadAt, chunk};
 
 /// A file of any kind, open for reading.
 ///
@@ -32,6 +32,8 @@ pub struct File<'a> {
     info: Info,
     array: Option<(Meta, Geometry)>,
     source: Box<dyn Source + Send + 'a>,
+    /// The chunk that was decoded last, if parts of chunks cannot be read.
+    decoded: Option<(u64, Vec<u8>)>,
 }
 
 impl File<'static> {
@@ -106,7 +108,7 @@ impl<'a> File<'a> {
             Some(metalayer) => Some(array(&metalayer.content, &info, limits)?),
             None => None,
         };
-        Ok(Self { info, array, source })
+        Ok(Self { info, array, source, decoded: None })
     }
 
     /// Checks that the file is a frame with [checksums](crate::frame::checksum) of its current state.
@@ -116,6 +118,11 @@ impl<'a> File<'a> {
     /// or a program that writes no checksums has changed the file.
     pub fn require_checksums(&self) -> Result<(), Error> {
         self.source.require_checksums()
+    }
+
+    /// Returns whether the file is a frame with [checksums](crate::frame::checksum); `None` for other files.
+    pub fn has_checksums(&self) -> Option<bool> {
+        self.source.has_checksums()
     }
 
     /// Returns the metadata: sizes, compression parameters and metalayers.
@@ -168,6 +175,77 @@ impl<'a> File<'a> {
         self.source.decode_chunk(number, data)
     }
 
+    /// Calls `each` with the index and the bytes of each of `ranges`, which are ranges of the bytes of the decoded chunk
+    /// at index `number`, in this order.
+    ///
+    /// Of a frame, only the needed blocks are read and decoded, as far as the chunk allows that (see
+    /// [`frame::BlockReader`](crate::frame::BlockReader)), and the blocks that were decoded last stay in memory. Of other
+    /// files, the chunk is decoded, and stays in memory until another one is read.
+    ///
+    /// # Errors
+    /// - [`Error::Argument`]: a range is not inside the chunk;
+    /// - the errors of [`decode_chunk`](Self::decode_chunk).
+    pub fn read_ranges(
+        &mut self,
+        number: u64,
+        ranges: &[Range<usize>],
+        mut each: impl FnMut(usize, &[u8]),
+    ) -> Result<(), Error> {
+        if self.source.read_ranges(number, ranges, &mut each)? {
+            return Ok(());
+        }
+        if self.decoded.as_ref().is_none_or(|(decoded, _)| *decoded != number) {
+            let (_, mut data) = self.decoded.take().unwrap_or_default();
+            self.source.decode_chunk(number, &mut data)?;
+            self.decoded = Some((number, data));
+        }
+        let Some((_, data)) = &self.decoded else { unreachable!("it was decoded above") };
+        for (at, range) in ranges.iter().enumerate() {
+            let part = data.get(range.clone()).ok_or_else(|| {
+                let nbytes = data.len();
+                let what = format!("bytes {range:?} of chunk {number}, which has {nbytes} bytes");
+                Error::Argument(what)
+            })?;
+            each(at, part);
+        }
+        Ok(())
+    }
+
+    /// Returns whether [`read_ranges`](Self::read_ranges) returns this range of a chunk without reading and decoding.
+    pub fn is_cached(&mut self, number: u64, range: &Range<usize>) -> bool {
+        self.decoded.as_ref().is_some_and(|(decoded, _)| *decoded == number)
+            || self.source.is_cached(number, range)
+    }
+
+    /// Sets the maximum number of bytes of decoded blocks of a frame in memory; 4 MiB by default.
+    pub fn set_cache(&mut self, nbytes: u64) {
+        self.source.set_cache(nbytes);
+    }
+
+    /// Returns the place of the chunk at index `number`: its position, or the value that the index states. `None` for
+    /// directories, single chunks and legacy files.
+    ///
+    /// # Errors
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Format`]: the index violates a rule;
+    /// - [`Error::Io`]: reading fails.
+    pub fn chunk_place(&self, number: u64) -> Result<Option<Place>, Error> {
+        self.source.chunk_place(number)
+    }
+
+    /// Returns the position where the chunks end; `None` for files whose chunks have no [place](Self::chunk_place).
+    pub fn chunks_end(&self) -> Option<u64> {
+        self.source.chunks_end()
+    }
+
+    /// Returns the header of the chunk at index `number` of a frame; `None` for other files.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`chunk_nbytes`](Self::chunk_nbytes).
+    pub fn chunk_header(&self, number: u64) -> Result<Option<chunk::Header>, Error> {
+        self.source.chunk_header(number)
+    }
+
     /// Returns the bytes of the items of a slice of the array, in C order. `ranges` contains one
     /// range of indices for each axis. The byte order of the items is that of the dtype.
     ///
@@ -181,16 +259,15 @@ impl<'a> File<'a> {
         let Some((_, geometry)) = &self.array else {
             return Err(Error::Argument("the file contains no array".to_owned()));
         };
-        let chunks = geometry.chunks_of(ranges)?;
+        let geometry = geometry.clone();
+        geometry.check_box(ranges)?;
         let sides = ranges.iter().map(|range| range.end - range.start);
         let bytes = sides.fold(geometry.typesize() as u64, u64::saturating_mul);
         Limits::allow(Limit::Memory, "bytes of a slice", bytes, self.source.limits().memory)?;
         let mut items = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-        let mut data = Vec::new();
-        for number in chunks {
-            self.source.decode_chunk(number, &mut data)?;
-            geometry.assemble(number, &data, ranges, &mut items)?;
-        }
+        geometry.gather(ranges, &mut items, |number, places, each| {
+            self.read_ranges(number, places, each)
+        })?;
         Ok(items)
     }
 }

@@ -1,9 +1,11 @@
 //! The interface of the formats to the reader of files, and the metadata of each format.
 
+use std::ops::Range;
+
 use super::Kind;
-use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS};
+use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS, Special};
 use crate::directory::Folder;
-use crate::frame::Metalayer;
+use crate::frame::{BlockReader, Metalayer, Offset};
 use crate::packed::{Ancillary, Packed};
 use crate::{Error, FormatError, Limit, Limits, ReadAt, early, frame};
 
@@ -69,11 +71,56 @@ pub(super) trait Source {
     fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error>;
     fn limits(&self) -> &Limits;
 
+    /// Calls `each` for ranges of a decoded chunk, like [`File::read_ranges`](super::File::read_ranges), if parts of
+    /// chunks can be read. Returns whether they can.
+    fn read_ranges(
+        &mut self,
+        _number: u64,
+        _ranges: &[Range<usize>],
+        _each: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn is_cached(&mut self, _number: u64, _range: &Range<usize>) -> bool {
+        false
+    }
+
+    fn set_cache(&mut self, _nbytes: u64) {}
+
+    /// Returns the position of a chunk in the source, if the chunks are in one file with an index.
+    fn chunk_place(&self, _number: u64) -> Result<Option<Place>, Error> {
+        Ok(None)
+    }
+
+    /// Returns the end of the chunks in the source, if the chunks are in one file with an index.
+    fn chunks_end(&self) -> Option<u64> {
+        None
+    }
+
+    fn chunk_header(&self, _number: u64) -> Result<Option<chunk::Header>, Error> {
+        Ok(None)
+    }
+
+    fn has_checksums(&self) -> Option<bool> {
+        None
+    }
+
     fn require_checksums(&self) -> Result<(), Error> {
         let found = "a kind of file that has none";
         Err(FormatError::of(&frame::rules::CHECKSUMS_MISSING, 0, "required checksums", found)
             .into())
     }
+}
+
+/// The place of a chunk in a file: see [`File::chunk_place`](super::File::chunk_place).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// The position of the chunk in the file.
+    At(u64),
+    /// The chunk is not stored: the index states its value.
+    Index(Special),
 }
 
 type Opened<'a> = Result<(Info, Box<dyn Source + Send + 'a>), Error>;
@@ -157,7 +204,7 @@ where
 fn opened<'a>(kind: Kind, frame: frame::Frame<impl ReadAt + Send + 'a>) -> Opened<'a> {
     let names = frame.vlmetalayers().map(str::to_owned).collect();
     let info = frame_info(kind, frame.header(), frame.metalayers(), names, frame.nchunks());
-    Ok((info, Box::new(frame)))
+    Ok((info, Box::new(BlockReader::new(frame))))
 }
 
 fn frame_info(
@@ -186,25 +233,62 @@ fn frame_info(
     }
 }
 
-impl<R: ReadAt> Source for frame::Frame<R> {
+impl<R: ReadAt> Source for BlockReader<R> {
     fn require_checksums(&self) -> Result<(), Error> {
-        frame::Frame::require_checksums(self)
+        self.frame().require_checksums()
+    }
+
+    fn has_checksums(&self) -> Option<bool> {
+        Some(self.frame().has_checksums())
     }
 
     fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
-        frame::Frame::chunk_nbytes(self, number)
+        self.frame().chunk_nbytes(number)
     }
 
     fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
-        frame::Frame::decode_chunk(self, number, data)
+        self.frame_mut().decode_chunk(number, data)
     }
 
     fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        frame::Frame::vlmetalayer(self, name)
+        self.frame().vlmetalayer(name)
     }
 
     fn limits(&self) -> &Limits {
-        frame::Frame::limits(self)
+        self.frame().limits()
+    }
+
+    fn read_ranges(
+        &mut self,
+        number: u64,
+        ranges: &[Range<usize>],
+        each: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<bool, Error> {
+        Self::read_ranges(self, number, ranges, each).map(|()| true)
+    }
+
+    fn is_cached(&mut self, number: u64, range: &Range<usize>) -> bool {
+        Self::is_cached(self, number, range)
+    }
+
+    fn set_cache(&mut self, nbytes: u64) {
+        Self::set_cache(self, nbytes);
+    }
+
+    fn chunk_place(&self, number: u64) -> Result<Option<Place>, Error> {
+        let offset = self.frame().offset(number)?;
+        Ok(self.frame().header_end().map(|header| match offset {
+            Offset::At(place) => Place::At(header.saturating_add(place)),
+            Offset::Special(special) => Place::Index(special),
+        }))
+    }
+
+    fn chunks_end(&self) -> Option<u64> {
+        self.frame().chunks_end()
+    }
+
+    fn chunk_header(&self, number: u64) -> Result<Option<chunk::Header>, Error> {
+        self.frame().chunk_header(number).map(Some)
     }
 }
 

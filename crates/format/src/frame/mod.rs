@@ -20,6 +20,7 @@
 //! assert_eq!(MIN_HEADER_LEN, 87);
 //! ```
 
+mod blocks;
 mod change;
 pub(crate) mod check;
 mod checksums;
@@ -47,6 +48,7 @@ mod suspect;
 mod tests;
 mod write;
 
+pub use blocks::BlockReader;
 pub use change::{Sizes, Slot, Stores};
 pub use check::check;
 pub(crate) use check::check_into;

@@ -188,6 +188,25 @@ impl<R: ReadAt> Frame<R> {
         self.outline.nchunks()
     }
 
+    pub(crate) fn has_checksums(&self) -> bool {
+        self.outline.has_checksums()
+    }
+
+    /// Returns the end of the header, if the chunks are in the same file.
+    pub(crate) fn header_end(&self) -> Option<u64> {
+        self.folder.is_none().then(|| self.outline.header_len())
+    }
+
+    /// Returns the end of the chunks in the source, if the chunks are in the same file.
+    pub(crate) fn chunks_end(&self) -> Option<u64> {
+        Some(self.header_end()?.saturating_add(self.outline.chunks_end()))
+    }
+
+    /// Returns whether the chunk at index `number` must still be compared with its checksum.
+    pub(super) fn is_unverified(&self, number: u64) -> bool {
+        self.outline.is_unverified(number)
+    }
+
     /// Returns the location of the chunk at index `number`.
     ///
     /// # Errors

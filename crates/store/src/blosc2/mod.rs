@@ -3,7 +3,6 @@
 //! The types have the names and the methods of those in `blosc2` that the readers of this crate use, so that the same
 //! readers serve both. Sources are not expected to change while they are open.
 
-mod cache;
 mod element;
 mod error;
 mod ndarray;

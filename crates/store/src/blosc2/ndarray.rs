@@ -152,7 +152,7 @@ impl NDArray {
             let detail = format!("its metalayer `{name}` marks a Python object without data");
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
-        let array = schunk.reader().frame.array();
+        let array = schunk.reader().frame().array();
         let array = array.map_err(|error| schunk.failed(OPEN, error))?;
         let Some((meta, geometry)) = array else {
             let detail = "it is a super-chunk, not an array";
@@ -337,96 +337,21 @@ impl NDArray {
         }
         // A block is decoded as a whole.
         self.schunk.allow(READ, geometry.block_len() as u64)?;
-        let failed = |error| self.schunk.failed(READ, error);
         let memory = |error| Error::new(ErrorKind::OutOfMemory, READ, error);
         let nbytes = usize::try_from(nbytes).map_err(|error| memory(error.to_string()))?;
         let mut out = Vec::new();
         out.try_reserve_exact(nbytes).map_err(|error| memory(error.to_string()))?;
         out.resize(nbytes, 0);
-        for number in geometry.chunks_of(ranges).map_err(failed)? {
-            let chunk = geometry.chunk_box(number);
-            let blocks = self.blocks_of(&chunk, ranges);
-            let len = geometry.block_len();
-            let places: Vec<_> =
-                blocks.iter().map(|&(block, _)| block * len..(block + 1) * len).collect();
-            let read = self.schunk.reader().ranges(number, &places, |at, data| {
-                copy_block(geometry, &blocks[at].1, data, ranges, &mut out);
-            });
-            read.map_err(|error| self.schunk.in_chunk(number as usize, error))?;
+        let mut reader = self.schunk.reader();
+        let mut last = None;
+        let read = geometry.gather(ranges, &mut out, |number, places, each| {
+            last = Some(number);
+            reader.read_ranges(number, places, each)
+        });
+        match (read, last) {
+            (Ok(()), _) => Ok(out),
+            (Err(error), Some(number)) => Err(self.schunk.in_chunk(number as usize, error)),
+            (Err(error), None) => Err(self.schunk.failed(READ, error)),
         }
-        Ok(out)
-    }
-
-    /// The blocks of a chunk with items of a box: their indices, and the index of their first item on each axis.
-    fn blocks_of(&self, chunk: &[Range<u64>], ranges: &[Range<u64>]) -> Vec<(usize, Vec<u64>)> {
-        let grid = self.geometry.block_grid();
-        let mut blocks = vec![(0, Vec::with_capacity(ranges.len()))];
-        for (number, axis) in self.geometry.axes().enumerate() {
-            let (chunk, range) = (&chunk[number], &ranges[number]);
-            let start = range.start.max(chunk.start) - chunk.start;
-            let end = range.end.min(chunk.end) - chunk.start;
-            let places = start / axis.block..end.div_ceil(axis.block);
-            blocks = blocks
-                .into_iter()
-                .flat_map(|(block, first): (usize, Vec<u64>)| {
-                    places.clone().map(move |place| {
-                        let first = first.iter().copied();
-                        let item = chunk.start + place * axis.block;
-                        (
-                            block * grid[number] as usize + place as usize,
-                            first.chain([item]).collect(),
-                        )
-                    })
-                })
-                .collect();
-        }
-        blocks
-    }
-}
-
-/// Copies the items of a box that are in a block. `first` is the index of the first item of the block on each axis.
-fn copy_block(
-    geometry: &Geometry,
-    first: &[u64],
-    block: &[u8],
-    ranges: &[Range<u64>],
-    out: &mut [u8],
-) {
-    let shape = geometry.block_shape();
-    // On each axis: the distance of the part from the start of the block and of the box, its length, and the bytes
-    // between two items in both.
-    let mut sides = Vec::with_capacity(first.len());
-    let (mut inner, mut outer) = (geometry.typesize(), geometry.typesize());
-    for axis in (0..first.len()).rev() {
-        let range = &ranges[axis];
-        let start = range.start.max(first[axis]);
-        let end = range.end.min(first[axis] + shape[axis]);
-        let (from, to) = ((start - first[axis]) as usize, (start - range.start) as usize);
-        sides.push((from, to, (end - start) as usize, inner, outer));
-        inner *= shape[axis] as usize;
-        outer *= (range.end - range.start) as usize;
-    }
-    // The axes that both contain completely are one run of bytes.
-    let mut run = geometry.typesize();
-    let (mut from, mut to) = (0, 0);
-    let mut left = &sides[..];
-    while let Some((&(start, place, len, inner, outer), rest)) = left.split_first()
-        && (inner, outer) == (run, run)
-    {
-        (from, to, run, left) = (from + start * inner, to + place * outer, run * len, rest);
-    }
-    copy_sides(left, run, &block[from..], &mut out[to..]);
-}
-
-type Side = (usize, usize, usize, usize, usize);
-
-/// The last side is the outermost.
-fn copy_sides(sides: &[Side], run: usize, from: &[u8], to: &mut [u8]) {
-    let Some((&(start, place, len, inner, outer), sides)) = sides.split_last() else {
-        to[..run].copy_from_slice(&from[..run]);
-        return;
-    };
-    for item in 0..len {
-        copy_sides(sides, run, &from[(start + item) * inner..], &mut to[(place + item) * outer..]);
     }
 }

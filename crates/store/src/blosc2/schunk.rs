@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blosc2_format::b2nd;
-use blosc2_format::frame::{Frame, Metalayer, Offset};
+use blosc2_format::frame::{BlockReader, Frame, Metalayer, Offset};
 
-use super::cache::Reader;
 use super::element::items_of;
 use super::source::Source;
 use super::{Element, Error, ErrorKind, Limits, Result, Special, Value};
@@ -32,7 +31,7 @@ const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 /// A super-chunk that is open for reading: chunks of compressed data, and metalayers.
 #[derive(Debug)]
 pub struct SChunk {
-    reader: Mutex<Reader>,
+    reader: Mutex<BlockReader<Source>>,
     info: SChunkInfo,
     meta: Vec<Metalayer>,
     vlmeta: Vec<String>,
@@ -137,11 +136,11 @@ impl SChunk {
             limits,
         };
         let stored = header.frame_len.max(header.cbytes);
-        let reader = Reader::new(frame, limits).into();
+        let reader = BlockReader::new(frame).into();
         Ok(Self { reader, info, meta, vlmeta, max_read, stored, path })
     }
 
-    pub(super) fn reader(&self) -> MutexGuard<'_, Reader> {
+    pub(super) fn reader(&self) -> MutexGuard<'_, BlockReader<Source>> {
         // A panic leaves no partial change in it.
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,8 +207,8 @@ impl SChunk {
         self.check_chunk(index)?;
         let number = index as u64;
         let reader = self.reader();
-        let header = reader.frame.chunk_header(number);
-        let header = header.and_then(|header| Ok((reader.frame.offset(number)?, header)));
+        let header = reader.frame().chunk_header(number);
+        let header = header.and_then(|header| Ok((reader.frame().offset(number)?, header)));
         let (offset, header) = header.map_err(|error| self.failed(READ, error))?;
         let cbytes = if matches!(offset, Offset::Special(_)) { 0 } else { header.cbytes as usize };
         Ok(ChunkInfo { nbytes: header.nbytes as usize, cbytes, special: header.special })
@@ -222,8 +221,9 @@ impl SChunk {
     /// - the errors of [reading values](crate#reading-values).
     pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.allow_chunk(index)?;
-        let data = self.reader().whole(index as u64);
-        let data = data.map_err(|error| self.in_chunk(index, error))?;
+        let mut data = Vec::new();
+        let read = self.reader().frame_mut().decode_chunk(index as u64, &mut data);
+        read.map_err(|error| self.in_chunk(index, error))?;
         Ok(items_of(&data))
     }
 
@@ -234,7 +234,7 @@ impl SChunk {
     /// - the errors of [reading values](crate#reading-values).
     pub fn blocks(&self, index: usize) -> Result<Blocks> {
         self.allow_chunk(index)?;
-        let blocks = self.reader().blocks(index as u64);
+        let blocks = self.reader().decode_blocks(index as u64);
         let (ends, bytes) = blocks.map_err(|error| self.in_chunk(index, error))?;
         Ok(Blocks { ends, bytes })
     }
@@ -246,11 +246,14 @@ impl SChunk {
     /// - the errors of [reading values](crate#reading-values).
     pub fn block(&self, index: usize, block: usize) -> Result<Vec<u8>> {
         self.allow_chunk(index)?;
-        let found = self.reader().block(index as u64, block);
-        found.map_err(|error| self.in_chunk(index, error))?.map_err(|count| {
+        let mut reader = self.reader();
+        let failed = |error| self.in_chunk(index, error);
+        let count = reader.nblocks(index as u64).map_err(failed)?;
+        if block >= count {
             let detail = format!("chunk {index} has {count} blocks, got the index {block}");
-            self.error(ErrorKind::OutOfBounds, "read a block", detail)
-        })
+            return Err(self.error(ErrorKind::OutOfBounds, "read a block", detail));
+        }
+        Ok(reader.block(index as u64, block).map_err(failed)?.to_vec())
     }
 
     /// Reads a range of the data, in items of the type `T`: bytes if it is `u8`.
@@ -303,7 +306,7 @@ impl SChunk {
             if end > range.start {
                 let inside = range.start.max(start) - start..range.end.min(end) - start;
                 let inside = inside.start as usize..inside.end as usize;
-                let read = self.reader().ranges(index as u64, &[inside], |_, data| {
+                let read = self.reader().read_ranges(index as u64, &[inside], |_, data| {
                     bytes.extend_from_slice(data);
                 });
                 read.map_err(|error| self.in_chunk(index, error))?;
@@ -393,7 +396,7 @@ impl Metalayers<'_> {
             let found = self.schunk.meta.iter().find(|each| each.name == name);
             return Ok(found.map(|each| each.content.clone()));
         }
-        let content = self.schunk.reader().frame.vlmetalayer(name);
+        let content = self.schunk.reader().frame().vlmetalayer(name);
         let content = content.map_err(|error| self.schunk.failed(META, error))?;
         if let (Some(content), Some(max)) = (&content, self.schunk.max_read)
             && content.len() as u64 > max

@@ -1,4 +1,4 @@
-//! A cache of a bounded size: the least recently used entries are dropped.
+//! A cache of a bounded size: the least recently used entries are removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -36,12 +36,9 @@ impl<K: Hash + Eq + Copy, V: Clone> Lru<K, V> {
         Some(entry.value.clone())
     }
 
-    /// Adds a value. A value that is larger than the cache is not kept.
+    /// Adds a value. A value that is larger than the cache is then its only one.
     pub(crate) fn insert(&mut self, key: K, value: V, size: u64) {
         self.remove(&key);
-        if size > self.max {
-            return;
-        }
         while self.size + size > self.max {
             let Some((_, oldest)) = self.uses.pop_first() else { break };
             if let Some(entry) = self.entries.remove(&oldest) {
@@ -77,6 +74,8 @@ mod tests {
         cache.insert(3, 'd', 6);
         assert_eq!((cache.get(&1), cache.get(&3), cache.size), (Some('a'), Some('d'), 10));
         cache.insert(4, 'e', 11);
-        assert_eq!((cache.get(&4), cache.size), (None, 10));
+        assert_eq!((cache.get(&1), cache.get(&4), cache.size), (None, Some('e'), 11));
+        cache.insert(5, 'f', 1);
+        assert_eq!((cache.get(&4), cache.get(&5), cache.size), (None, Some('f'), 1));
     }
 }

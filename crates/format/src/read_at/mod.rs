@@ -1,8 +1,12 @@
 //! Sources of bytes with random access.
 
+mod paged;
+
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+
+pub use paged::Paged;
 
 /// A source of bytes with random access, such as a file, a slice or a custom storage backend.
 ///
