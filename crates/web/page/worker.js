@@ -11,6 +11,10 @@ const SIMD = new Uint8Array([
 const SLICE = 25;
 /** Milliseconds between two updates of a view. */
 const UPDATE = 120;
+/** The number of blocks whose bytes are requested from a server at the same time. */
+const AHEAD = 24;
+/** Parts of a file with a smaller distance, in bytes, are one request. */
+const GAP = 16384;
 /** After this number of blocks that cannot be read, a view is not continued. */
 const MAX_ERRORS = 20;
 
@@ -85,9 +89,41 @@ async function remoteFile(url) {
       + '(Access-Control-Expose-Headers: Content-Range).';
   }
   const version = answer.getResponseHeader('ETag') ?? answer.getResponseHeader('Last-Modified');
+  /** Parts that were requested in advance: objects with `offset` and `bytes`. */
+  let parts = [];
+  /** While it is an array, it collects the ranges that are not in `parts`, instead of waiting for the server. */
+  let missing;
+  const part = async ({ offset, end }) => {
+    const answer = await fetch(url, { headers: { Range: `bytes=${offset}-${end - 1}` } });
+    const found = answer.headers.get('ETag') ?? answer.headers.get('Last-Modified');
+    const bytes = new Uint8Array(await answer.arrayBuffer());
+    if (answer.status === 206 && found === version && bytes.length === end - offset) parts.push({ offset, bytes });
+  };
   return {
     size,
+    /**
+     * Runs `attempt`, and requests all bytes that it needs at the same time, until it needs no more. What a request
+     * does not bring is requested again, with a message about the failure, by the one who needs it.
+     */
+    async ahead(attempt) {
+      for (let round = 0; round < 4; round += 1) {
+        missing = [];
+        attempt();
+        const ranges = joined(missing);
+        missing = undefined;
+        if (ranges.length === 0) break;
+        await Promise.all(ranges.map((range) => part(range).catch(() => {})));
+      }
+      parts = [];
+    },
     read(offset, bytes) {
+      const end = offset + bytes.length;
+      const known = parts.find((part) => part.offset <= offset && end <= part.offset + part.bytes.length);
+      if (known) return bytes.set(known.bytes.subarray(offset - known.offset, end - known.offset));
+      if (missing) {
+        missing.push({ offset, end });
+        throw 'requested in advance';
+      }
       let answer;
       try {
         answer = request('GET', url, `bytes=${offset}-${offset + bytes.length - 1}`);
@@ -97,14 +133,25 @@ async function remoteFile(url) {
       checkStatus(answer, url);
       const found = answer.getResponseHeader('ETag') ?? answer.getResponseHeader('Last-Modified');
       if (found !== version) throw `${url} was changed after it was opened: open it again`;
-      const part = answer.response;
-      if (answer.status !== 206 || part.byteLength !== bytes.length) {
-        throw `the server sent ${part.byteLength} bytes with status ${answer.status} instead of ${bytes.length} bytes at `
+      const sent = answer.response;
+      if (answer.status !== 206 || sent.byteLength !== bytes.length) {
+        throw `the server sent ${sent.byteLength} bytes with status ${answer.status} instead of ${bytes.length} bytes at `
           + `offset ${offset} of ${url}`;
       }
-      bytes.set(new Uint8Array(part));
+      bytes.set(new Uint8Array(sent));
     },
   };
+}
+
+/** Joins ranges that overlap or are close to each other. */
+function joined(ranges) {
+  const all = [];
+  for (const { offset, end } of ranges.toSorted((a, b) => a.offset - b.offset)) {
+    const last = all.at(-1);
+    if (last && offset <= last.end + GAP) last.end = Math.max(last.end, end);
+    else all.push({ offset, end });
+  }
+  return all;
 }
 
 /** Returns why a server sent no answer that this page may read. */
@@ -143,9 +190,16 @@ async function run({ id, type, budget = Infinity }, step, update, isCoarse = () 
   const errors = [];
   let count = 0;
   let updated = performance.now();
+  const file = files.get(1);
   for (let more = true; more;) {
+    if (file.ahead) {
+      await file.ahead(() => viewer.prepare(type, AHEAD));
+      if (active.get(type) !== id) return;
+    }
     const end = performance.now() + SLICE;
+    let steps = file.ahead ? AHEAD : Infinity;
     do {
+      steps -= 1;
       try {
         more = step();
       } catch (error) {
@@ -155,7 +209,7 @@ async function run({ id, type, budget = Infinity }, step, update, isCoarse = () 
         if (type === 'export' || type === 'map') throw error;
         if (count >= MAX_ERRORS) more = false;
       }
-    } while (more && performance.now() < end);
+    } while (more && steps > 0 && performance.now() < end);
     const spent = bytesRead - start >= budget && !isCoarse();
     const state = { errors, count, stopped: more && spent };
     if (!more || spent) {

@@ -1,6 +1,7 @@
 //! The items of a file as an array: axes, planes, slices.
 
 use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
 
 use blosc2_format::b2nd::{Axis, Geometry, Meta};
@@ -249,9 +250,7 @@ impl Slice {
     /// Fails with the errors of [`File::read_ranges`], and with [`Error::Argument`] if a block is too short.
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         let Some(at) = self.next.clone() else { return Ok(false) };
-        let chosen: Vec<Part> =
-            at.iter().zip(&self.parts).map(|(&k, parts)| parts[k].clone()).collect();
-        let (chunk, block) = numbers(&data.geometry, &chosen);
+        let (chunk, block) = numbers(&data.geometry, &self.chosen(&at));
         let geometry = data.geometry.clone();
         data.block(chunk, block, |bytes| {
             let mut full = Cow::from(bytes);
@@ -263,6 +262,17 @@ impl Slice {
         self.done += 1;
         self.next = advance(at, &self.parts);
         Ok(self.next.is_some())
+    }
+
+    /// Returns the next `count` blocks that [`step`](Self::step) reads: their chunks, and their indices.
+    pub fn next_blocks(&self, data: &Data, count: usize) -> Vec<(u64, u64)> {
+        let places = iter::successors(self.next.clone(), |at| advance(at.clone(), &self.parts));
+        places.take(count).map(|at| numbers(&data.geometry, &self.chosen(&at))).collect()
+    }
+
+    /// The parts of all axes at a position of the grid of blocks.
+    fn chosen(&self, at: &[usize]) -> Vec<Part> {
+        at.iter().zip(&self.parts).map(|(&k, parts)| parts[k].clone()).collect()
     }
 
     /// Returns the part that is read, from 0 to 1.

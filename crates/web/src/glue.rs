@@ -146,6 +146,11 @@ impl Viewer {
         self.0.plot_statistics().to_string()
     }
 
+    /// Tries to read the next blocks of the picture, the plot or the export.
+    pub fn prepare(&mut self, what: &str, count: usize) {
+        self.0.prepare(what, count);
+    }
+
     /// Returns the text of an item.
     pub fn value(&mut self, at: &str) -> Outcome<String> {
         self.0.value(&parsed(at)?).map_err(failed)

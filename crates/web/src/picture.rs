@@ -104,6 +104,15 @@ impl Picture {
         }
     }
 
+    /// Returns the next `count` blocks that [`step`](Self::step) reads: their chunks, and their indices.
+    pub fn next_blocks(&self, data: &Data, count: usize) -> Vec<(u64, u64)> {
+        let is_new = |&(row, col, side): &(usize, usize, usize)| {
+            side > 1 || !self.exact[row * self.col_parts.len() + col]
+        };
+        let cells = self.order.clone().filter(is_new).take(count);
+        cells.map(|(row, col, _)| self.place(data, row, col)).collect()
+    }
+
     /// Returns whether the first, coarse blocks are still being read.
     pub fn is_coarse(&self) -> bool {
         self.order.is_coarse()

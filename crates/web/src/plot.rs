@@ -96,9 +96,8 @@ impl Plot {
     pub fn step(&mut self, data: &mut Data) -> Result<bool, Error> {
         let Some((_, index, side)) = self.order.next() else { return Ok(false) };
         let axis = self.plane.axes[0];
-        let mut place = self.plane.fixed(data.geometry());
         let part = self.parts[index].clone();
-        place[axis] = part.clone();
+        let place = self.place(data, index);
         let (chunk, block) = numbers(data.geometry(), &place);
         let steps = strides(data.geometry().block_shape(), data.geometry().typesize());
         let start = place.iter().zip(&steps).map(|(part, step)| part.from * step).sum();
@@ -134,6 +133,19 @@ impl Plot {
         self.line = line;
         self.done += 1;
         Ok(true)
+    }
+
+    /// The parts of all axes that the part at `index` of the axis of the plot is in.
+    fn place(&self, data: &Data, index: usize) -> Vec<Part> {
+        let mut place = self.plane.fixed(data.geometry());
+        place[self.plane.axes[0]] = self.parts[index].clone();
+        place
+    }
+
+    /// Returns the next `count` blocks that [`step`](Self::step) reads: their chunks, and their indices.
+    pub fn next_blocks(&self, data: &Data, count: usize) -> Vec<(u64, u64)> {
+        let parts = self.order.clone().take(count);
+        parts.map(|(_, index, _)| numbers(data.geometry(), &self.place(data, index))).collect()
     }
 
     /// Returns whether the first, coarse blocks are still being read.

@@ -266,6 +266,21 @@ impl Viewer {
         self.plot.as_ref().map_or(Value::Null, Plot::statistics)
     }
 
+    /// Tries to read the next `count` blocks of the `picture`, the `plot` or the `export`. Errors are not returned: the
+    /// step that needs the block returns them. A source that does not wait can so learn which bytes are needed.
+    pub fn prepare(&mut self, what: &str, count: usize) {
+        let Ok(data) = &mut self.data else { return };
+        let blocks = match what {
+            "picture" => self.picture.as_ref().map(|picture| picture.next_blocks(data, count)),
+            "plot" => self.plot.as_ref().map(|plot| plot.next_blocks(data, count)),
+            "export" => self.export.as_ref().map(|(slice, _)| slice.next_blocks(data, count)),
+            _ => None,
+        };
+        for (chunk, block) in blocks.unwrap_or_default() {
+            drop(data.block(chunk, block, |_| ()));
+        }
+    }
+
     /// Returns the text of the item at these indices.
     ///
     /// # Errors

@@ -123,7 +123,7 @@ fn tests(page: &Path, only: Option<&str>) -> Result<()> {
     if let Some(only) = only {
         node.arg(format!("--test-name-pattern={only}"));
     }
-    node.args(["viewer.test.js", "hostile.test.js", "large.test.js"]);
+    node.args(["viewer.test.js", "hostile.test.js", "large.test.js", "slow.test.js"]);
     run::run(node.env("WEB_PAGE", page).env("WEB_FILES", &files).env("CHROMIUM", chromium))
 }
 

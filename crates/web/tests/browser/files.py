@@ -43,6 +43,10 @@ table["ok"] = table["id"] % 3 == 0
 table["name"] = [b"n%d" % (k % 1000) for k in range(len(table))]
 write("table", table)
 
+# 64 blocks of 64 KiB that no codec compresses well.
+noise = rng.normal(size=(1024, 1024)).astype("f4")
+write("blocks", noise, chunks=(512, 512), blocks=(128, 128))
+
 # Dtypes: what is exported has to be NumPy's array.
 items = rng.integers(0, 256, size=(37 * 23 * 32,), dtype="u1")
 for name in """|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8 <c8 <c16 >i2 >i4 >u8 >f4 >f8 >c8 |S5 <U3 >U2 |V7

@@ -8,12 +8,17 @@ import { extname, join, normalize } from 'node:path';
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 
 /**
- * Serves the folders `{ '/prefix/': folder }`. `options`: `ranges` false ignores ranges, `cors` allows other pages.
- * Returns the address, the log (`{ path, bytes, range }`), and a function that ends the server.
+ * Serves the folders `{ '/prefix/': folder }`. `options`: `ranges` false ignores ranges, `cors` allows other pages, `delay`
+ * is the time before each answer in milliseconds. Returns the address, the log (`{ path, bytes, range, open }`, with the
+ * number of requests that are not answered yet), and a function that ends the server.
  */
-export async function serve(folders, { ranges = true, cors = false } = {}) {
+export async function serve(folders, { ranges = true, cors = false, delay = 0 } = {}) {
   const log = [];
+  let open = 0;
   const server = createServer(async (request, response) => {
+    open += 1;
+    response.on('close', () => { open -= 1; });
+    if (delay > 0) await new Promise((resolve) => { setTimeout(resolve, delay); });
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     const prefix = Object.keys(folders).find((prefix) => path.startsWith(prefix));
     const file = prefix && join(folders[prefix], normalize(`/${path.slice(prefix.length) || 'index.html'}`));
@@ -23,7 +28,7 @@ export async function serve(folders, { ranges = true, cors = false } = {}) {
       response.setHeader('Access-Control-Expose-Headers', 'Content-Range, ETag');
     }
     if (!facts?.isFile()) {
-      log.push({ path, bytes: 0 });
+      log.push({ path, bytes: 0, open });
       response.writeHead(404).end('not found');
       return;
     }
@@ -32,7 +37,7 @@ export async function serve(folders, { ranges = true, cors = false } = {}) {
     response.setHeader('ETag', `"${facts.size}-${facts.mtimeMs}"`);
     const range = ranges ? /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') : null;
     const [start, end] = range ? [Number(range[1]), Math.min(Number(range[2]), facts.size - 1)] : [0, facts.size - 1];
-    log.push({ path, range: request.headers.range, bytes: request.method === 'HEAD' ? 0 : end - start + 1 });
+    log.push({ path, range: request.headers.range, bytes: request.method === 'HEAD' ? 0 : end - start + 1, open });
     response.setHeader('Content-Length', end - start + 1);
     if (range) response.setHeader('Content-Range', `bytes ${start}-${end}/${facts.size}`);
     response.writeHead(range ? 206 : 200);

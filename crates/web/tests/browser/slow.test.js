@@ -1,0 +1,36 @@
+// A server that needs time for each answer: the bytes of many blocks are requested at the same time.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { FILES, PAGE, launch, open, settled, view } from './browser.js';
+import { serve } from './server.js';
+
+let browser;
+let server;
+before(async () => {
+  browser = await launch();
+  server = await serve({ '/files/': FILES, '/': PAGE }, { delay: 50 });
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+});
+
+test('the blocks of a picture are requested together', async (t) => {
+  const { page, errors, close } = await open(browser, server.address, { path: '/?url=/files/blocks.b2nd' });
+  try {
+    await settled(page, 'picture');
+    const requests = server.log.filter(({ path }) => path === '/files/blocks.b2nd');
+    const most = Math.max(...requests.map(({ open }) => open));
+    t.diagnostic(`${requests.length} requests, at most ${most} at the same time`);
+    assert.ok(most >= 4, `${most} requests at the same time`);
+    assert.ok(requests.length < 64, `${requests.length} requests for 64 blocks`);
+    // A second view of the same items needs no request.
+    const before = server.log.length;
+    await view(page, 'plot');
+    assert.equal(server.log.length, before);
+    assert.deepEqual(errors, []);
+  } finally {
+    await close();
+  }
+});
