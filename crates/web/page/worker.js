@@ -94,7 +94,8 @@ async function remoteFile(url) {
   /** While it is an array, it collects the ranges that are not in `parts`, instead of waiting for the server. */
   let missing;
   const part = async ({ offset, end }) => {
-    const answer = await fetch(url, { headers: { Range: `bytes=${offset}-${end - 1}` } });
+    // The cache of the browser would let requests for one address wait for each other.
+    const answer = await fetch(url, { cache: 'no-store', headers: { Range: `bytes=${offset}-${end - 1}` } });
     const found = answer.headers.get('ETag') ?? answer.headers.get('Last-Modified');
     const bytes = new Uint8Array(await answer.arrayBuffer());
     if (answer.status === 206 && found === version && bytes.length === end - offset) parts.push({ offset, bytes });
