@@ -27,19 +27,20 @@ pub struct Data {
 
 impl Data {
     /// Opens the items of `file`, which was opened from `source`. The items of a super-chunk without shape are an array of
-    /// one axis.
+    /// one axis, with the dtype `known` if it is set.
     ///
     /// # Errors
     /// - [`Error::Unsupported`]: the chunks do not consist of items of one size, or the dtype is unknown;
     /// - the errors of [`Blocks::open`].
-    pub fn open(source: Source, file: File<'static>) -> Result<Self, Error> {
+    pub fn open(source: Source, file: File<'static>, known: Option<Dtype>) -> Result<Self, Error> {
         let geometry = match file.geometry() {
             Some(geometry) => geometry.clone(),
             None => flat(&file)?,
         };
-        let dtype = match file.meta().and_then(|meta| meta.dtype.as_deref()) {
-            Some(text) => Dtype::parse(text)?,
-            None => {
+        let dtype = match (file.meta().and_then(|meta| meta.dtype.as_deref()), known) {
+            (Some(text), _) => Dtype::parse(text)?,
+            (None, Some(known)) => known,
+            (None, None) => {
                 let size = geometry.typesize();
                 let kind = if matches!(size, 1 | 2 | 4 | 8) { Kind::UInt } else { Kind::Void };
                 Dtype::scalar(kind, size)?
@@ -285,7 +286,7 @@ impl Slice {
 }
 
 /// A value of a CSV file, in quotes where it needs them.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),

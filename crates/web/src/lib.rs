@@ -21,6 +21,7 @@ mod lru;
 pub mod picture;
 pub mod plane;
 pub mod plot;
+pub mod rows;
 pub mod source;
 pub mod stats;
 pub mod viewer;
