@@ -560,7 +560,7 @@ function showReport({ kind, good, complete, content, omitted, findings, members 
     const names = [...(members ? ['member'] : []), 'severity', 'offset', 'part', 'rule', 'expected', 'found'];
     parts.push(reportTable('Findings', names, findings.map((finding) => [
       ...(members ? [element('td', {}, finding.file ?? '')] : []),
-      element('td', { className: finding.severity }, finding.severity), element('td', {}, `${finding.offset}, ${size(finding.len)}`),
+      element('td', { className: finding.severity }, finding.severity), element('td', {}, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
       placeOf(finding), element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found)])));
   }
   if (omitted) parts.push(element('p', {}, `${omitted} more findings are not listed.`));
@@ -582,16 +582,20 @@ function reportTable(label, names, rows) {
   return element('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': label }, element('table', { className: label.toLowerCase() }, head, body));
 }
 
+/** The key of a member of the checked store; `undefined` if it is not an entry of the tree. */
+function keyOf(file) {
+  if (!file) return undefined;
+  const key = file.startsWith('/') ? file : `/${file.replace(/\.\w+$/, '')}`;
+  return app.contents.contents.includes(key) || app.contents.internal.includes(key) ? key : undefined;
+}
+
 /** The part of a finding; a chunk is a button that shows it. */
 function placeOf({ file, part, chunk }) {
-  if (chunk === null) return element('td', {}, part);
-  const { contents, internal } = app.contents;
-  const key = file && (file.startsWith('/') ? file : `/${file.replace(/\.\w+$/, '')}`);
-  const isEntry = file && (contents.includes(key) || internal.includes(key));
-  if (file ? !isEntry : !isPossible('chunks')) return element('td', {}, part);
-  const button = element('button', { type: 'button' }, part);
+  const key = keyOf(file);
+  if (chunk === null || (file ? key === undefined : !isPossible('chunks'))) return element('td', {}, part);
+  const button = element('button', { type: 'button', title: 'Show it in the map of the chunks' }, part);
   button.addEventListener('click', async () => {
-    if (isEntry) await chooseEntry(key);
+    if (key !== undefined) await chooseEntry(key);
     if (!isPossible('chunks')) return;
     app.state.chunk = chunk;
     show('chunks');

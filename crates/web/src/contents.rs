@@ -32,7 +32,7 @@ pub enum Entry {
     /// A file, or a part of the store that is like one.
     File(Source),
     /// A table.
-    Rows(Rows),
+    Rows(Box<Rows>),
 }
 
 impl std::fmt::Debug for Entry {
@@ -110,12 +110,12 @@ impl Contents {
                 embedded(store.embedded_store(), key)
             }
             Object::TreeStore(store) => match store.get(key)? {
-                Object::CTable(table) => Ok(Entry::Rows(Rows::Table(Box::new(table)))),
+                Object::CTable(table) => Ok(Entry::Rows(Box::new(Rows::Table(Box::new(table))))),
                 other => Err(no_data(key, other.kind())),
             },
             // The store is a table.
             _ => match Rows::of(open(&self.source)?) {
-                Ok(rows) if key == "/" => Ok(Entry::Rows(rows)),
+                Ok(rows) if key == "/" => Ok(Entry::Rows(Box::new(rows))),
                 _ => Err(no_data(key, self.kind())),
             },
         }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use blosc2_format::Dtype;
-use blosc2_format::npy;
+use blosc2_format::dtype::{Kind, ScalarDecoder};
+use blosc2_format::{Dtype, npy};
 use blosc2_store::blosc2::{Error, ErrorKind, Result, Value};
 use blosc2_store::{BatchArray, CTable, Column, ItemKind, ListArray, Object, ObjectArray};
 use serde_json::json;
@@ -60,7 +60,7 @@ impl Rows {
     ///
     /// # Errors
     /// The lengths of the batches cannot be read.
-    pub fn len(&self) -> Result<u64> {
+    pub fn count(&self) -> Result<u64> {
         match self {
             Self::Table(table) => Ok(table.nrows()),
             Self::Objects(array) => Ok(array.len() as u64),
@@ -106,7 +106,8 @@ impl Rows {
             }
         };
         let Some(table) = self.table() else {
-            let text = |row| texts(row).map_or_else(|error| printable(&error.to_string()), notation);
+            let text =
+                |row| texts(row).map_or_else(|error| printable(&error.to_string()), notation);
             return rows.map(|row| vec![text(row)]).collect();
         };
         let mut all = vec![Vec::new(); (rows.end - rows.start) as usize];
@@ -208,6 +209,9 @@ pub struct ColumnStatistics {
     next: u64,
     nulls: u64,
     statistics: Statistics,
+    /// The least and the greatest integer with their rows: large integers differ by less than numbers of 64 bits with a
+    /// fraction.
+    exact: Option<[(i128, u64); 2]>,
 }
 
 impl ColumnStatistics {
@@ -223,7 +227,7 @@ impl ColumnStatistics {
         }
         let statistics = Statistics::default();
         let name = column.name().to_owned();
-        Ok(Self { name, rows: table.nrows(), next: 0, nulls: 0, statistics })
+        Ok(Self { name, rows: table.nrows(), next: 0, nulls: 0, statistics, exact: None })
     }
 
     /// Reads the next rows. Returns whether there are more.
@@ -246,11 +250,42 @@ impl ColumnStatistics {
         for run in nulls.chunk_by(|one, next| one == next) {
             match run.first() {
                 Some(true) => self.nulls += run.len() as u64,
-                _ => self.statistics.add(&values[at..at + run.len()], start + at as u64),
+                _ => {
+                    self.statistics.add(&values[at..at + run.len()], start + at as u64);
+                    self.add_exact(
+                        &number.dtype,
+                        &bytes[at * size..],
+                        run.len(),
+                        start + at as u64,
+                    );
+                }
             }
             at += run.len();
         }
         Ok(self.next < self.rows)
+    }
+
+    /// Adds items that are integers or times; others have no exact extremes.
+    fn add_exact(&mut self, dtype: &Dtype, bytes: &[u8], count: usize, at: u64) {
+        let decoder = ScalarDecoder::new(dtype);
+        let is_time = dtype.kind() == Some(Kind::DateTime);
+        if !is_time && !matches!(dtype.kind(), Some(Kind::Int | Kind::UInt)) {
+            return;
+        }
+        for (item, at) in bytes.chunks_exact(dtype.size()).take(count).zip(at..) {
+            let value = if is_time { decoder.time(item).into() } else { decoder.int(item) };
+            // Not a time.
+            if is_time && value == i64::MIN.into() {
+                continue;
+            }
+            let [least, greatest] = self.exact.get_or_insert([(value, at); 2]);
+            if value < least.0 {
+                *least = (value, at);
+            }
+            if value > greatest.0 {
+                *greatest = (value, at);
+            }
+        }
     }
 
     /// Returns the part that was read, from 0 to 1.
@@ -263,10 +298,14 @@ impl ColumnStatistics {
         let mut facts = self.statistics.to_json(self.next >= self.rows, &|at| vec![at]);
         facts["nulls"] = self.nulls.into();
         facts["rows"] = self.next.into();
-        for (of, key) in [("minAt", "minText"), ("maxAt", "maxText")] {
+        for (k, (of, key)) in [("minAt", "minText"), ("maxAt", "maxText")].into_iter().enumerate() {
+            if let Some(exact) = self.exact {
+                facts[of] = json!([exact[k].1]);
+            }
             let Some(at) = facts[of][0].as_u64() else { continue };
             let kind = column(table, &printable(&self.name)).map(Column::kind);
-            let value = table.values(&self.name, at..at + 1).ok().and_then(|all| all.into_iter().next());
+            let value =
+                table.values(&self.name, at..at + 1).ok().and_then(|all| all.into_iter().next());
             if let (Ok(kind), Some(value)) = (kind, value) {
                 facts[key] = time(kind, &value).unwrap_or_else(|| notation(&value)).into();
             }

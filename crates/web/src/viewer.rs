@@ -132,7 +132,7 @@ impl Viewer {
                 self.open_file(&source)
             }
             Entry::Rows(rows) => {
-                (self.file, self.shape, self.rows) = (None, None, Some(rows));
+                (self.file, self.shape, self.rows) = (None, None, Some(*rows));
                 Ok(())
             }
         }
@@ -152,7 +152,8 @@ impl Viewer {
             about["kind"] = "tensor".into();
             about["shape"] = shape.clone().into();
         }
-        let rows = self.rows.as_ref().map(|rows| -> Result<_> { Ok((rows, rows.len().map_err(text)?)) });
+        let rows =
+            self.rows.as_ref().map(|rows| -> Result<_> { Ok((rows, rows.count().map_err(text)?)) });
         let shown = match (rows, &self.data) {
             (Some(Ok((rows, len))), _) => {
                 about["kind"] = rows.kind().into();
@@ -477,7 +478,7 @@ impl fmt::Debug for Viewer {
 /// Returns the texts of rows: a list for each row.
 fn cells(rows: &Rows, ranges: &[Range<u64>]) -> Result<Value> {
     let [range] = ranges else { return Err("a table has one axis".to_owned()) };
-    let len = rows.len().map_err(text)?;
+    let len = rows.count().map_err(text)?;
     let range = range.start.min(len)..range.end.min(len);
     let columns = rows.table().map_or(1, |table| table.columns().len()) as u64;
     let count = (range.end - range.start).saturating_mul(columns);

@@ -136,11 +136,17 @@ good = bytearray((folder / "codec-zstd-shuffle.b2nd").read_bytes())
 for at in range(len(good) // 2, len(good) // 2 + 40):
     good[at] ^= 0x5A
 (folder / "damaged.b2nd").write_bytes(good)
-store = bytearray((folder / "store.b2z").read_bytes())
-with zipfile.ZipFile(folder / "store.b2z") as members:
+path = folder / "damaged.b2z"
+with blosc2.TreeStore(str(path), mode="w") as store:
+    store["/first/speed"] = data
+    store["/second"] = np.arange(50)
+store = bytearray(path.read_bytes())
+with zipfile.ZipFile(path) as members:
     member = members.getinfo("first/speed.b2nd")
-at = member.header_offset + 30 + len(member.filename) + member.file_size // 2
-store[at : at + 20] = bytes(byte ^ 0x5A for byte in store[at : at + 20])
-(folder / "damaged.b2z").write_bytes(store)
+at = member.header_offset + 30 + len(member.filename)
+# The length of the header, after which the first chunk begins.
+at += int.from_bytes(store[at + 11 : at + 15], "big")
+store[at : at + 40] = bytes(byte ^ 0x5A for byte in store[at : at + 40])
+path.write_bytes(store)
 (folder / "cut.b2nd").write_bytes(good[: len(good) // 3])
 (folder / "notes.txt").write_text("This is not a Blosc2 file.\n" * 20)
