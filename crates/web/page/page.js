@@ -318,7 +318,7 @@ function isPossible(view) {
   const isEmpty = shape.includes(0);
   if (view === 'picture') return shape.length >= 2 && numbers.length > 0 && !isEmpty;
   if (view === 'plot') return shape.length >= 1 && numbers.length > 0 && !isEmpty;
-  if (view === 'table') return !isEmpty;
+  if (view === 'table') return true;
   return app.items.grid !== undefined;
 }
 

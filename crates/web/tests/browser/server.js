@@ -8,10 +8,11 @@ import { extname, join, normalize } from 'node:path';
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 
 /**
- * Serves the folders `{ '/prefix/': folder }`. `options`: `ranges` false ignores ranges, `cors` allows other pages.
+ * Serves the folders `{ '/prefix/': folder }`. `options`: `ranges` false ignores ranges, `cors` allows other pages, `delay`
+ * is the time of a range in milliseconds.
  * Returns the address, the log (`{ path, bytes, range }`), and a function that ends the server.
  */
-export async function serve(folders, { ranges = true, cors = false } = {}) {
+export async function serve(folders, { ranges = true, cors = false, delay = 0 } = {}) {
   const log = [];
   const server = createServer(async (request, response) => {
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
@@ -33,6 +34,7 @@ export async function serve(folders, { ranges = true, cors = false } = {}) {
     const range = ranges ? /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') : null;
     const [start, end] = range ? [Number(range[1]), Math.min(Number(range[2]), facts.size - 1)] : [0, facts.size - 1];
     log.push({ path, range: request.headers.range, bytes: request.method === 'HEAD' ? 0 : end - start + 1 });
+    if (range && delay) await new Promise((resolve) => { setTimeout(resolve, delay); });
     response.setHeader('Content-Length', end - start + 1);
     if (range) response.setHeader('Content-Range', `bytes ${start}-${end}/${facts.size}`);
     response.writeHead(range ? 206 : 200);

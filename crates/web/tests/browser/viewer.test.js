@@ -1,7 +1,7 @@
 // The page with local files and with addresses.
 
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { FILES, PAGE, choose, facts, launch, open, parseNpy, save, settled, view } from './browser.js';
@@ -86,23 +86,6 @@ test('the value under the pointer is that of NumPy', () => withPage(async (page)
   assert.equal(Number(value), (a * 4800 + b * 80 + c) % 10007);
   assert.deepEqual([b, c], [30, 40]);
 }));
-
-test('exported arrays equal those of NumPy', async (t) => {
-  const names = readdirSync(FILES).filter((name) => /^(dtype|codec|zeros|scalar|volume).*\.b2nd$/.test(name));
-  assert.ok(names.length > 50, names.length);
-  await withPage(async (page) => {
-    for (const name of names) {
-      await choose(page, name);
-      const expected = parseNpy(readFileSync(`${FILES}/${name.replace('.b2nd', '.npy')}`));
-      await view(page, 'table');
-      await page.selectOption('#scope', 'all');
-      const found = parseNpy(await save(page, 'npy'));
-      assert.equal(found.header.trim(), expected.header.trim(), name);
-      assert.ok(found.items.equals(expected.items), name);
-    }
-  });
-  t.diagnostic(`${names.length} files`);
-});
 
 test('what is visible is saved', () => withPage(async (page) => {
   await choose(page, 'volume.b2nd');
